@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Iterator
 
 import click
@@ -25,27 +26,50 @@ def commands(
                 yield from commands(child, f"{path} {name}")
 
 
+SHARED_BY = 2
+"""An option that so many commands have, in the same words, is told once."""
+
+
 def commands_text() -> str:
-    """A section for each command: what it does, how it is called, its options."""
-    parts = []
+    """The options of many commands, and a section for each command: what it does, its own options.
+
+    Groups and what commands have in common are short, for ``--help`` says the rest.
+    """
+    rows = Counter(row for _, command in commands() for row in _option_rows(command))
+    shared = sorted(row for row, count in rows.items() if count >= SHARED_BY)
+    parts = ["## Options of many commands", _table(shared)]
     for path, command in commands():
         usage = " ".join([path, *command.collect_usage_pieces(click.Context(command))])
-        parts += [f"## {path}", inspect.cleandoc(command.help or ""), f"```text\n{usage}\n```"]
-        rows = [row for row in map(_option_row, command.params) if row]
-        if rows:
-            parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+        parts += [f"## {path}", inspect.cleandoc(command.help or ""), f"`{usage}`"]
+        own = [row for row in _option_rows(command) if row not in shared]
+        if own:
+            parts.append(_table(own))
+        named = [_names(row) for row in _option_rows(command) if row in shared]
+        if named:
+            parts.append(f"And {', '.join(named)}.")
         if command.epilog:
             parts.append(f"```text\n{inspect.cleandoc(command.epilog.replace(chr(8), ''))}\n```")
     return "\n\n".join(parts) + "\n"
 
 
-def _option_row(parameter: click.Parameter) -> str:
-    """What ``--help`` says of an option: its names, meaning, default, range and variable."""
-    if not isinstance(parameter, click.Option) or parameter.hidden:
-        return ""
-    names, meaning = parameter.get_help_record(click.Context(main)) or ("", "")
-    cells = (f"`{names}`", " ".join(meaning.split()))
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _table(rows: list[str]) -> str:
+    return "\n".join(["| option | meaning |", "|---|---|", *rows])
+
+
+def _names(row: str) -> str:
+    """The name in a row, without what its value is called."""
+    return f"`{row.split('`')[1].split(maxsplit=1)[0].rstrip(',')}`"
+
+
+def _option_rows(command: click.Command) -> list[str]:
+    """What ``--help`` says of each option: its names, meaning, default, range and variable."""
+    rows = []
+    for one in command.params:
+        if isinstance(one, click.Option) and not one.hidden:
+            names, meaning = one.get_help_record(click.Context(main)) or ("", "")
+            cells = (f"`{names}`", " ".join(meaning.split()))
+            rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return rows
 
 
 def errors() -> Iterator[tuple[int, type[Exception]]]:

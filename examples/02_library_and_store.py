@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agentkit import open_store, tool
 from agentkit.errors import StaleVersionError
-from agentkit.library.rollback import rollback_change
+from agentkit.library.changes import rollback_change
 from agentkit.library.store import LibraryChange
 
 

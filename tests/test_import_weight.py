@@ -34,9 +34,11 @@ HEAVY = {
 }
 READERS = (
     "agentkit.server.app",
+    "agentkit.server.chat",
     "agentkit.server.feedback",
     "agentkit.server.library",
     "agentkit.server.running",
+    "agentkit.server.work",
 )
 """Modules that read foreign JSON with pydantic, or stand on these; only servers load them. The last
 one is a transport of httpx, which the first call of an API loads."""

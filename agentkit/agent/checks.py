@@ -40,7 +40,7 @@ from agentkit.tools.invocation import UnserialisableError, described, shortened
 
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
-    from agentkit.composites.rule_checker import RuleChecker
+    from agentkit.composites.rules import RuleChecker
     from agentkit.tools.rules.checking import EarlierCall
 
 _LOG = logging.getLogger(__name__)

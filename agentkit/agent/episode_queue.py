@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from agentkit.agent.types import OnStoreFailure
 from agentkit.episodes import Episode
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
-from agentkit.library.capabilities import deliver, error_text
+from agentkit.library.episode_stores import deliver, error_text
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.invocation import run_in_daemon_thread
 

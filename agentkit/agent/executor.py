@@ -33,8 +33,7 @@ from agentkit.agent.types import (
 )
 from agentkit.diagnosis.wording import describe_failure, tells_failure
 from agentkit.errors import DefinitionError, ToolFailed
-from agentkit.library.library import Library, nearest_names
-from agentkit.library.linking import broken_links
+from agentkit.library.library import Library, broken_links, nearest_names
 from agentkit.messages import (
     FailureKind,
     JsonObject,

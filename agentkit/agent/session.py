@@ -17,7 +17,6 @@ from agentkit.agent.types import Emit, RunResult, ignore
 from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record
 from agentkit.errors import LibraryWarning, UsageError
-from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import (
     CodeBinding,
     bound_as_held,
@@ -26,7 +25,7 @@ from agentkit.library.code_binding import (
     without_code,
 )
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
+from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
 from agentkit.tools.tool import Tool

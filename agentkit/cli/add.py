@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Annotated, TextIO
 
 import click
 
-from agentkit import evolution
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
+    AsJson,
+    OnConflict,
+    Reason,
+    StoreUrl,
+    Targets,
+    argument,
     command,
-    common_options,
-    conflict_option,
-    flag,
     option,
-    reason_option,
-    tools_option,
     typed_options,
 )
 from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.stores import author, event_signer, opened, opened_to_read, person
+from agentkit.cli.stores import manager_of, opened, opened_to_read, person
 from agentkit.cli.tools import import_definitions, report_import
 from agentkit.errors import SourceProblem, UsageError
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
-from agentkit.evolution.insert_outcomes import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.manager import ToolManager
 from agentkit.library import Library
-from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.directory import HandEdit
 from agentkit.tools.tool import Tool
 
@@ -42,43 +43,20 @@ _OF_ALL = {"reason", "store_url", "as_json"}
 
 
 @command(short_help="Add Python tools, a composite, or edited files.")
-@click.argument("sources", nargs=-1, metavar="[MODULE:NAME|FILE.py[:NAME]|TOOL]...")
-@option(
-    "--composite",
-    type=click.File(encoding="utf-8"),
-    metavar="FILE",
-    help="Make a composite of the one Python function in FILE, - for stdin.",
-)
-@flag(
-    "--edited",
-    help="Suggest what people edited in the files of a store dir:PATH, for each TOOL or for all.",
-)
-@tools_option
-@flag("--dry-run", help="With --composite: say what would happen.")
-@flag("--revise", help="With --composite: replace a composite of the same name.")
-@flag(
-    "--run-undeclared",
-    help="Also run tools that declare no effects while trying composites: your word that they "
-    "touch nothing. Otherwise they answer from their worked calls.",
-)
-@flag("--remove", help="With --edited: take out tools whose files were deleted.")
-@conflict_option
-@reason_option
-@common_options
 def add(
-    sources: Sequence[str],
-    composite: TextIO | None,
+    sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]|TOOL]...")] = (),
     *,
-    edited: bool,
-    targets: Sequence[str],
-    dry_run: bool,
-    revise: bool,
-    run_undeclared: bool,
-    remove: bool,
-    on_conflict: ConflictPolicy,
-    reason: str,
-    store_url: str,
-    as_json: bool,
+    composite: Annotated[TextIO | None, option(type=click.File(encoding="utf-8"))] = None,
+    edited: bool = False,
+    targets: Targets,
+    dry_run: bool = False,
+    revise: bool = False,
+    run_undeclared: bool = False,
+    remove: bool = False,
+    on_conflict: OnConflict,
+    reason: Reason,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Add the definitions of Python functions to the library.
 
@@ -90,6 +68,16 @@ def add(
 
     With --edited each edited file is checked like any other suggestion and waits for 'agentkit
     review'; 'agentkit check' lists such files.
+
+    Args:
+        composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
+        edited: Suggest what people edited in the files of a store dir:PATH, for each TOOL or for
+            all.
+        dry_run: With --composite: say what would happen.
+        revise: With --composite: replace a composite of the same name.
+        run_undeclared: Also run tools that declare no effects while trying composites: your word
+            that they touch nothing. Otherwise they answer from their worked calls.
+        remove: With --edited: take out tools whose files were deleted.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
@@ -107,12 +95,10 @@ def add(
             words = [f"--{one}" if one else "Python tools" for one in owners]
             raise UsageError(f"{word} belongs to {' and '.join(words)}")
     if composite is not None:
-        policy = evolution.InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
+        policy = InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
         code = load_tools(targets)
         with opened(store_url) as store:
-            manager = evolution.ToolManager(
-                store, tools=code, policy=policy, author=author(), signer=event_signer()
-            )
+            manager = manager_of(store, code, trying=policy, author=person())
             _add_composite(manager, composite, code, reason, dry_run=dry_run, as_json=as_json)
         return
     if edited:
@@ -132,7 +118,7 @@ def add(
 
 
 def _add_composite(
-    manager: evolution.ToolManager,
+    manager: ToolManager,
     file: TextIO,
     code: Sequence[Tool],
     reason: str,
@@ -258,9 +244,7 @@ def _propose_edits(
         found = [edit for edit in store.edits() if not names or edit.name in names]
         if unknown := sorted(set(names) - {edit.name for edit in found}):
             raise UsageError(f"no file of {', '.join(map(repr, unknown))} was edited by hand")
-        manager = evolution.ToolManager(
-            store, tools=load_tools(targets), author=person(), signer=event_signer()
-        )
+        manager = manager_of(store, load_tools(targets), author=person())
         came = asyncio.run(
             propose_edits(found, manager, person=person(), reason=reason, removes=removes)
         )

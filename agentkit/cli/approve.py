@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Annotated
 
 import click
 
-from agentkit.cli.options import command, common_options, flag, several
+from agentkit.cli.options import AsJson, StoreUrl, argument, command
 from agentkit.cli.output import is_interactive, one_line, plural, print_json, print_text, say
-from agentkit.cli.stores import event_signer, opened, person
+from agentkit.cli.stores import manager_of, opened, person
 from agentkit.errors import UsageError
-from agentkit.evolution.manager import ToolManager
 from agentkit.interop.mcp.client import McpServer
 from agentkit.interop.mcp.listing import HeldTool
 from agentkit.interop.mcp.snapshots import approved_in, keep_tools
@@ -19,34 +19,28 @@ from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 
 
 @command(short_help="Approve the tools of an MCP server.")
-@click.argument("name")
-@click.argument("place", nargs=-1, required=True, metavar="URL|-- COMMAND...")
-@several(
-    "--tool",
-    "wanted",
-    metavar="TOOL",
-    help="Approve this tool, also where a check found something in it, or where it changed. "
-    "Otherwise all new tools in which nothing was found",
-)
-@several("--env", "variables", metavar="VARIABLE", help="Hand this environment variable to COMMAND")
-@flag("--qualify", help="Keep every tool as NAME__tool.")
-@flag("--yes", help="Do not ask; needed where nobody can be asked.")
-@common_options
 def approve(
     name: str,
-    place: Sequence[str],
+    place: Annotated[tuple[str, ...], argument("URL|-- COMMAND...", required=True)],
     *,
-    wanted: Sequence[str],
-    variables: Sequence[str],
-    qualify: bool,
-    yes: bool,
-    store_url: str,
-    as_json: bool,
+    tool: tuple[str, ...] = (),
+    env: tuple[str, ...] = (),
+    qualify: bool = False,
+    yes: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Show the tools that an MCP server lists, and approve them.
 
     Approved tools are kept in the library with a fingerprint of all that the server said of them. A
     server that is given these approvals offers no other tool, and none that has changed since.
+
+    Args:
+        tool (TOOL): Approve this tool, also where a check found something in it, or where it
+            changed. Otherwise all new tools in which nothing was found
+        env (VARIABLE): Hand this environment variable to COMMAND
+        qualify: Keep every tool as NAME__tool.
+        yes: Do not ask; needed where nobody can be asked.
 
     Examples:
       agentkit tools approve orders -- python orders_server.py
@@ -60,13 +54,13 @@ def approve(
     with (
         opened(store_url) as store,
         McpServer(
-            _place(place, variables),
+            _place(place, env),
             name=name,
             prefix=qualify,
             approved=approved_in(store.load(), name),
         ) as server,
     ):
-        chosen = _chosen(server, wanted)
+        chosen = _chosen(server, tool)
         if not as_json:
             _show(server, chosen)
         if chosen and not yes:
@@ -74,7 +68,7 @@ def approve(
         version = store.load().version
         if chosen:
             server.approve(*(held.name for held in chosen))
-            manager = ToolManager(store, author=person(), signer=event_signer())
+            manager = manager_of(store, author=person())
             version = keep_tools(manager, server.tools)
         if as_json:
             held = [

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 from click.core import ParameterSource
 
 from agentkit.cli.add import edit_words, fault_words
-from agentkit.cli.check_composites import TriedCalls, try_worked_calls
-from agentkit.cli.check_security import Finding, security_findings
-from agentkit.cli.loading import load_tools
-from agentkit.cli.options import command, common_options, flag, tools_option
+from agentkit.cli.options import FOLDER, AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
-from agentkit.cli.project import current_project
-from agentkit.cli.stores import (
-    author,
-    commit,
-    is_there,
-    new_proposal_id,
-    opened_to_read,
-)
+from agentkit.cli.project import FILE, Project, current_project
+from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_read
+from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
-from agentkit.evolution.insert_outcomes import InsertPolicy
 from agentkit.library import Library, LibraryChange, Store
+from agentkit.library.chain_check import told_digests
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
+from agentkit.library.directory.store import folder_of
+from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
-from agentkit.library.opening import open_to_read
+from agentkit.library.opening import file_of, open_to_read
 from agentkit.library.pins import library_faults, pin_faults, repinned, with_current_pins
-from agentkit.library.signing import key_texts, read_verifier
+from agentkit.library.signing import KEY_VARIABLE, key_texts, read_verifier
 
 _SHOWN = 20
 _INDENT = " " * 6
@@ -41,24 +39,37 @@ _AMOUNTS = ("versions", "tools", "events", "episodes")
 _REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
 """Faults that moving pins and joining effects anew fixes."""
 
+_MOST_BYTES = 5_000_000
+_NAMED = 5
+_CODE = frozenset({".py", ".toml"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing to act on.
+
+    Attributes:
+        place: Where: a tool, a file, a version, an event.
+        code: What kind of thing it is.
+        message: What is wrong, or what waits.
+        advice: What to do, a command where there is one.
+        severity: Of an ``error`` or a ``warning`` the exit status is 1, of a ``note`` it is not.
+    """
+
+    place: str
+    code: str
+    message: str
+    advice: str = ""
+    severity: Literal["error", "warning", "note"] = "error"
+
 
 @command()
-@click.argument("names", nargs=-1, metavar="[TOOL]...")
-@tools_option
-@flag(
-    "--repin",
-    "with_repin",
-    help="First pin composites, and those above them, to the tools as they are now. It says that "
-    "you looked at what changed; nothing is validated by it.",
-)
-@common_options
 def check(
-    names: Sequence[str],
-    targets: Sequence[str],
+    names: Annotated[tuple[str, ...], argument("[TOOL]...")] = (),
     *,
-    with_repin: bool,
-    store_url: str,
-    as_json: bool,
+    repin: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Report what is wrong with the library and its store; the exit status is 1 when something is.
 
@@ -68,35 +79,34 @@ def check(
     stranger could use: files that everybody can read or change, keys in the project's files, MCP
     servers that nobody approved, events without a signature among signed ones. With TOOL only these
     composites are looked at. Notes leave the exit status at 0. Where a project has no store yet,
-    its files are looked at.
+    its files are looked at. Nothing is written without --repin.
 
-    Nothing is written without --repin. With --tools, or in a project that names tools,
-    the worked calls of composites are tried.
+    A key for the signatures of events comes from the variable AGENTKIT_AUDIT_KEY, or from the file
+    that AGENTKIT_AUDIT_KEY_FILE names.
 
-    A key for the signatures of events
-    comes from the variable AGENTKIT_AUDIT_KEY, or from the file that AGENTKIT_AUDIT_KEY_FILE names.
+    Args:
+        repin: First pin composites, and those above them, to the tools as they are now. It says
+            that you looked at what changed; nothing is validated by it.
 
     Examples:
       agentkit check
-      agentkit check net_total --tools calculator.py
-      agentkit check --repin
+      agentkit check net_total --repin
       agentkit check --store sqlite:///backup.db --json
     """
-    moved = _repin(store_url, names) if with_repin else ()
+    moved = _repin(store_url, names) if repin else ()
     checked: StoreCheck | None = None
     found: list[Finding] = []
     with _opened(store_url, found, has_names=bool(names)) as store:
         if not names:
-            checked = _checked(store)
+            texts = key_texts()
+            verifier = read_verifier(texts) if texts else None
+            checked = check_store(store, verifier=verifier, progress=slow_step)
             found += _of_store(store, checked)
         is_damaged = any(one.code == "damage" for one in found)
         library = _library(store, is_damaged=is_damaged)
-        tried = TriedCalls()
-        if targets:
-            tried = try_worked_calls(library, names, load_tools(targets), InsertPolicy())
         found += [
             Finding(place=one.tool, code=one.code, message=one.message, advice=one.advice)
-            for one in (*library_faults(library, names or None), *tried.faults)
+            for one in library_faults(library, names or None)
         ]
         if not names and not is_damaged:
             found += security_findings(current_project(), store_url, library, store.events())
@@ -112,14 +122,13 @@ def check(
             "notes": [asdict(one) for one in notes],
             "store": {name: amounts.get(name) for name in _AMOUNTS} if amounts else None,
             "composites": composites,
-            "worked_calls": {"held": tried.held, "not_tried": tried.untried},
             "repinned": list(moved),
         }
         print_json(record)
     else:
         if moved:
             say(f"pinned anew: {', '.join(moved)}; library version {library.version}")
-        _print(faults, notes, _amounts(checked, composites, tried))
+        _print(faults, notes, _amounts(checked, composites))
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
@@ -130,7 +139,7 @@ def check(
 def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
     """Commit composites pinned to what the library has now, and say which they were."""
     moved: tuple[str, ...] = ()
-    proposal_id = new_proposal_id("repin")
+    proposal_id = change_id("repin")
 
     def build(library: Library) -> LibraryChange | None:
         nonlocal moved
@@ -169,12 +178,6 @@ def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Stor
     yield MemoryStore()
 
 
-def _checked(store: Store) -> StoreCheck:
-    texts = key_texts()
-    verifier = read_verifier(texts) if texts else None
-    return check_store(store, verifier=verifier, progress=slow_step)
-
-
 def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
     """What the store itself is damaged by, what people edited in its files, and its notes."""
     pins = set()
@@ -211,7 +214,7 @@ def _library(store: Store, *, is_damaged: bool) -> Library:
         return Library()
 
 
-def _amounts(checked: StoreCheck | None, composites: int, tried: TriedCalls) -> str:
+def _amounts(checked: StoreCheck | None, composites: int) -> str:
     parts = []
     if checked is not None:
         newest = f" ({plural(checked.tools, 'tool')} in the newest)"
@@ -220,12 +223,7 @@ def _amounts(checked: StoreCheck | None, composites: int, tried: TriedCalls) -> 
             plural(checked.events, "event"),
             plural(checked.episodes, "episode"),
         ]
-    parts.append(plural(composites, "composite"))
-    if tried != TriedCalls():
-        parts.append(f"{plural(tried.held, 'worked call')} held")
-    if tried.untried:
-        parts.append(f"{tried.untried:,} not tried (an answer of a tool is missing)")
-    return ", ".join(parts)
+    return ", ".join([*parts, plural(composites, "composite")])
 
 
 def _print(faults: Sequence[Finding], notes: Sequence[Finding], amounts: str) -> None:
@@ -251,3 +249,137 @@ def _print_findings(findings: Sequence[Finding], title: str) -> None:
             print_text(one.advice, indent=_INDENT)
     if len(findings) > _SHOWN:
         click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
+
+
+def security_findings(
+    project: Project, store_url: str, library: Library, events: Sequence[LibraryEvent]
+) -> Iterator[Finding]:
+    """What a stranger could use: nothing is written, and no server is asked."""
+    yield from _readable(store_url)
+    yield from _writable(project)
+    yield from _keys(project)
+    yield from _unapproved(library, events)
+    yield from _unsigned(events)
+
+
+def _readable(store_url: str) -> Iterator[Finding]:
+    """Files with people's words that every user of the machine can read."""
+    if os.name != "posix":
+        return
+    path, folder = file_of(store_url), folder_of(store_url)
+    places = [] if path is None else [path.with_name(path.name + end) for end in ("", "-wal")]
+    if path is not None and path.parent.name == FOLDER:
+        places = [path.parent]  # a closed folder closes what lies in it
+    elif folder is not None:
+        places = [folder / "local"]
+    for place in places:
+        is_empty = place.is_file() and not place.stat().st_size  # as reading leaves a log of SQLite
+        if place.exists() and not is_empty and stat.S_IMODE(place.stat().st_mode) & 0o007:
+            yield Finding(
+                place=str(place),
+                code="readable",
+                severity="warning",
+                message="every user of this machine can read it, with the requests and arguments "
+                "of episodes",
+                advice=f"chmod o= {place}",
+            )
+
+
+def _files(project: Project) -> Iterator[Path]:
+    """The files of a project that are there, each once."""
+    named = [project.root / FILE]
+    for key in ("tools", "tasks", "held_out", "environment"):
+        files = (value.partition(":")[0] for value in project.keys.get(key, ()))
+        named += [Path(one) for one in files if Path(one).suffix]
+    return (path for path in dict.fromkeys(named) if path.is_file())
+
+
+def _writable(project: Project) -> Iterator[Finding]:
+    """Code and settings that every user of the machine can change."""
+    for path in _files(project) if os.name == "posix" else ():
+        if stat.S_IMODE(path.stat().st_mode) & stat.S_IWOTH:
+            yield Finding(
+                place=str(path),
+                code="writable",
+                message="every user of this machine can change what runs here",
+                advice=f"look at what it says, then chmod o-w {path}",
+            )
+
+
+def _keys(project: Project) -> Iterator[Finding]:
+    """Keys in files that are likely to be shared."""
+    for path in _files(project):
+        if path.stat().st_size > _MOST_BYTES:
+            continue
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, line in enumerate(lines, start=1):
+            if what := _secret_in(line, is_code=path.suffix in _CODE):
+                yield Finding(
+                    place=f"{path}:{number}",
+                    code="key",
+                    message=f"it holds what looks like {what}",
+                    advice="revoke it where it was issued, and read the new one from an "
+                    "environment variable",
+                )
+
+
+def _secret_in(line: str, *, is_code: bool) -> str:
+    """What a line holds that nobody should read, in words; nothing where it holds none.
+
+    In code and settings a literal that is called a password is one; tasks are full of such
+    arguments.
+    """
+    if found := KEY_FORMATS.search(line):
+        return f"a key ({found[0][:4]}...)"
+    for start, end in secret_spans(line) if is_code else ():
+        is_literal = line[start - 1] in "\"'" or "://" in line[:start]
+        if is_literal and any(map(str.isdigit, line[start:end])):
+            return "a password"
+    return ""
+
+
+def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Finding]:
+    """MCP servers whose tools came in without a person."""
+    seen = {
+        (name, digest)
+        for event in events
+        if event.author.kind == "person"
+        for name, digest in told_digests(event)
+    }
+    servers: dict[str, list[str]] = {}
+    for one in library.definitions:
+        if one.origin.kind == "mcp" and (one.name, one.digest) not in seen:
+            servers.setdefault(one.origin.reference or "an unnamed server", []).append(one.name)
+    for server, names in servers.items():
+        yield Finding(
+            place=server,
+            code="server",
+            severity="warning",
+            message=f"no person approved {_listed(names)} of this MCP server as they are now",
+            advice=f"read them ('agentkit tools show {names[0]}'), then import the listing "
+            "yourself ('agentkit tools import FILE --on-conflict replace'), or take it back "
+            f"('agentkit rollback {names[0]}')",
+        )
+
+
+def _unsigned(events: Sequence[LibraryEvent]) -> Iterator[Finding]:
+    """Events without a signature behind signed ones: a writer lacks the key, or is a stranger."""
+    first = next((one.sequence for one in events if one.signature), None)
+    later = (one for one in events if first is not None and one.sequence > first)
+    unsigned = [one.sequence for one in later if not one.signature]
+    if unsigned:
+        yield Finding(
+            place=f"event {unsigned[0]}",
+            code="unsigned",
+            severity="warning",
+            message=f"{plural(len(unsigned), 'event')} from here on have no signature, though "
+            f"events are signed since event {first}",
+            advice=f"set {KEY_VARIABLE} for every program that writes; 'agentkit log --verify' "
+            "shows who wrote them",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    rest = len(names) - _NAMED
+    return f"{shown} and {rest:,} more" if rest > 0 else shown

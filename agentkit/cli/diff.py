@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from agentkit.cli.options import command, common_options, flag, several
+from agentkit.cli.options import AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_line
 from agentkit.cli.review_view import ADDED, DIM, REMOVED, WRONG, text_diff
-from agentkit.cli.stores import label, read_source, split_version
+from agentkit.cli.stores import read_source
 from agentkit.cli.tools import signature_line
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
@@ -19,23 +20,19 @@ from agentkit.interop.export.artifact import GateEvidence, gate_evidence
 from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline
 from agentkit.library import Library
 
+_VERSIONED = re.compile(r"(.+)@(\d{1,18})")
 _STYLES = {"breaking": WRONG, "compatible": ADDED, "words": "cyan", "pins": DIM}
 
 
 @command()
-@click.argument("before", metavar="A")
-@click.argument("after", metavar="[B]", default="")
-@several("--tool", "only", metavar="NAME", help="Only this tool")
-@flag("--exit-code", "with_exit_code", help="Exit status 1 on a difference.")
-@common_options
 def diff(
-    before: str,
-    after: str,
+    before: Annotated[str, argument("A")],
+    after: Annotated[str, argument("[B]")] = "",
     *,
-    only: Sequence[str],
-    with_exit_code: bool,
-    store_url: str,
-    as_json: bool,
+    tool: tuple[str, ...] = (),
+    exit_code: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Show what changed from the library A to the library B.
 
@@ -43,6 +40,10 @@ def diff(
     earlier version; without B it is the newest version of --store. Changes of contracts are
     reported as breaking or compatible, other changes line by line, with the composites above and
     what the gates said.
+
+    Args:
+        tool (NAME): Only this tool
+        exit_code: Exit status 1 on a difference.
 
     Examples:
       agentkit diff 3 5                                  versions of the project's library
@@ -54,14 +55,15 @@ def diff(
     """
     places = [_place(one, store_url) for one in (before, after)]
     (old, _), (new, evidence) = map(_load, places)
-    if unknown := [name for name in only if name not in old and name not in new]:
+    if unknown := [name for name in tool if name not in old and name not in new]:
         raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
-    found = diffing.compare_libraries(old, new, evidence=evidence, only=only)
+    found = diffing.compare_libraries(old, new, evidence=evidence, only=tool)
     if as_json:
         print_json(found.to_json())
     else:
-        _print(found, label(places[0]), label(places[1]))
-    if with_exit_code and not found.is_empty:
+        # Places are shown without the passwords of URLs.
+        _print(found, *(re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place) for place in places))
+    if exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
 
 
@@ -73,7 +75,9 @@ def _place(typed: str, store_url: str) -> str:
 
 
 def _load(place: str) -> tuple[Library, tuple[GateEvidence, ...]]:
-    url, version = split_version(place)
+    """The library at a place, and the version behind its last ``@``; a file may be named so."""
+    found = None if Path(place).exists() else _VERSIONED.fullmatch(place)
+    url, version = (place, None) if found is None else (found[1], int(found[2]))
     with read_source(url, version=version) as store:
         library = store.load(version)
         events = [one for one in store.events() if one.library_version <= library.version]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from typing import Annotated
 
 import click
 
 from agentkit.cli.loading import load_tools, read_content
-from agentkit.cli.options import command, common_options, flag, number, several
+from agentkit.cli.options import AsJson, FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
     LineProgress,
     fold,
@@ -26,7 +27,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checkup import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
-from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
+from agentkit.evaluation.doctor.provider_rules import PROVIDERS
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definitions_from_json
 
@@ -36,32 +37,16 @@ _MANY = 1000
 
 
 @command()
-@click.argument("files", nargs=-1, metavar="[FILE]...")
-@several("--check", "codes", metavar="CODE", help="Only this finding, each in full")
-@several("--tool", "names", metavar="NAME", help="Only what was found in this tool, in full")
-@several(
-    "--provider",
-    "providers",
-    type=click.Choice(PROVIDERS),
-    help=f"Whose rules to check [default: {', '.join(DEFAULT_PROVIDERS)}]",
-)
-@number(
-    "--limit",
-    low=0,
-    help=f"Most findings of a kind, 0 for all. [default: {_SHOWN}, all with --json]",
-)
-@flag("--exit-code", "with_exit_code", help="Exit status 1 when there are errors.")
-@common_options
 def doctor(
-    files: tuple[str, ...],
-    codes: tuple[str, ...],
-    names: tuple[str, ...],
-    providers: tuple[str, ...],
+    files: Annotated[tuple[str, ...], argument("[FILE]...")] = (),
     *,
-    limit: int | None,
-    with_exit_code: bool,
-    store_url: str,
-    as_json: bool,
+    check: tuple[str, ...] = (),
+    tool: tuple[str, ...] = (),
+    provider: Annotated[tuple[str, ...], option(type=click.Choice(PROVIDERS))] = (),
+    limit: FromZero | None = None,
+    exit_code: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Look for what is wrong with a catalogue of tools, without a model.
 
@@ -72,27 +57,34 @@ def doctor(
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
 
+    Args:
+        check (CODE): Only this finding, each in full
+        tool (NAME): Only what was found in this tool, in full
+        provider: Whose rules to check [default: anthropic, gemini, openai]
+        limit: Most findings of a kind, 0 for all. [default: 20, all with --json]
+        exit_code: Exit status 1 when there are errors.
+
     Examples:
       agentkit tools doctor
       agentkit tools doctor catalogue.jsonl.gz
       agentkit tools doctor --check confused --limit 50
     """
-    if unknown := sorted(set(codes) - KINDS.keys()):
+    if unknown := sorted(set(check) - KINDS.keys()):
         close = get_close_matches(unknown[0], KINDS, n=1)
         meant = f"; did you mean {close[0]!r}?" if close else "."
         raise UsageError(
             f"there is no finding {', '.join(map(repr, unknown))}{meant} "
             f"The codes are {', '.join(KINDS)}"
         )
-    catalogue = _catalogue(files, providers, store_url)
-    checkup = examine(catalogue, codes=codes, tools=names)
+    catalogue = _catalogue(files, provider, store_url)
+    checkup = examine(catalogue, codes=check, tools=tool)
     if as_json:
         print_json(checkup.to_json(limit=limit or None))
-    elif codes or names:
+    elif check or tool:
         _print_kinds(checkup, _SHOWN if limit is None else limit or None)
     else:
         _print_overview(checkup)
-    if with_exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
+    if exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
         raise click.exceptions.Exit(1)
 
 

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Literal, TextIO, cast, get_args
+from typing import Annotated, Any, Literal, TextIO, cast
 
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.episode_view import print_episode
-from agentkit.cli.options import (
-    Decorated,
-    answers_option,
-    command,
-    common_options,
-    flag,
-    number,
-    option,
-    several,
-)
+from agentkit.cli.options import Answers, AsJson, FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
     Column,
     cut,
@@ -36,47 +27,56 @@ from agentkit.cli.output import (
     say,
 )
 from agentkit.cli.stores import opened_if_there, opened_to_read
-from agentkit.episodes import Episode, Verdict
+from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
 from agentkit.episodes.files import export_episodes, write_episodes
-from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
+from agentkit.episodes.labels import SHADOW_OF, SPAN_ID, TRACE_ID, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
-from agentkit.evaluation.results.texts import label_name, shown
-from agentkit.evolution.feedback import feedback_on
+from agentkit.evaluation.results.texts import label_name, shown, visible
+from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.capabilities import EpisodeVolume, PruningPreview, Retention
 from agentkit.library.episode_stores import pruning
+from agentkit.library.store import EpisodeVolume, Retention
+from agentkit.messages import ToolCall, ToolResult
 
-VerdictFilter = Literal["passed", "failed", "fault", "none"]
-
+_LONGEST = 2_000
 _NONE = (
     "the store holds no episodes yet; 'agentkit run' makes one. Those of 'agentkit eval' lie in a "
     "store of their own, which it names at its end"
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{tail}": base**power
-    for power, letter in enumerate("kmgt", start=1)
-    for tail, base in (("", 1000), ("b", 1000), ("ib", 1024))
-}
-_QUANTITY = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
-_FILTERS = (
-    option("--session", metavar="ID", help="Only this conversation."),
-    option("--tool", metavar="NAME", help="Only episodes that called this tool."),
-    option(
-        "--verdict",
-        type=click.Choice(get_args(VerdictFilter)),
-        help="Only episodes that were judged so; fault: the reference or the verifier is broken; "
-        "none: not judged.",
-    ),
-    several("--label", "labels", metavar="KEY=VALUE", help="Only episodes with this label"),
-)
 
 
-def _filters(command: Decorated) -> Decorated:
-    for one in reversed(_FILTERS):
-        command = one(command)
-    return command
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeChoice:
+    """The options that choose episodes.
+
+    Attributes:
+        session (ID): Only this conversation.
+        tool (NAME): Only episodes that called this tool.
+        verdict: Only episodes that were judged so; fault: the reference or the verifier is broken;
+            none: not judged.
+        label (KEY=VALUE): Only episodes with this label
+    """
+
+    session: str | None = None
+    tool: str | None = None
+    verdict: Literal["passed", "failed", "fault", "none"] | None = None
+    label: tuple[str, ...] = ()
+
+    def of(self, store: EpisodeStore, *, oldest_first: bool = False) -> Iterator[Episode]:
+        """The episodes that fit."""
+        pairs = [text.partition("=") for text in self.label]
+        if strange := ["".join(pair) for pair in pairs if not pair[1]]:
+            raise click.BadParameter(f"{strange[0]!r} is not KEY=VALUE", param_hint="--label")
+        matching = EpisodeFilter(
+            session_id=self.session,
+            tool_name=self.tool,
+            labels={key: value for key, _, value in pairs},
+            oldest_first=oldest_first,
+        )
+        return (one for one in store.select(matching) if self.verdict in {None, _verdict(one)})
 
 
 @click.group(cls=CommandGroup)
@@ -85,14 +85,20 @@ def episodes() -> None:
 
 
 @command("list", group=episodes)
-@_filters
-@number("--limit", low=0, default=20, help="Most rows, 0 for all.")
-@common_options
-def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
+def list_(
+    *,
+    choice: EpisodeChoice,
+    limit: FromZero = 20,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """List episodes, newest first.
 
     Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
     another view or a later judgement of an episode.
+
+    Args:
+        limit: Most rows, 0 for all.
 
     Examples:
       agentkit episodes list
@@ -100,21 +106,16 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
       agentkit episodes list --tool get_weather --limit 0 --json
     """
     with opened_to_read(store_url) as store:
-        found = list(islice(_select(store, **filters), limit or None))
+        found = list(islice(choice.of(store), limit or None))
     if as_json:
         print_json([_brief(episode) for episode in found])
         return
     if not found:
-        say("no episode fits" if any(filters.values()) else _NONE)
+        say(_NONE if choice == EpisodeChoice() else "no episode fits")
         return
     of_tasks = any("task" in one.metadata for one in found)
-    columns: list[Column | str] = [
-        "episode",
-        "started UTC",
-        *([fold("task")] if of_tasks else []),
-        fold("ended"),
-    ]
-    columns += [fold("verdict"), right("tokens"), cut("request")]
+    columns: list[Column | str] = ["episode", "started UTC", *([fold("task")] if of_tasks else [])]
+    columns += [fold("ended"), fold("verdict"), right("tokens"), cut("request")]
     rows = [
         (
             one.episode_id,
@@ -131,28 +132,7 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
     say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
 
 
-def _select(
-    store: EpisodeStore,
-    *,
-    session: str | None,
-    tool: str | None,
-    verdict: VerdictFilter | None,
-    labels: Sequence[str],
-    oldest_first: bool = False,
-) -> Iterator[Episode]:
-    wanted = {}
-    for text in labels:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
-        wanted[key] = value
-    matching = EpisodeFilter(
-        session_id=session, tool_name=tool, labels=wanted, oldest_first=oldest_first
-    )
-    return (one for one in store.select(matching) if verdict in {None, _verdict(one)})
-
-
-def _verdict(episode: Episode) -> VerdictFilter:
+def _verdict(episode: Episode) -> str:
     if episode.verdict is None:
         return "none"
     if episode.verdict.fault is not None:
@@ -191,10 +171,13 @@ def _brief(episode: Episode) -> dict[str, Any]:
 
 
 @command(group=episodes)
-@click.argument("episode_id", metavar="ID")
-@answers_option
-@common_options
-def show(episode_id: str, answers: str, store_url: str, as_json: bool) -> None:
+def show(
+    episode_id: Annotated[str, argument("ID")],
+    *,
+    answers: Answers,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Show one episode from the request to the verdict.
 
     ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
@@ -212,7 +195,7 @@ def show(episode_id: str, answers: str, store_url: str, as_json: bool) -> None:
         further = {"feedback": [one.to_json() for one in said]} if said else {}
         print_json(episode.to_json() | further)
         return
-    print_episode(episode)
+    _print_episode(episode)
     for verdict in said:
         print_line(_feedback_line(verdict))
 
@@ -246,23 +229,24 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
 
 
 @command(group=episodes)
-@_filters
-@option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, allow_dash=True),
-    default="-",
-    metavar="FILE",
-    help="Where to write: a file, compressed if it ends in .gz, or stdout.",
-)
-@flag("--oldest-first", help="In the order in which they were kept.")
-@flag("--redact", help="Without personal data and secrets of known formats.")
-@common_options
-def export(output: str, *, redact: bool, store_url: str, as_json: bool, **filters: Any) -> None:
+def export(
+    *,
+    choice: EpisodeChoice,
+    output: Annotated[str, option("-o", "--output")] = "-",
+    oldest_first: bool = False,
+    redact: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Write episodes to stdout or a file, newest first.
 
     A few are held at a time. A file takes the place of an old one when all are written. On stdout
     episodes are JSON lines in any case; of a file --json tells how many it holds.
+
+    Args:
+        output (FILE): Where to write: a file, compressed if it ends in .gz, or stdout.
+        oldest_first: In the order in which they were kept.
+        redact: Without personal data and secrets of known formats.
 
     Examples:
       agentkit episodes export -o episodes.jsonl
@@ -270,7 +254,7 @@ def export(output: str, *, redact: bool, store_url: str, as_json: bool, **filter
       agentkit episodes export --verdict passed | head -5
     """
     with opened_to_read(store_url) as store:
-        found = _select(store, **filters)
+        found = choice.of(store, oldest_first=oldest_first)
         count = _write(output, map(Redaction(), found) if redact else found)
     if as_json and output != "-":
         print_json({"file": output, "episodes": count})
@@ -291,64 +275,177 @@ def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timede
     """A time such as ``30d``, ``12h`` or ``90m``; a callback of an option."""
     if text is None:
         return None
-    try:
-        return timedelta(seconds=_amount(text, _SECONDS, "time; write 30d, 12h, 90m, 45s or 2w"))
-    except OverflowError as error:
-        raise click.BadParameter(f"{text!r} is longer than the calendar") from error
-
-
-def _size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
-    """A number of bytes such as ``500MB``, ``2GiB`` or ``1000``; a callback of an option."""
-    what = "size; write 500MB, 2GB, 2GiB or 1000"
-    return None if text is None else int(_amount(text, _BYTES, what))
-
-
-def _amount(text: str, units: Mapping[str, int], what: str) -> float:
-    found = _QUANTITY.fullmatch(text.strip())
-    unit = units.get(found[2].lower()) if found else None
-    if found is None or unit is None:
-        raise click.BadParameter(f"{text!r} is no {what}")
-    return float(found[1]) * unit
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no time; write 30d, 12h, 90m, 45s or 2w")
+    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
 @command(group=episodes)
-@option("--max-age", callback=_duration, metavar="TIME", help="Delete older ones: 30d, 12h, 2w.")
-@option("--max-bytes", callback=_size, metavar="SIZE", help="Keep at most so much: 500MB, 2GB.")
-@number("--max-count", low=0, help="Keep at most N.")
-@flag("--dry-run", help="Say what would go, and delete nothing.")
-@common_options
-def prune(dry_run: bool, store_url: str, as_json: bool, **bounds: Any) -> None:
+def prune(
+    *,
+    max_age: Annotated[Any, option(callback=_duration)] = None,
+    max_bytes: FromZero | None = None,
+    max_count: FromZero | None = None,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Delete old episodes, the oldest first.
 
     Definitions and their history stay. Export first what is to be learned from later: evidence
     that proposals and events name by id is then looked for in vain.
 
+    Args:
+        max_age (TIME): Delete older ones: 30d, 12h, 2w.
+        max_bytes: Keep at most so much.
+        max_count: Keep at most N.
+
     Examples:
-      agentkit episodes prune --max-age 30d --dry-run
-      agentkit episodes prune --max-bytes 2GB --max-count 1000000
+      agentkit episodes prune --max-age 30d
+      agentkit episodes prune --max-count 1000000
     """
-    retention = Retention(**bounds)
+    retention = Retention(max_age=max_age, max_bytes=max_bytes, max_count=max_count)
     if retention == Retention():
         raise UsageError("say what may stay: --max-age, --max-bytes or --max-count")
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
-        if not dry_run:
-            gone = keeper.prune(retention)
-        elif isinstance(store, PruningPreview):
-            gone = store.prunable(retention)
-        else:
-            raise UsageError(
-                f"{type(store).__name__} can not say beforehand what would go; leave out --dry-run"
-            )
-        kept = keeper.volume()
+        gone, kept = keeper.prune(retention), keeper.volume()
     if as_json:
         amounts = {"gone": gone, "kept": kept}
-        told = {name: {"count": one.count, "bytes": one.bytes} for name, one in amounts.items()}
-        print_json({**told, "dry_run": dry_run})
+        print_json({name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()})
     else:
-        verb = "would be deleted" if dry_run else "deleted"
-        say(f"{_in_words(gone)} {verb}; the store holds {_in_words(kept)}")
+        say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}")
 
 
 def _in_words(volume: EpisodeVolume) -> str:
     return f"{plural(volume.count, 'episode')} ({volume.bytes:,} bytes)"
+
+
+def call_line(call: ToolCall) -> str:
+    """``get_weather(city="Oslo", days=3)``, with characters that nobody sees written out.
+
+    People are asked whether such a call may run, so it must not look like another one.
+    """
+    if call.malformed is not None:
+        return visible(f"{call.name}(malformed: {call.malformed})")
+    given = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
+    return visible(f"{call.name}({', '.join(given)})")
+
+
+def result_line(result: ToolResult) -> str:
+    """What came of a call, with the rule that a failed one broke."""
+    if result.failure is not None:
+        if result.status == "denied":
+            return f"denied: {result.failure.rule}"
+        where = f" at {result.failure.path}" if result.failure.path else ""
+        return f"{result.status} ({result.failure.kind}{where}): {result.failure.rule}"
+    if result.status == "deferred":
+        return "waits for somebody outside the run"
+    return _cut(result.text)
+
+
+def _print_episode(episode: Episode) -> None:
+    """Print an episode from the request to the verdict."""
+    parts = [_beginning(episode), iter([("", "")])]
+    for number, turn in enumerate(episode.turns, start=1):
+        parts += [_turn(number, turn), iter([("", "")])]
+    for part in (*parts, _ending(episode)):
+        for title, text in part:
+            lines = _cut(text).replace("\n", "\n" + " " * 10)
+            print_line(f"{title:<10}{lines}".rstrip())
+
+
+def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
+    yield "episode", episode.episode_id
+    yield "started", episode.started_at
+    yield "model", f"{episode.model}, library version {episode.library_version}"
+    if episode.session_id:
+        yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
+    labels = dict(episode.metadata)
+    apart = {"settings": labels.pop("settings", ""), "trace": labels.pop(TRACE_ID, "")}
+    labels.pop(SPAN_ID, None)
+    if labels:
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
+    yield from ((title, text) for title, text in apart.items() if text)
+    yield "request", episode.request
+
+
+def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
+    yield f"turn {number}", f"{turn.seconds:.1f} s, {turn.usage.total_tokens:,} tokens"
+    if turn.retrieval is not None:
+        yield "  offered", ", ".join(turn.retrieval.offered) or "nothing"
+    if (trace := turn.refine) is not None:
+        end = "two answers agreed" if trace.converged else "no two answers in a row agreed"
+        extra = f"{trace.usage.total_tokens:,} extra tokens"
+        yield "  refine", f"{trace.mode}: {plural(trace.iterations, 'round')}, {end}, {extra}"
+        for at, calls in enumerate(trace.proposals):
+            chosen = "*" if at == trace.chosen else " "
+            yield "", f"{chosen} {at}: {'; '.join(map(call_line, calls))}"
+    if turn.message.text:
+        yield "  says", turn.message.text
+    if turn.finish_reason is not None:
+        yield "  cut", label_name(turn.finish_reason)
+    results = {result.call_id: result for result in turn.results}
+    for call in turn.message.tool_calls:
+        yield "  calls", call_line(call)
+        if call.call_id in results:
+            yield "    gives", f" {result_line(results[call.call_id])}"
+    if turn.correction:
+        yield "  told", turn.correction
+
+
+def _ending(episode: Episode) -> Iterator[tuple[str, str]]:
+    usage, output = episode.usage, episode.output
+    yield "ended", episode.stop_reason
+    if episode.error:
+        yield "error", episode.error
+    if output is not None:
+        yield "output", output if isinstance(output, str) else json.dumps(output)
+    read = f"{usage.prompt_tokens:,} tokens read ({usage.cached_tokens:,} cached)"
+    wrote = f"{usage.completion_tokens:,} written, {episode.seconds:.1f} s"
+    yield "usage", f"{plural(usage.requests, 'request')}, {read}, {wrote}"
+    if episode.verdict is not None:
+        yield from _verdict_lines(episode.verdict)
+    if episode.diagnosis is not None:
+        found = () if episode.verdict is None else episode.verdict.evidence
+        yield from _diagnosis(episode.diagnosis, told={one.message for one in found})
+
+
+def _verdict_lines(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    told = "passed" if verdict.passed else "failed"
+    if verdict.fault is not None:
+        told = f"{label_name(verdict.fault)}, which says nothing about the agent"
+    elif verdict.score not in {0.0, 1.0}:
+        told += f", score {verdict.score:.3f}"
+    yield "verdict", f"{told}{f' ({verdict.verifier})' if verdict.verifier else ''}"
+    for one in verdict.evidence:
+        yield "", f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.message}"
+    if verdict.metrics:
+        values = (f"{label_name(name)} {value:g}" for name, value in verdict.metrics.items())
+        yield "metrics", ", ".join(values)
+
+
+def _diagnosis(diagnosis: Diagnosis, told: set[str]) -> Iterator[tuple[str, str]]:
+    """Each turn that something is wrong with, and what the verdict has not said already."""
+    yield "diagnosis", label_name(diagnosis.label)
+    for turn in diagnosis.turns:
+        if turn.label in NOT_FAILURES:
+            continue
+        about = ".".join(filter(None, (turn.tool, turn.parameter)))
+        named = f"{label_name(turn.label)}{f' ({about})' if about else ''}"
+        others = ", ".join(label_name(label) for label in turn.labels if label != turn.label)
+        yield "", f"turn {turn.turn + 1}: {named}{f', also {others}' if others else ''}"
+        for message in dict.fromkeys(finding.message for finding in turn.evidence):
+            if message not in told:
+                yield "", f"  found {message}"
+        if turn.hint:
+            yield "", f"  hint  {turn.hint}"
+    for one in diagnosis.recoveries:
+        kind, outcome = label_name(one.kind), label_name(one.outcome)
+        yield "", f"turn {one.turn + 1}: the failed call of {one.tool} ({kind}): {outcome}"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}... ({len(text):,} characters; --json shows all)"

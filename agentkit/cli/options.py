@@ -1,70 +1,68 @@
-"""Options that several commands share, and short ways to declare others."""
+"""How commands declare options and arguments: once, in the signature of a function.
+
+``limit: int = 20`` behind the ``*`` is the option ``--limit N``, and what the docstring says of it
+under ``Args`` is its help; a name in brackets there is what help calls its value. The type says
+what it takes: ``bool`` makes a flag, ``Literal`` a choice, a tuple lets it be given several times.
+A parameter whose type is a dataclass stands for the options that its fields are.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 import shlex
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar, cast
-from urllib.parse import quote
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
 
-from agentkit.errors import UsageError
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Decorator = Callable[[Any], Any]
-
 DEFAULT_MODEL = "local:smollm2-135m"
-MODEL_HELP = "The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ..."
-
 FOLDER = ".agentkit"
 """Where commands keep what they write, in the project's folder or else in the working folder."""
 
 LIBRARY, EVALUATIONS = "library.db", "evaluations.db"
 """Answers to benchmarks have a store of their own, so that they stay out of the library's."""
 
-
-def option(*names: str, **settings: Any) -> Decorator:
-    """``click.option`` whose help shows the default and the variable, where there is one."""
-    settings.setdefault("show_default", settings.get("default") not in {None, ""})
-    settings.setdefault("show_envvar", "envvar" in settings)
-    return click.option(*names, **settings)
+_ENTRY = re.compile(r"^ {4}(\w+)(?: \((.+?)\))?: (.+(?:\n {8}.+)*)", re.MULTILINE)
+_SECTION = re.compile(r"(?:\A|\n\n)(?:Args|Attributes):\n((?: {4}.*(?:\n|\Z))+)")
 
 
-def number(*names: str, low: int = 1, metavar: str = "N", **settings: Any) -> Decorator:
-    """An option that takes a whole number of at least ``low``."""
-    return option(*names, type=click.IntRange(min=low), metavar=metavar, **settings)
+@dataclass(frozen=True, slots=True, eq=False)
+class Declared:
+    """What the type of a parameter does not say: how it is typed, settings of click."""
+
+    names: tuple[str, ...]
+    settings: Mapping[str, Any]
 
 
-def seconds(*names: str, metavar: str = "SECONDS", **settings: Any) -> Decorator:
-    """An option that takes a positive number, of seconds for the most part."""
-    positive = click.FloatRange(min=0, min_open=True)
-    return option(*names, type=positive, metavar=metavar, **settings)
+def option(*names: str, **settings: Any) -> Declared:
+    """An option.
+
+    Args:
+        names: How it is typed; by default the parameter's name behind two dashes.
+        settings: As for ``click.Option``; ``low`` is the smallest number, 1 by default.
+    """
+    return Declared(names, settings)
 
 
-def several(*names: str, help: str, **settings: Any) -> Decorator:  # noqa: A002 - click's word
-    """An option that may be given several times."""
-    words = f"{help.removesuffix('.')}; may be given several times."
-    return option(*names, multiple=True, help=words, **settings)
-
-
-def flag(*names: str, help: str, **settings: Any) -> Decorator:  # noqa: A002 - click's word
-    """An option without a value."""
-    return click.option(*names, is_flag=True, help=help, **settings)
+def argument(metavar: str, **settings: Any) -> Declared:
+    """An argument, and what help calls it."""
+    return Declared((), {"metavar": metavar, **settings})
 
 
 def command(
-    name: str | None = None, *, group: click.Group | None = None, more: str = "", **settings: Any
+    name: str = "", *, group: click.Group | None = None, more: str = "", **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Declare a command whose docstring ends with examples, which help shows as they are written.
+    """Make a command of a function.
 
     Args:
         name: Its name; that of the function by default.
         group: The group that it belongs to.
-        more: What help shows behind the examples.
+        more: What help shows behind the examples of the docstring.
         settings: As for ``click.Command``.
     """
 
@@ -72,8 +70,33 @@ def command(
         words, _, examples = inspect.cleandoc(function.__doc__ or "").partition("\n\nExamples:\n")
         parts = [f"Examples:\n{examples}"] if examples else []
         epilog = "\n\n".join(f"\b\n{part}" for part in (*parts, more) if part)
-        declared = click.command(name, click.Command, help=words, epilog=epilog or None, **settings)
-        made = declared(function)
+        groups: dict[str, tuple[type, list[str]]] = {}
+        params: list[click.Parameter] = []
+        hints, told = get_type_hints(function, include_extras=True), _told(words)
+        for one in inspect.signature(function).parameters.values():
+            hint = hints[one.name]
+            if isinstance(hint, type) and is_dataclass(hint):
+                found = list(_fields(hint))
+                groups[one.name] = hint, [str(each.name) for each in found]
+                params += found
+            elif one.kind is one.KEYWORD_ONLY:
+                params.append(_option(one.name, hint, one.default, told))
+            else:
+                params.append(_argument(one.name, hint, one.default))
+
+        def run(**values: Any) -> Any:
+            for group_name, (kind, names) in groups.items():
+                values[group_name] = kind(**{each: values.pop(each) for each in names})
+            return function(**values)
+
+        made = click.Command(
+            name or function.__name__,
+            callback=run,
+            params=params,
+            help=_SECTION.sub("", words),
+            epilog=epilog or None,
+            **settings,
+        )
         if group is not None:
             group.add_command(made)
         return made
@@ -81,99 +104,157 @@ def command(
     return declare
 
 
-json_option = flag("--json", "as_json", help="Print JSON instead of a table.")
-reason_option = option("--reason", default="", help="Why, for the log.")
-yes_option = flag("--yes", help="Do not ask.")
-at_option = number("--at", low=0, metavar="VERSION", help="An earlier version.")
-store_option = option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    envvar="AGENTKIT_STORE",
-    default=f"sqlite:///{FOLDER}/{LIBRARY}",
-    help="Where definitions and episodes are kept, such as sqlite:///library.db.",
-)
+def _told(docstring: str) -> dict[str, tuple[str, str]]:
+    """What a docstring says of each parameter: what its value is called, and what it means."""
+    found = _SECTION.search(docstring)
+    entries = _ENTRY.findall(found[1]) if found else ()
+    return {name: (metavar, " ".join(text.split())) for name, metavar, text in entries}
 
 
-def common_options(function: Decorated) -> Decorated:
-    """Give a command ``--store`` and ``--json``."""
-    return cast("Decorated", store_option(json_option(function)))
+def _fields(kind: type) -> Iterator[click.Option]:
+    """The options that the fields of a dataclass are."""
+    hints, told = get_type_hints(kind, include_extras=True), _told(inspect.getdoc(kind) or "")
+    for one in fields(kind):
+        yield _option(one.name, hints[one.name], one.default, told)
 
 
-tools_option = several(
-    "--tools",
-    "targets",
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python tools, whose code runs",
-)
-library_option = option(
-    "--library",
-    "library_place",
-    metavar="FILE|URL",
-    help="Take definitions from an artifact or another store instead of --store; it is only read.",
-)
-answers_option = option(
-    "--answers",
-    metavar="URL",
-    default=f"sqlite:///{FOLDER}/{EVALUATIONS}",
-    help="Where the answers of evaluations are kept; known ones are not asked again.",
-)
-conflict_option = option(
-    "--on-conflict",
-    type=click.Choice(["error", "skip", "replace", "suffix"]),
-    default="error",
-    help="When a name stands for another definition: report it, keep the old one, take the new "
-    "one, or add the new one as NAME__2.",
-)
-_pin = number(
-    "--pin",
-    low=0,
-    metavar="VERSION",
-    help="Use this version of the library, whatever is promoted.",
-)
-_frozen = flag("--frozen", help="Refuse to start where your tools' code and the library differ.")
-_model_name = option(
-    "--model", metavar="NAME", envvar="AGENTKIT_MODEL", default=DEFAULT_MODEL, help=MODEL_HELP
-)
-_adapter = option(
-    "--adapter",
-    metavar="FILE",
-    help="A LoRA adapter (GGUF) for a local model, such as training exports.",
-)
+def _unwrapped(hint: Any) -> tuple[Any, Declared]:
+    """The type without ``Annotated`` and ``None``, and what was declared."""
+    declared = Declared((), {})
+    while get_origin(hint) in {Annotated, Union, types.UnionType}:
+        kinds = get_args(hint)
+        if get_origin(hint) is Annotated:
+            declared = kinds[1]
+            kinds = kinds[:1]
+        hint = next(one for one in kinds if one is not types.NoneType)
+    return hint, declared
 
 
-def binding_options(command: Decorated) -> Decorated:
-    """Give a command ``--pin`` and ``--frozen``."""
-    return cast("Decorated", _pin(_frozen(command)))
+def _argument(name: str, hint: Any, default: Any) -> click.Argument:
+    kind, declared = _unwrapped(hint)
+    has_default = default is not inspect.Parameter.empty
+    settings: dict[str, Any] = {"required": not has_default, **declared.settings}
+    settings.setdefault("metavar", f"[{name.upper()}]" if has_default else name.upper())
+    if get_origin(kind) is tuple:
+        settings["nargs"] = -1
+        kind = get_args(kind)[0]
+    elif has_default and default is not None:
+        settings["default"] = default
+    settings.setdefault("type", _type(kind, 1))
+    return click.Argument([name], **settings)
 
 
-def model_option(command: Decorated) -> Decorated:
-    """Give a command ``--model`` and ``--adapter``; it gets one name for both, as ``model``."""
+def _option(
+    name: str, hint: Any, default: Any, told: Mapping[str, tuple[str, str]]
+) -> click.Option:
+    kind, declared = _unwrapped(hint)
+    settings = dict(declared.settings)
+    metavar, words = told.get(name, ("", ""))
+    words = settings.pop("help", words)
+    if default is not inspect.Parameter.empty and default is not MISSING:
+        settings["default"] = default
+    low = settings.pop("low", 1)
+    if get_origin(kind) is tuple:
+        kind = get_args(kind)[0]
+        if "nargs" not in settings:
+            words = f"{words.removesuffix('.')}; may be given several times."
+            settings["multiple"] = True
+    if kind is bool:
+        settings["is_flag"] = True
+    else:
+        settings.setdefault("type", _type(kind, low))
+        usual = {int: "N", float: "SECONDS"}.get(kind)
+        settings["metavar"] = metavar or settings.get("metavar") or usual
+    shown = settings.get("default") not in {None, "", False, ()}
+    settings = {"show_default": shown, "show_envvar": "envvar" in settings, **settings}
+    names = declared.names or (f"--{name.replace('_', '-')}",)
+    return click.Option([*names, name], **{**settings, "help": words})
 
-    @wraps(command)
-    def named(*arguments: Any, model: str, adapter: str | None, **others: Any) -> Any:
-        name = model if adapter is None else adapted_name(model, adapter)
-        return command(*arguments, model=name, **others)
 
-    return cast("Decorated", _model_name(_adapter(named)))
+def _type(kind: Any, low: int) -> Any:
+    if get_origin(kind) is Literal:
+        return click.Choice(get_args(kind))
+    if kind is int:
+        return click.IntRange(min=low)
+    if kind is float:
+        return click.FloatRange(min=0, min_open=True)
+    return click.Path(path_type=Path) if kind is Path else click.STRING
 
 
-def adapted_name(model: str, adapter: str) -> str:
-    """The name of a local model with an adapter, as ``resolve_model`` takes it.
-
-    Raises:
-        UsageError: The model does not run in this process.
-
-    Example:
-        >>> adapted_name("local:smollm2-135m", "my shop.gguf")
-        'local:smollm2-135m?adapter=my%20shop.gguf'
-    """
-    if not model.startswith("local:"):
-        raise UsageError(
-            f"--adapter adds to the weights of a local model, and {model} computes elsewhere; "
-            "choose one with --model local:NAME"
-        )
-    return f"{model}?adapter={quote(adapter)}"
+# Options of several commands.
+StoreUrl = Annotated[
+    str,
+    option(
+        "--store",
+        help="Where definitions and episodes are kept, such as sqlite:///library.db.",
+        metavar="URL",
+        envvar="AGENTKIT_STORE",
+        default=f"sqlite:///{FOLDER}/{LIBRARY}",
+    ),
+]
+AsJson = Annotated[bool, option("--json", help="Print JSON instead of a table.", default=False)]
+Reason = Annotated[str, option(help="Why, for the log.", metavar="TEXT", default="")]
+FromZero = Annotated[int, option(low=0)]
+AtVersion = Annotated[
+    int | None, option("--at", help="An earlier version.", low=0, metavar="VERSION", default=None)
+]
+ModelName = Annotated[
+    str,
+    option(
+        help="The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...",
+        metavar="NAME",
+        envvar="AGENTKIT_MODEL",
+        default=DEFAULT_MODEL,
+    ),
+]
+Targets = Annotated[
+    tuple[str, ...],
+    option(
+        "--tools",
+        help="Python tools, whose code runs",
+        metavar="MODULE:NAME|FILE.py[:NAME]",
+        default=(),
+    ),
+]
+LibraryPlace = Annotated[
+    str | None,
+    option(
+        "--library",
+        help="Take definitions from an artifact or another store instead of --store; it is only "
+        "read.",
+        metavar="FILE|URL",
+        default=None,
+    ),
+]
+Answers = Annotated[
+    str,
+    option(
+        help="Where the answers of evaluations are kept; known ones are not asked again.",
+        metavar="URL",
+        default=f"sqlite:///{FOLDER}/{EVALUATIONS}",
+    ),
+]
+OnConflict = Annotated[
+    Literal["error", "skip", "replace", "suffix"],
+    option(
+        help="When a name stands for another definition: report it, keep the old one, take the new "
+        "one, or add the new one as NAME__2.",
+        default="error",
+    ),
+]
+Pin = Annotated[
+    int | None,
+    option(
+        help="Use this version of the library, whatever is promoted.",
+        low=0,
+        metavar="VERSION",
+        default=None,
+    ),
+]
+Frozen = Annotated[
+    bool,
+    option(help="Refuse to start where your tools' code and the library differ.", default=False),
+]
 
 
 def is_typed(parameter: str) -> bool:

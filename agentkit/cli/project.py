@@ -1,4 +1,4 @@
-"""The project: ``agentkit.toml``, which gives the options of the commands their defaults.
+"""The project: ``agentkit.toml``, which gives commands their defaults, and ``agentkit init``.
 
 The file is read strictly: a key that nothing knows is an error.
 """
@@ -6,16 +6,28 @@ The file is read strictly: a key that nothing knows is an error.
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
-from agentkit.cli.options import EVALUATIONS, FOLDER, LIBRARY
+from agentkit.cli.options import (
+    DEFAULT_MODEL,
+    EVALUATIONS,
+    FOLDER,
+    LIBRARY,
+    AsJson,
+    ModelName,
+    argument,
+    command,
+)
+from agentkit.cli.output import print_json, say
 from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
@@ -39,9 +51,6 @@ _TOP: _Kinds = {
 }
 _STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
 _GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
-_GONE: _Kinds = dict.fromkeys(("max_uses", "latency_growth"), _NUMBER)
-"""Numbers of earlier releases; they are ignored."""
-
 _RETRIEVAL: _Kinds = dict.fromkeys(("shortlist", "offer", "token_budget"), int)
 
 
@@ -181,8 +190,8 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     tables = {key: one for key, one in written.items() if isinstance(one, dict) and key not in _TOP}
     read = {key: value for key, value in written.items() if key not in tables}
     _check(read, _TOP)
-    gates = {_present_name(key): value for key, value in read.get("gates", {}).items()}
-    _check(gates, {**_GATES, **_GONE}, "[gates] ")
+    gates = read.get("gates", {})
+    _check(gates, _GATES, "[gates] ")
     retrieval = read.get("retrieval")
     _check(retrieval or {}, _RETRIEVAL, "[retrieval] ")
     tools = [_placed(one, root) for one in read.get("tools", ())]
@@ -206,7 +215,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         defaults={name: value for name, value in values.items() if value},
         tables=tables,
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
-        rules=GateConfig(**{key: gates[key] for key in gates if key in _GATES.keys() - _STAGES}),
+        rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
         retriever=None if retrieval is None else CascadeRetriever(**retrieval),
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
@@ -237,11 +246,6 @@ def _no_such(key: str, keys: Iterable[str]) -> str:
     return f"there is no such key; {hint}"
 
 
-def _present_name(key: str) -> str:
-    """Files written before call the numbers least_gain and most_uses."""
-    return key.replace("least_", "min_").replace("most_", "max_")
-
-
 def _placed(place: str | None, root: Path) -> str:
     """A file of the project as commands reach it; names of modules and benchmarks stay."""
     if not place:
@@ -270,3 +274,67 @@ def _near(path: Path) -> Path:
 
 def _key(word: str) -> str:
     return word.lstrip("-").replace("-", "_")
+
+
+SAMPLE = (FILE, "tools.py", "tasks.jsonl")
+"""What is written: the settings, a tool that refuses what it does not say, and tasks for it."""
+
+_NEXT = (
+    ("agentkit eval", "how often the model calls the tool right"),
+    ("agentkit evolve", "learn from the refusals, keep what gains on held-out tasks"),
+    ("agentkit review show last", "what was learned, and how it did"),
+)
+
+
+@command()
+def init(
+    folder: Annotated[
+        Path, argument("[FOLDER]", type=click.Path(file_okay=False, path_type=Path), required=False)
+    ] = Path(),
+    *,
+    model: ModelName,
+    as_json: AsJson,
+) -> None:
+    """Begin a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
+
+    Commands that are started in the folder or below it take their options from agentkit.toml.
+    Nothing that is there already is overwritten.
+
+    Examples:
+      agentkit init
+      agentkit init help-desk --model openai:gpt-4o-mini
+    """
+    there = [name for name in SAMPLE if (folder / name).exists()]
+    if there:
+        raise UsageError(
+            f"{folder.absolute()} has {' and '.join(there)} already, and nothing was written; "
+            "name another folder: agentkit init FOLDER"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in SAMPLE:
+        text = (files("agentkit.cli") / "sample" / name).read_text(encoding="utf-8")
+        if name == FILE:
+            text = _with_model(text, model)
+        (folder / name).write_text(text, encoding="utf-8")
+    commands = [] if folder == Path() else [(f"cd {folder}", "")]
+    if model == DEFAULT_MODEL:
+        install = f"agentkit models install {model.partition(':')[2]}"
+        commands.append((install, "the sample's model, 98 MB, once"))
+    commands += _NEXT
+    if as_json:
+        typed = [command for command, _ in commands]
+        print_json({"folder": str(folder.absolute()), "files": SAMPLE, "next": typed})
+        return
+    say(f"Began a project in {folder.absolute()}: {', '.join(SAMPLE)}")
+    width = max(len(command) for command, _ in commands)
+    say("\n".join(f"  {command:<{width}}  {words}".rstrip() for command, words in commands))
+
+
+def _with_model(text: str, model: str) -> str:
+    """The settings for a model; what a small one needs is left out for others."""
+    if model == DEFAULT_MODEL:
+        return text
+    settings, _, _ = text.partition("# Options of single commands")
+    head, _, rest = settings.partition("# Any model:")
+    _, _, rest = rest.partition(f'model = "{DEFAULT_MODEL}"\n')
+    return f"{head}model = {json.dumps(model, ensure_ascii=False)}\n{rest}".rstrip() + "\n"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import (
-    answers_option,
+    Answers,
+    AsJson,
+    Reason,
+    StoreUrl,
+    Targets,
+    argument,
     command,
-    common_options,
-    flag,
     option,
-    reason_option,
-    several,
-    tools_option,
 )
 from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say
 from agentkit.cli.review_view import print_diff, print_review
@@ -31,8 +31,12 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.library.library import Library
 
-which_argument = click.argument("which", metavar="ID|TOOL|last")
 _LONGEST = 300
+
+Which = Annotated[str, argument("ID|TOOL|last")]
+Judge = Annotated[
+    str, option(help="Ask this model where a judge must agree.", metavar="MODEL", default="")
+]
 
 
 class _ListsWhenAlone(CommandGroup):
@@ -55,11 +59,18 @@ def review() -> None:
 
 
 @command("list", group=review)
-@flag("--all", "shows_all", help="Also those that are decided.")
-@option("--tool", "tool_name", default="", metavar="NAME", help="Only for this tool.")
-@common_options
-def list_(*, shows_all: bool, tool_name: str, store_url: str, as_json: bool) -> None:
+def list_(
+    *,
+    shows_all: Annotated[bool, option("--all")] = False,
+    tool: str = "",
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """List what waits, oldest first, and for what.
+
+    Args:
+        shows_all: Also those that are decided.
+        tool (NAME): Only for this tool.
 
     Examples:
       agentkit review list
@@ -70,33 +81,28 @@ def list_(*, shows_all: bool, tool_name: str, store_url: str, as_json: bool) -> 
         reviews = [
             review_of(manager, record.proposal_id)
             for record in ledger.proposals.values()
-            if (shows_all or record.is_open) and tool_name in {"", record.tool_name}
+            if (shows_all or record.is_open) and tool in {"", record.tool_name}
         ]
     if as_json:
         print_json([_brief(one) for one in reviews])
         return
     if reviews:
-        print_table(
-            ["id", fold("tool"), fold("what changes"), fold("state"), fold("reason")],
-            [
-                (
-                    one.proposal_id,
-                    one.tool,
-                    one_line(shown(one.summary, _LONGEST)),
-                    one.state.replace("_", " "),
-                    one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-                )
-                for one in reviews
-            ],
-        )
+        rows = [
+            (
+                one.proposal_id,
+                one.tool,
+                one_line(shown(one.summary, _LONGEST)),
+                one.state.replace("_", " "),
+                one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
+            )
+            for one in reviews
+        ]
+        print_table(["id", *map(fold, ("tool", "what changes", "state", "reason"))], rows)
     _say_rest(ledger, reviews, shows_all=shows_all)
 
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
-@which_argument
-@answers_option
-@common_options
-def show(which: str, *, answers: str, store_url: str, as_json: bool) -> None:
+def show(which: Which, *, answers: Answers, store_url: StoreUrl, as_json: AsJson) -> None:
     """Show what models would see, why it was suggested, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
@@ -116,63 +122,52 @@ def show(which: str, *, answers: str, store_url: str, as_json: bool) -> None:
 
 
 @command(short_help="Agree, and put it into use.", group=review)
-@click.argument("which", metavar="[ID|TOOL|last]", default="")
-@reason_option
-@several(
-    "--overrule",
-    "codes",
-    metavar="CODE",
-    help="Say that this check is wrong about a rejected proposal; name all that reject it",
-)
-@option(
-    "--proposer", default="", metavar="NAME", help="Accept from this quarantined proposer again."
-)
-@option("--judge", default="", metavar="MODEL", help="Ask this model where a judge must agree.")
-@tools_option
-@common_options
 def approve(
-    which: str,
-    targets: Sequence[str],
+    which: Which,
     *,
-    reason: str,
-    codes: Sequence[str],
-    proposer: str,
-    judge: str,
-    store_url: str,
-    as_json: bool,
+    reason: Reason,
+    overrule: tuple[str, ...] = (),
+    judge: Judge,
+    targets: Targets,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Agree as a person, and move it on as far as the policy allows.
 
     The command says which library version then serves, and what models see from now on.
 
+    Args:
+        overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
+            reject it
+
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
       agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
-      agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'
     """
-    if bool(which) == bool(proposer):
-        raise UsageError("name one: a proposal, or --proposer NAME")
     with managed(store_url, targets, judge=judge) as manager:
-        if proposer:
-            _release(manager, proposer, reason, as_json=as_json)
-            return
         proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
-        if codes:
+        if overrule:
             if not reason:
                 raise UsageError("--overrule needs --reason: say why the check is wrong")
-            manager.overrule(proposal_id, codes=codes, person=person(), reason=reason)
+            manager.overrule(proposal_id, codes=overrule, person=person(), reason=reason)
         manager.approve(proposal_id, person=person(), reason=reason)
         _move_on(manager, proposal_id)
         _tell(manager, proposal_id, before, as_json=as_json)
 
 
 @command(short_help="Say no.", group=review)
-@which_argument
-@option("--reason", required=True, help="Why, for the log.")
-@common_options
-def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
+def reject(
+    which: Which,
+    *,
+    reason: Annotated[str, option(required=True)],
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'.
+
+    Args:
+        reason (TEXT): Why, for the log.
 
     Examples:
       agentkit review reject loan_offer --reason 'we do offer 24 months'
@@ -184,22 +179,34 @@ def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
         _tell(manager, proposal_id, before, as_json=as_json)
 
 
+def _share(_: click.Context, __: click.Parameter, text: str) -> float:
+    """``10%``, ``10`` or ``0.1`` as a share; a callback of an option."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no share; give a percentage such as 10%") from error
+    share = number / 100 if text.endswith("%") or number > 1 else number
+    if not 0 < share <= 1:
+        raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")
+    return share
+
+
 @command(short_help="Let it serve a share of the sessions first.", group=review)
-@which_argument
-@option(
-    "--share",
-    default="10%",
-    callback=lambda _context, _option, text: _share(text),
-    metavar="PERCENT",
-    help="The share of new sessions that the change serves.",
-)
-@reason_option
-@common_options
-def canary(which: str, share: float, reason: str, store_url: str, as_json: bool) -> None:
+def canary(
+    which: Which,
+    *,
+    share: Annotated[Any, option(callback=_share)] = "10%",
+    reason: Reason,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Let a proposal serve a share of the sessions until its numbers decide.
 
     'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
     taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+
+    Args:
+        share (PERCENT): The share of new sessions that the change serves.
 
     Examples:
       agentkit review canary loan_offer --share 10%
@@ -215,32 +222,12 @@ def canary(which: str, share: float, reason: str, store_url: str, as_json: bool)
         _tell(manager, record.proposal_id, before, as_json=as_json)
 
 
-def _share(text: str) -> float:
-    """``10%``, ``10`` or ``0.1`` as a share."""
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no share; give a percentage such as 10%") from error
-    share = number / 100 if text.endswith("%") or number > 1 else number
-    if not 0 < share <= 1:
-        raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")
-    return share
-
-
 def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -> None:
     """Stage by stage, as far as it goes."""
     while manager.ledger.proposals[proposal_id].state != until:
         [outcome] = manager.advance(proposal_id)
         if not outcome.has_moved:
             return
-
-
-def _release(manager: ToolManager, proposer: str, reason: str, *, as_json: bool) -> None:
-    record = manager.release(proposer, person=person(), reason=reason)
-    if as_json:
-        print_json({"proposer": record.name, "is_quarantined": record.is_quarantined})
-    else:
-        click.echo(f"proposals of {shown(record.name)} are accepted again")
 
 
 def _tell(manager: ToolManager, proposal_id: str, before: Library, *, as_json: bool) -> None:
@@ -286,9 +273,5 @@ def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> 
         say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')} listed")
     if decided and not shows_all:
         say(f"{decided:,} decided (agentkit review list --all)")
-    for proposer in ledger.proposers.values():
-        if proposer.is_quarantined:
-            name = shown(proposer.name)
-            say(f"nothing is accepted from {name} (agentkit review approve --proposer {name})")
     for name, version in ledger.pins.items():
         say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")

@@ -156,7 +156,7 @@ def _arguments(one: Conversation) -> Iterator[Line]:
 
 def _comparisons(comparisons: Iterable[Comparison]) -> Iterator[Line]:
     for one in comparisons:
-        yield Line(one.words)
+        yield Line(one.report.reason)
         report = one.report
         for title, names, key, style in (
             ("gained", report.gained, "wins", ADDED),

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import click
 
-from agentkit.cli.options import (
-    command,
-    common_options,
-    flag,
-    number,
-    option,
-    reason_option,
-    yes_option,
-)
+from agentkit.cli.options import AsJson, FromZero, Reason, StoreUrl, argument, command
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.review import print_served
 from agentkit.cli.stores import managed, person
@@ -30,30 +23,17 @@ _NAMED = 5
 
 
 @command()
-@click.argument("which", metavar="[TOOL|ID]", default="")
-@number(
-    "--to",
-    low=0,
-    metavar="VERSION",
-    help="Give TOOL the definition that it had at this library version.",
-)
-@number("--pin", metavar="VERSION", help="Hold runs at this library version.")
-@flag("--unpin", help="Let runs use the newest version again.")
-@option("--tool", "tool_name", default="", metavar="NAME", help="With --pin: only this tool.")
-@yes_option
-@reason_option
-@common_options
 def rollback(
-    which: str,
-    to: int | None,
-    pin: int | None,
+    which: Annotated[str, argument("[TOOL|ID]")] = "",
     *,
-    tool_name: str,
-    unpin: bool,
-    yes: bool,
-    reason: str,
-    store_url: str,
-    as_json: bool,
+    to: FromZero | None = None,
+    pin: int | None = None,
+    unpin: bool = False,
+    tool: str = "",
+    yes: bool = False,
+    reason: Reason,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Take the last change back, or that of TOOL, or the proposal or change ID.
 
@@ -61,6 +41,13 @@ def rollback(
     an edit. Tools get the definitions that they had before, as a new library version, and those
     that were new are removed; the history keeps everything. What was promoted on the same tool
     after a proposal is taken back too. Prints what models see afterwards.
+
+    Args:
+        to (VERSION): Give TOOL the definition that it had at this library version.
+        pin (VERSION): Hold runs at this library version.
+        unpin: Let runs use the newest version again.
+        tool (NAME): With --pin: only this tool.
+        yes: Do not ask.
 
     Examples:
       agentkit rollback                              the last change
@@ -73,13 +60,13 @@ def rollback(
         raise UsageError("--to, --pin and --unpin exclude each other; give one")
     if to is not None and not which:
         raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
-    if which if holds else tool_name:
+    if which if holds else tool:
         raise UsageError("--tool NAME belongs to --pin and --unpin, and TOOL to the others")
     with managed(store_url) as manager:
         before = manager.served
         taken: list[str] = []
         if holds:
-            _hold(manager, tool_name, pin, reason)
+            _hold(manager, tool, pin, reason)
         elif to is not None:
             manager.restore(which, to_version=to, author=person(), reason=reason)
         else:

@@ -5,44 +5,270 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import click
 
 from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
-from agentkit.agent.session import new_episode_id
-from agentkit.agent.types import RunResult
-from agentkit.cli.agents import (
-    AgentOptions,
-    AskAtTerminal,
-    agent_options,
-    make_agent,
-    outline,
-    result_json,
-    show,
+from agentkit.agent.session import Router, new_episode_id
+from agentkit.agent.types import (
+    Approval,
+    Approver,
+    CallsRefined,
+    Limits,
+    Observer,
+    OnStoreFailure,
+    RunFinished,
+    RunResult,
+    StorePolicy,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolPolicy,
+    ToolsRetrieved,
 )
-from agentkit.cli.episode_view import call_line
-from agentkit.cli.options import command, json_option, library_option, option
-from agentkit.cli.output import plural, print_json, print_json_line, say
-from agentkit.cli.stores import opened
-from agentkit.episodes import Episode
-from agentkit.errors import RunError
+from agentkit.cli.episodes import call_line, result_line
+from agentkit.cli.loading import load_tools
+from agentkit.cli.options import (
+    AsJson,
+    Frozen,
+    LibraryPlace,
+    ModelName,
+    Pin,
+    StoreUrl,
+    Targets,
+    command,
+    option,
+)
+from agentkit.cli.output import is_interactive, plural, print_json, print_json_line, say
+from agentkit.cli.project import current_project
+from agentkit.cli.stores import opened, read_source
+from agentkit.episodes import Episode, RefineMode
+from agentkit.errors import LibraryWarning, RunError, UsageError
+from agentkit.library import Store
+from agentkit.library.code_binding import CodeBinding
+from agentkit.messages import ToolCall
+from agentkit.models.base import TextDelta, ToolChoice
+from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.tool import Tool
+from agentkit.tracing.tracing import Tracing
 
 _HELP = "/tools: what is offered, /new: start afresh, /exit or Ctrl-D: leave"
 
-session_option = option("--session", metavar="ID", help="Continue this conversation.")
+Refine = Annotated[
+    RefineMode, option(help="Let the model look over its calls before they run.", default="none")
+]
+Session = Annotated[
+    str | None, option(help="Continue this conversation.", metavar="ID", default=None)
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentOptions:
+    """The options that describe an agent.
+
+    Attributes:
+        catalogue: Also offer tools of the library that have no code here: a call to one is checked,
+            printed and left to you.
+        instructions (TEXT): The system message.
+        tool_choice: Whether the model may, must not or must call a tool in its first turn.
+        max_steps: Most model turns in answer to one question.
+        yes: Run destructive tools without asking.
+        trace: Make OpenTelemetry spans of runs (start the command with opentelemetry-instrument,
+            which says where they go).
+    """
+
+    model: ModelName
+    targets: Targets
+    catalogue: bool = False
+    pin: Pin
+    frozen: Frozen
+    instructions: str = ""
+    refine: Refine
+    tool_choice: ToolChoice = "auto"
+    max_steps: int = 10
+    yes: bool = False
+    trace: bool = False
+
+
+def make_agent(
+    options: AgentOptions,
+    store: Store,
+    *,
+    library_place: str | None = None,
+    on_store_failure: OnStoreFailure = "refuse_runs",
+    approve: Approver | None = None,
+    router: Router | None = None,
+    observers: Iterable[Observer] = (),
+    name: str = "agent",
+) -> Agent:
+    """The agent that the options describe, keeping its episodes in ``store``.
+
+    Tools in code are bound to the library's definitions; what a person should know of that is told.
+    """
+    library = None
+    if library_place is not None:
+        if options.pin is not None or options.frozen:
+            raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
+        with read_source(library_place) as source:
+            library = source.load()
+    with binding_told():
+        agent = Agent(
+            options.model,
+            tools=load_tools(options.targets),
+            library=library,
+            store=store,
+            store_policy=StorePolicy(
+                pin=options.pin, frozen=options.frozen, on_failure=on_store_failure
+            ),
+            tool_policy=ToolPolicy(
+                unbound="offer" if options.catalogue else "hide",
+                choice=options.tool_choice,
+                approve=approve,
+            ),
+            instructions=options.instructions,
+            retriever=current_project().retriever or "auto",
+            refine=options.refine,
+            limits=Limits(max_steps=options.max_steps),
+            router=router,
+            observers=observers,
+            tracing=Tracing() if options.trace else None,
+            name=name,
+        )
+    tell_binding(agent.binding)
+    hidden = len(agent.binding.without_code)
+    if hidden and not options.catalogue:
+        say(
+            f"not offered: {plural(hidden, 'tool')} of the library without code here; --catalogue "
+            "offers all, --tools gives code"
+        )
+    return agent
+
+
+@contextmanager
+def binding_told() -> Iterator[None]:
+    """What ``tell_binding`` says needs no warning by Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LibraryWarning)
+        yield
+
+
+def tell_binding(binding: CodeBinding) -> None:
+    """Say what binding code to the library came to, a line each; nothing when nothing changed."""
+    if binding.registered:
+        count = plural(len(binding.registered), "tool")
+        say(f"registered {count} in library version {binding.library_version}")
+    for note in binding.notes:
+        say(note)
+
+
+class AskAtTerminal:
+    """Asks the person at the terminal whether a call may run, one call at a time.
+
+    Args:
+        yes: Do not ask, approve.
+    """
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, call: ToolCall, tool: Tool) -> Approval:
+        """The decision; without a terminal to ask on, no."""
+        if self._yes:
+            return Approval(approved=True)
+        if not is_interactive():
+            return Approval(approved=False, reason="Nobody is there to approve it.")
+        async with self._turn:
+            approved = await run_in_daemon_thread(lambda: _confirm(f"Run {call_line(call)}?"))
+        return Approval(approved=approved, reason="" if approved else "The user said no.")
+
+
+def _confirm(question: str) -> bool:
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:  # Ctrl-D
+        return False
+
+
+async def _answer(
+    agent: Agent,
+    request: str,
+    session_id: str | None,
+    *,
+    print_record: Callable[[Any], None] | None,
+) -> None:
+    """Run a request and print its answer: text as it arrives, all else on stderr; or JSON."""
+    if print_record is not None:
+        result = await agent.run(request, session_id=session_id)
+        episode = result.episode
+        record: dict[str, Any] = {
+            "output": episode.output,
+            "stop_reason": result.stop_reason,
+            "calls": [call.to_json() for call in result.calls],
+            "deferred": [call.to_json() for call in result.deferred],
+            "usage": result.usage.to_json(),
+            "library_version": episode.library_version,
+            "episode_id": episode.episode_id,
+        }
+        print_record(record)
+        return
+    result = await _shown(agent, request, session_id)
+    for call in result.deferred:
+        click.echo(call_line(call))
+    episode = result.episode
+    say(
+        f"[{result.stop_reason.replace('_', ' ')}, {plural(len(episode.turns), 'turn')}, "
+        f"{result.usage.total_tokens:,} tokens, {episode.seconds:.1f} s, "
+        f"library version {episode.library_version}, episode {episode.episode_id}]"
+    )
+
+
+async def _shown(agent: Agent, request: str, session_id: str | None) -> RunResult:
+    """Run a request; text goes to stdout as it arrives, everything else to stderr."""
+    writing = False
+    try:
+        async for event in agent.stream(request, session_id=session_id):
+            if isinstance(event, TextDelta):
+                click.echo(event.text, nl=False)
+                writing = writing or bool(event.text)
+                continue
+            if writing:
+                click.echo()
+                writing = False
+            match event:
+                case RunFinished(result=result):
+                    return result
+                case ToolsRetrieved(trace=found):
+                    say(f"  offered {', '.join(found.offered) or 'no tools'}")
+                case CallsRefined(trace=trace):
+                    agreed = "agreed" if trace.converged else "did not agree"
+                    rounds = plural(trace.iterations, "round")
+                    say(f"  refined in {rounds}: the last two answers {agreed}")
+                case ToolCallStarted(call=call):
+                    say(f"  calls {call_line(call)}")
+                case ToolCallFinished(result=answer):
+                    say(f"  gives {result_line(answer)}")
+    finally:
+        if writing:  # what went wrong is told on a line of its own
+            click.echo()
+    raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 
 
 @command()
-@click.argument("question")
-@session_option
-@library_option
-@agent_options
-@json_option
-def run(question: str, session: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def run(
+    question: str,
+    *,
+    session: Session,
+    library_place: LibraryPlace,
+    options: AgentOptions,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Ask an agent QUESTION ('-' reads it from stdin) and print its answer.
 
     The answer goes to stdout, tool calls and their results to stderr. Calls that wait for somebody
@@ -53,47 +279,36 @@ def run(question: str, session: str | None, store_url: str, as_json: bool, **opt
       agentkit run "What is 17 * 23?" --tools calculator.py
       agentkit run "Book a table for two" --catalogue --refine adaptive --json
       echo "Hello" | agentkit run - --model openai:gpt-4o-mini
-      agentkit run "Two apples?" --adapter shop.gguf --library shop.json --tools shop.py
     """
-    text = sys.stdin.read() if question == "-" else question
-    if not text.strip():
+    text = (sys.stdin.read() if question == "-" else question).strip()
+    if not text:
         raise click.UsageError("the question is empty")
+
+    async def ask() -> None:
+        try:
+            await _answer(agent, text, session, print_record=print_json if as_json else None)
+        except RunError as error:
+            if isinstance(error.episode, Episode):
+                say(f"[error, episode {error.episode.episode_id}]")
+            raise
+        finally:
+            await agent.close()
+
     with opened(store_url) as store:
-        chosen = AgentOptions(**options)
-        agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
-        result = wait_for(_ask(agent, text.strip(), session, as_json=as_json))
-    if as_json:
-        print_json(result_json(result))
-    else:
-        _tell_end(result)
-
-
-async def _ask(agent: Agent, text: str, session: str | None, *, as_json: bool) -> RunResult:
-    try:
-        if as_json:
-            return await agent.run(text, session_id=session)
-        return await show(agent, text, session_id=session)
-    except RunError as error:
-        if isinstance(error.episode, Episode):
-            say(f"[error, episode {error.episode.episode_id}]")
-        raise
-    finally:
-        await agent.close()
-
-
-def _tell_end(result: RunResult) -> None:
-    """The calls that wait for somebody else, and how the run went."""
-    for call in result.deferred:
-        click.echo(call_line(call))
-    say(outline(result))
+        approve = AskAtTerminal(yes=options.yes)
+        agent = make_agent(options, store, library_place=library_place, approve=approve)
+        wait_for(ask())
 
 
 @command()
-@session_option
-@library_option
-@agent_options
-@json_option
-def chat(session: str | None, store_url: str, *, as_json: bool, **options: Any) -> None:
+def chat(
+    *,
+    session: Session,
+    library_place: LibraryPlace,
+    options: AgentOptions,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     r"""Talk with an agent, turn by turn; it remembers the conversation.
 
     On a terminal you are asked before a destructive tool runs. Piped in, each line is one
@@ -105,8 +320,8 @@ def chat(session: str | None, store_url: str, *, as_json: bool, **options: Any) 
       printf 'Hello\nWhat did I say?\n' | agentkit chat
     """
     with opened(store_url) as store, asyncio.Runner() as runner:
-        chosen = AgentOptions(**options)
-        agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
+        approve = AskAtTerminal(yes=options.yes)
+        agent = make_agent(options, store, library_place=library_place, approve=approve)
         talk = _Conversation(runner, agent, session or new_episode_id(), as_json=as_json)
         try:
             talk.hold()
@@ -130,12 +345,12 @@ class _Conversation:
         self.failure: RunError | None = None
         self._runner = runner
         self._agent = agent
-        self._as_json = as_json
+        self._print = print_json_line if as_json else None
 
     def hold(self) -> None:
         """Answer every line, until the input ends or the user leaves."""
+        library = self._agent.library
         if sys.stdin.isatty():
-            library = self._agent.library
             tools = f"{plural(len(library), 'tool')} of library version {library.version}"
             say(f"{self._agent.model.name}, {tools}. {_HELP}")
         for line in _typed() if sys.stdin.isatty() else sys.stdin:
@@ -152,20 +367,17 @@ class _Conversation:
                 case text if text.startswith("/"):
                     say(_HELP)
                 case text:
-                    self.failure = self._runner.run(self._answer(text))
+                    self._say(text)
 
-    async def _answer(self, text: str) -> RunError | None:
+    def _say(self, text: str) -> None:
         """Answer one message; a failure is told and the conversation can go on."""
+        self.failure = None
         try:
-            if self._as_json:
-                result = await self._agent.run(text, session_id=self.session_id)
-                print_json_line(result_json(result))
-            else:
-                _tell_end(await show(self._agent, text, session_id=self.session_id))
+            answer = _answer(self._agent, text, self.session_id, print_record=self._print)
+            self._runner.run(answer)
         except RunError as error:
             say(f"Error: {error}")
-            return error
-        return None
+            self.failure = error
 
 
 def _typed() -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.options import command, common_options, flag, number
+from agentkit.cli.options import AsJson, StoreUrl, command
 from agentkit.cli.output import (
     Column,
     cut,
@@ -31,18 +31,22 @@ _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
 
 
 @command()
-@click.argument("query")
-@number("--limit", default=10, help="Most rows.")
-@flag(
-    "--explain",
-    help="Show what each stage left and cost, and where the score of each tool comes from.",
-)
-@common_options
-def search(query: str, *, limit: int, explain: bool, store_url: str, as_json: bool) -> None:
+def search(
+    query: str,
+    *,
+    limit: int = 10,
+    explain: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would
     appear as one-line cards at most.
+
+    Args:
+        limit: Most rows.
+        explain: Show what each stage left and cost, and where the score of each tool comes from.
 
     Examples:
       agentkit search "area of a triangle"

@@ -1,7 +1,8 @@
-"""``agentkit serve``: an agent over HTTP, or a library over MCP or HTTP."""
+"""``agentkit serve``: an agent over HTTP, or a library over MCP."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import re
@@ -10,33 +11,24 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Literal, cast
 
 import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
-from agentkit.cli.agents import AgentOptions, agent_options, make_agent
-from agentkit.cli.options import (
-    command,
-    flag,
-    json_option,
-    number,
-    option,
-    seconds,
-    several,
-    typed_options,
-)
+from agentkit.cli.loading import load_tools
+from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.stores import followed, opened, opened_to_read
+from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding
+from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import UsageError
-from agentkit.evolution.observers import CanaryJudge
+from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.evolution.shadow import ShadowRunner
-from agentkit.library import Store
+from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes
 from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
@@ -44,140 +36,74 @@ from agentkit.library.opening import file_of
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
-from agentkit.server.library.app import create_library_app
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
 from agentkit.tools.tool import Tool
 
-EVOLVE_SECONDS = 30.0
-"""How often ``--evolve`` looks for new episodes."""
-
+_EVOLVE_SECONDS = 30.0
 _LEDGER_SECONDS = 5.0
 _MOST_IN_MEMORY = 100  # episodes that wait for a store that is away: a killed server loses those
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
-_OF_BOTH = frozenset({"host", "port", "keys_from", "insecure", "drain", "store_url"})
-_OF_MCP = _OF_BOTH | {"mcp", "targets", "refresh", "max_staleness", "pin", "frozen"}
-_OF_DEFINITIONS = _OF_BOTH | {
-    *("definitions", "max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log")
-}
+_OF_MCP = frozenset(
+    {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
+    | {"refresh", "pin", "frozen"}
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerOptions:
+    """The options of the server, whatever it serves.
+
+    Attributes:
+        host: Address to listen at.
+        port: Port to listen at; 0 takes a free one.
+        keys_from (VARIABLE|FILE): Keys that clients must show, as name=key: several between commas
+            in a variable, one a line in a file. A file that changes is read again.
+        insecure: Let other machines in without keys.
+        drain: How long runs may go on after SIGTERM.
+        refresh: How often to look for a new version of the library. A store that announces commits
+            is heard at once.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, option(type=click.IntRange(0, 65535))] = 8000
+    keys_from: str | None = None
+    insecure: bool = False
+    drain: Annotated[float, option(type=click.FloatRange(min=0))] = _DEFAULTS.drain_seconds
+    refresh: float = 1.0
+
+    @property
+    def keys(self) -> Keys | None:
+        """The keys in a file of that name, or else in a variable."""
+        if self.keys_from is None:
+            return None
+        path = Path(self.keys_from).expanduser()
+        if path.is_file() or not _VARIABLE.fullmatch(self.keys_from):
+            return Keys.from_file(path)
+        return Keys.from_environment(self.keys_from)
 
 
 @command()
-@option("--host", default="127.0.0.1", help="Address to listen at.")
-@option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    help="Port to listen at; 0 takes a free one.",
-)
-@option(
-    "--keys-from",
-    metavar="VARIABLE|FILE",
-    help="Keys that clients must show, as name=key: several between commas in a variable, one a "
-    "line in a file. A file that changes is read again.",
-)
-@flag("--insecure", help="Let other machines in without keys.")
-@option("--name", default="agent", help="The model's name as clients see it.")
-@number(
-    "--max-concurrent",
-    default=_DEFAULTS.max_concurrent,
-    help="Most runs at once; more requests are answered with 503.",
-)
-@seconds(
-    "--rate", metavar="N", help="Most requests a minute for each key; more are answered with 429."
-)
-@seconds("--timeout", default=_DEFAULTS.request_seconds, help="Longest run.")
-@option(
-    "--drain",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    default=_DEFAULTS.drain_seconds,
-    help="How long runs may go on after SIGTERM.",
-)
-@flag(
-    "--client-approval",
-    help="Let clients approve calls of destructive tools; otherwise such calls wait.",
-)
-@flag("--open-metrics", help="Serve /metrics without a key.")
-@several("--allow-host", "hosts", metavar="NAME", help="A host name to answer to")
-@several("--allow-origin", "origins", metavar="URL", help="A web page that may call it")
-@seconds(
-    "--refresh",
-    default=1.0,
-    help="How often to look for a new version of the library. A store that announces commits is "
-    "heard at once.",
-)
-@seconds(
-    "--max-staleness",
-    help="Refuse runs once the library could not be checked for so long. Without it the last one "
-    "is served.",
-)
-@option(
-    "--spill",
-    type=click.Path(file_okay=False),
-    metavar="FOLDER",
-    help="Keep answering while the store takes no episodes: they wait in files of this folder.",
-)
-@option(
-    "--on-store-failure",
-    type=click.Choice([name.replace("_", "-") for name in get_args(OnStoreFailure)]),
-    default="refuse-runs",
-    callback=lambda _, __, value: value.replace("-", "_"),
-    help="While no episode can be kept: begin no run, run only tools that are declared read-only, "
-    "or go on.",
-)
-@flag(
-    "--shadow",
-    help="Ask the model again, unseen, with definitions that are in shadow; no tool is run, and at "
-    "most 200,000 tokens an hour are spent.",
-)
-@seconds(
-    "--evolve",
-    is_flag=False,
-    flag_value=EVOLVE_SECONDS,
-    metavar="[SECONDS]",
-    help="Run 'agentkit evolve --watch' beside the server.",
-)
-@flag("--log", help="Write a line on stderr for each request.")
-@option(
-    "--mcp",
-    type=click.Choice(["stdio", "http"]),
-    help="Serve the store's library as an MCP server instead, without a model.",
-)
-@flag(
-    "--definitions",
-    help="Serve the store's library to other processes, read-only, without a model.",
-)
-@agent_options
-@json_option
-def serve(  # noqa: PLR0917 - click passes every option
-    host: str,
-    port: int,
-    keys_from: str | None,
-    insecure: bool,
-    name: str,
-    max_concurrent: int,
-    rate: float | None,
-    timeout: float,
-    drain: float,
-    client_approval: bool,
-    open_metrics: bool,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-    refresh: float,
-    max_staleness: float | None,
-    spill: str | None,
-    on_store_failure: OnStoreFailure,
-    shadow: bool,
-    evolve: float | None,
-    log: bool,
-    mcp: str | None,
-    definitions: bool,
-    store_url: str,
-    as_json: bool,
-    **options: Any,
+def serve(
+    *,
+    server: ServerOptions,
+    name: str = "agent",
+    max_concurrent: int = _DEFAULTS.max_concurrent,
+    rate: float | None = None,
+    timeout: float = _DEFAULTS.request_seconds,
+    client_approval: bool = False,
+    open_metrics: bool = False,
+    spill: Annotated[str | None, option(type=click.Path(file_okay=False))] = None,
+    on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
+    shadow: bool = False,
+    evolve: Annotated[float | None, option(is_flag=False, flag_value=_EVOLVE_SECONDS)] = None,
+    log: bool = False,
+    mcp: Literal["stdio", "http"] | None = None,
+    options: AgentOptions,
+    store_url: StoreUrl,
+    as_json: AsJson,
 ) -> None:
     """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
 
@@ -188,96 +114,184 @@ def serve(  # noqa: PLR0917 - click passes every option
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
 
+    Args:
+        name: The model's name as clients see it.
+        max_concurrent: Most runs at once; more requests are answered with 503.
+        rate (N): Most requests a minute for each key; more are answered with 429.
+        timeout: Longest run.
+        client_approval: Let clients approve calls of destructive tools; otherwise such calls wait.
+        open_metrics: Serve /metrics without a key.
+        spill (FOLDER): Keep answering while the store takes no episodes: they wait in files of this
+            folder.
+        on_store_failure: While no episode can be kept: begin no run, run only tools that are
+            declared read-only, or go on.
+        shadow: Ask the model again, unseen, with definitions that are in shadow; no tool is run,
+            and at most 200,000 tokens an hour are spent.
+        evolve ([SECONDS]): Run 'agentkit evolve --watch' beside the server.
+        log: Write a line on stderr for each request.
+        mcp: Serve the store's library as an MCP server instead, without a model.
+
     Examples:
       agentkit serve --tools my_shop.py --instructions "You sell used cars."
       agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --evolve
       AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
       agentkit serve --mcp stdio --tools my_shop.py
-      agentkit serve --definitions --host 0.0.0.0 --keys-from /etc/agentkit/keys
     """
-    _check_fitting(mcp, definitions=definitions)
-    keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
-        import_module("agentkit.cli.serve_mcp").serve_mcp(  # stands on packages of another extra
-            store=store_url,
-            tools=tuple(options["targets"]),
-            transport=mcp,
-            host=host,
-            port=port,
-            keys=keys,
-            insecure=insecure,
-            drain=drain,
-            refresh=refresh,
-            max_staleness=max_staleness,
-            pin=options["pin"],
-            frozen=options["frozen"],
-        )
+        _check_fitting(mcp)
+        _serve_mcp(store_url, server, transport=mcp, options=options)
         return
+    keys = server.keys
     limits = ServerLimits(
         max_concurrent=max_concurrent,
         requests_per_minute=rate,
         request_seconds=timeout,
-        drain_seconds=drain,
+        drain_seconds=server.drain,
     )
-    allowed = hosts or (("*",) if insecure else None)
     _write_log(each_request=log)
     with ExitStack() as held:
-        if definitions:
-            store = held.enter_context(opened_to_read(store_url))
-            app = create_library_app(
-                store, keys=keys, limits=limits, open_metrics=open_metrics, allowed_hosts=allowed
-            )
-            serve_app(
-                app,
-                host=host,
-                port=port,
-                insecure=insecure,
-                on_start=lambda url: _greet_readers(store, keys, url),
-                on_stop=lambda: _part(0, drain),
-            )
-            say("Stopped.")
-            return
-        chosen = AgentOptions(**options, on_store_failure=on_store_failure)
-        store = held.enter_context(_serving_store(store_url, spill, refresh, max_staleness))
-        held.enter_context(_evolving_beside(chosen, store_url, evolve))
-        agent, judge = _routed(chosen, store, refresh=refresh, shadow=shadow, name=name)
+        store = held.enter_context(_serving_store(store_url, spill, server.refresh))
+        held.enter_context(_evolving_beside(options.targets, store_url, evolve))
+        # Some sessions are answered with canaries, and what judges these sees every run.
+        watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
+        judge = CanaryJudge(store)
+        agent = make_agent(
+            options,
+            store,
+            on_store_failure=cast("OnStoreFailure", on_store_failure.replace("-", "_")),
+            router=None if options.pin is not None else CanaryRouter(watch),
+            observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
+            approve=_approved if options.yes else None,
+            name=name,
+        )
         app = create_app(
             agent,
             keys=keys,
             limits=limits,
             client_approval=client_approval,
             open_metrics=open_metrics,
-            allowed_hosts=allowed,
-            cors_origins=origins,
+            allowed_hosts=("*",) if server.insecure else None,
         )
         serve_app(
             app,
-            host=host,
-            port=port,
-            insecure=insecure,
+            host=server.host,
+            port=server.port,
+            insecure=server.insecure,
             on_start=lambda url: _greet(agent, keys, url, as_json=as_json),
-            on_stop=lambda: _part(len(app.state.runs), drain),
+            on_stop=lambda: _part(len(app.state.runs), server.drain),
         )
-        _finish(agent, judge, store_url)
+        judge.drain_sync()
+        _finish(agent, store_url)
+
+
+def _check_fitting(transport: str) -> None:
+    """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
+    given = typed_options()
+    if transport == "stdio" and "keys_from" in given:
+        raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
+    if unused := [word for name, word in given.items() if name not in _OF_MCP]:
+        words = ", ".join(unused)
+        raise UsageError(f"--mcp serves the library without an agent, so leave {words} out")
+
+
+def _serve_mcp(
+    store_url: str, server: ServerOptions, *, transport: str, options: AgentOptions
+) -> None:
+    """Serve the library of a store until the client hangs up (stdio) or Ctrl-C (http).
+
+    Every call is kept in the store as an episode. Tools that need approval are listed only to
+    clients that can ask their person. Messages go to stderr: with stdio, stdout is the wire.
+
+    Args:
+        store_url: Where the library is.
+        server: Where to listen, and for whom.
+        transport: ``stdio`` for a client that starts this process, ``http`` for streamable HTTP
+            at ``http://host:port/mcp``.
+        options: Of the agent's, the tools and the version that are served.
+    """
+    from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
+
+    keys, code = server.keys, load_tools(options.targets)
+    with opened(store_url) as store, _followed(store, server.refresh) as source:
+        with binding_told():
+            served = LibraryServer(
+                source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
+            )
+        tell_binding(served.binding)
+        exposure = served.exposure
+        needing = len(exposure.runnable) - len(exposure.open)
+        waits = f"; {needing} more for clients that can ask for approval" if needing else ""
+        version = exposure.library.version
+        say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
+        for hidden in served.hidden:
+            say(f"  not served: {hidden.name}: {hidden.reason}")
+        if transport == "stdio":
+            asyncio.run(served.serve_stdio())
+            return
+        app = served.http_app(host=server.host, holder=None if keys is None else keys.holder)
+        app.state.has_keys = keys is not None
+        app.state.limits = ServerLimits(drain_seconds=server.drain)
+        app.state.runs = served  # what is drained before the end
+        serve_app(
+            app,
+            host=server.host,
+            port=server.port,
+            insecure=server.insecure,
+            on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
+        )
 
 
 @contextmanager
-def _serving_store(
-    url: str, spill: str | None, refresh: float, max_staleness: float | None
-) -> Iterator[Store]:
+def _followed(store: Store, refresh: float) -> Iterator[Store]:
+    """The store with its newest library at hand, looked for every ``refresh`` seconds."""
+    replica = Replica(store, refresh_seconds=refresh)
+    try:
+        yield replica
+    finally:
+        replica.stop()
+
+
+@contextmanager
+def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Store]:
     """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
     with opened(url) as store, ExitStack() as held:
         writer = None
         if spill is not None:
             settings = WriterSettings(max_count=_MOST_IN_MEMORY, wait_seconds=1, close_seconds=2)
             writer = held.enter_context(EpisodeWriter(store, spill=spill, settings=settings))
-        source = held.enter_context(followed(store, refresh, max_staleness))
+        source = held.enter_context(_followed(store, refresh))
         yield source if writer is None else with_episodes(source, episodes=writer)
 
 
-def _finish(agent: Agent, judge: CanaryJudge, store_url: str) -> None:
+@contextmanager
+def _evolving_beside(
+    targets: tuple[str, ...], store_url: str, seconds: float | None
+) -> Iterator[None]:
+    """Rounds of evolution beside the server, in a process of their own; none without seconds.
+
+    A round computes for seconds, and a thread of the server would hold up answers meanwhile.
+    """
+    if seconds is None:
+        yield
+        return
+    if store_url.startswith("memory:"):
+        raise UsageError("--evolve needs a store that another process reaches; give --store")
+    words = ["evolve", "--watch", str(seconds), "--while-process", str(os.getpid())]
+    words += ["--store", store_url, *(part for one in targets for part in ("--tools", one))]
+    process = subprocess.Popen([sys.executable, "-c", _MAIN, *words])  # noqa: S603 - our own words
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _approved(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
+    return True
+
+
+def _finish(agent: Agent, store_url: str) -> None:
     """Say whether every run is kept. What the store did not take goes to a file beside it."""
-    judge.drain_sync()
     waiting, state = agent.queue.waiting, agent.queue.state
     if state.refused:
         say(f"The store refused the episodes of {plural(state.refused, 'run')}; the log says why")
@@ -301,92 +315,22 @@ def _finish(agent: Agent, judge: CanaryJudge, store_url: str) -> None:
         say(f"{count} are in {path}; once the store is back: agentkit import {path}")
 
 
-def _routed(
-    chosen: AgentOptions, store: Store, *, refresh: float, shadow: bool, name: str
-) -> tuple[Agent, CanaryJudge]:
-    """The agent, some of whose sessions are answered with canaries, and what judges these."""
-    watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
-    judge = CanaryJudge(store)
-    is_held = chosen.pin is not None or chosen.library_place is not None
-    agent = make_agent(
-        chosen,
-        store,
-        router=None if is_held else CanaryRouter(watch),
-        observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
-        approve=_approved if chosen.yes else None,
-        name=name,
-    )
-    return agent, judge
-
-
-def _check_fitting(mcp: str | None, *, definitions: bool) -> None:
-    """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
-    given = typed_options()
-    if mcp is not None and definitions:
-        raise UsageError("--mcp and --definitions are two servers; start one for each")
-    if "apis" in given and mcp:
-        raise UsageError("--mcp serves the store and --tools; import the API into the store")
-    if mcp == "stdio" and "keys_from" in given:
-        raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    used = _OF_DEFINITIONS if definitions else _OF_MCP if mcp else given.keys()
-    if unused := [word for name, word in given.items() if name not in used]:
-        raise UsageError(
-            f"--{'definitions' if definitions else 'mcp'} serves the library without an agent, so "
-            f"leave {', '.join(unused)} out"
-        )
-
-
-@contextmanager
-def _evolving_beside(
-    options: AgentOptions, store_url: str, seconds: float | None
-) -> Iterator[None]:
-    """Rounds of evolution beside the server, in a process of their own; none without seconds.
-
-    A round computes for seconds, and a thread of the server would hold up answers meanwhile.
-
-    Raises:
-        UsageError: No other process can reach the store.
-    """
-    if seconds is None:
-        yield
-        return
-    if store_url.startswith("memory:"):
-        raise UsageError("--evolve needs a store that another process reaches; give --store")
-    words = ["evolve", "--watch", str(seconds), "--while-process", str(os.getpid())]
-    words += ["--store", store_url, *(part for one in options.targets for part in ("--tools", one))]
-    process = subprocess.Popen([sys.executable, "-c", _MAIN, *words])  # noqa: S603 - our own words
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _approved(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
-    return True
-
-
-def _keys(place: str) -> Keys:
-    """The keys in a file of that name, or else in a variable."""
-    path = Path(place).expanduser()
-    if path.is_file() or not _VARIABLE.fullmatch(place):
-        return Keys.from_file(path)
-    return Keys.from_environment(place)
+def _write_lines(logger: logging.Logger, *, level: int) -> None:
+    """Have a logger write lines with the time on stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.handlers = [handler]
+    logger.setLevel(level)
 
 
 def _write_log(*, each_request: bool) -> None:
     """What goes wrong is written in any case; what strangers send wrongly, with each request."""
     of_protocol = logging.getLogger("uvicorn.error")
-    if not each_request:
+    if each_request:
+        _write_lines(logging.getLogger("agentkit.server"), level=logging.INFO)
+        _write_lines(of_protocol, level=logging.WARNING)
+    else:
         of_protocol.setLevel(logging.ERROR)
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    of_requests = logging.getLogger(create_app.__module__.rpartition(".")[0])
-    of_requests.addHandler(handler)
-    of_requests.setLevel(logging.INFO)
-    of_protocol.addHandler(handler)
-    of_protocol.setLevel(logging.WARNING)
 
 
 def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:
@@ -399,27 +343,12 @@ def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:
     body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
     tools = f"{plural(len(library), 'tool')} of library version {library.version}"
     say(f"{agent.name} ({agent.model.name}), {tools}, at {url}/v1")
-    _say_who(keys, url, "use the agent and its tools")
-    say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
-    say(f"Ctrl-C stops it. Process {os.getpid()}.")
-
-
-def _greet_readers(store: Store, keys: Keys | None, url: str) -> None:
-    """Say where a library is served, and how to read it."""
-    library = store.load()
-    say(f"Library version {library.version}, {plural(len(library), 'tool')}, at {url}/library/v1")
-    _say_who(keys, url, "read the library")
-    key = "" if keys is None else "AGENTKIT_LIBRARY_KEY=... "
-    say(f"Try: {key}agentkit tools list --store {url}")
-    say(f"Ctrl-C stops it. Process {os.getpid()}.")
-
-
-def _say_who(keys: Keys | None, url: str, what: str) -> None:
-    """Say who gets in."""
     if keys is not None:
         say(f"Keys: {', '.join(keys.names)}")
     elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):
-        say(f"Anybody who reaches this address can {what}.")
+        say("Anybody who reaches this address can use the agent and its tools.")
+    say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
+    say(f"Ctrl-C stops it. Process {os.getpid()}.")
 
 
 def _part(runs: int, seconds: float) -> None:

@@ -7,12 +7,11 @@ from contextlib import closing
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import command, flag, json_option
+from agentkit.cli.options import AsJson, command
 from agentkit.cli.output import fold, plural, print_facts, print_json, print_table, say, slow_step
 from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
-from agentkit.library.comparing import Amount, Comparison, compare_stores
-from agentkit.library.copying import copy_store
+from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.opening import file_of, open_to_read
 
 
@@ -26,12 +25,14 @@ def store() -> None:
 
 
 @command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
-@click.argument("source", metavar="SOURCE")
-@click.argument("target", metavar="TARGET")
-@flag("--dry-run", help="Copy nothing; tell what TARGET holds differently.")
-@flag("--no-episodes", help="Leave episodes out: only definitions and events.")
-@json_option
-def copy(source: str, target: str, *, dry_run: bool, no_episodes: bool, as_json: bool) -> None:
+def copy(
+    source: str,
+    target: str,
+    *,
+    dry_run: bool = False,
+    no_episodes: bool = False,
+    as_json: AsJson,
+) -> None:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.
@@ -41,6 +42,10 @@ def copy(source: str, target: str, *, dry_run: bool, no_episodes: bool, as_json:
 
     With --dry-run the exit status is 1 when the stores differ; named is the first difference in
     versions, tools, events and episodes. 'agentkit diff' tells how two libraries differ today.
+
+    Args:
+        dry_run: Copy nothing; tell what TARGET holds differently.
+        no_episodes: Leave episodes out: only definitions and events.
 
     Examples:
       agentkit store copy library.db sqlite:///backup.db

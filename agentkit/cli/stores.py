@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentkit import evolution
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project
@@ -18,22 +17,19 @@ from agentkit.episodes.replacing import first_link
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.insert_outcomes import InsertPolicy
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.interop import export as exporting
-from agentkit.library import Author, Library, LibraryChange, Replica, Store
+from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.event_chain import Signer
 from agentkit.library.opening import file_of, open_store
 from agentkit.library.signing import environment_signer, key_texts
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from agentkit.library.event_chain import Operation
-
-_VERSIONED = re.compile(r"(?P<place>.+)@(?P<version>\d{1,18})")
+    from agentkit.library.events import Operation
 
 
 @contextmanager
@@ -80,28 +76,6 @@ def opened_if_there(url: str) -> Iterator[Store | None]:
         yield store
 
 
-@contextmanager
-def followed(store: Store, refresh: float, max_staleness: float | None) -> Iterator[Store]:
-    """The store with its newest library at hand, for a program that runs for long.
-
-    Args:
-        store: An open store.
-        refresh: Seconds between two looks for a new version.
-        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
-            newer one; None to serve the last one for any time.
-    """
-    replica = Replica(
-        store,
-        refresh_seconds=refresh,
-        max_staleness_seconds=max_staleness,
-        when_stale="serve" if max_staleness is None else "refuse",
-    )
-    try:
-        yield replica
-    finally:
-        replica.stop()
-
-
 def is_there(url: str) -> bool:
     """Whether the file or the folder of a store exists; other stores are asked when opened."""
     path = file_of(url) or folder_of(url)
@@ -131,36 +105,12 @@ def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
         yield store
 
 
-def split_version(place: str) -> tuple[str, int | None]:
-    """A place and the version behind its last ``@``; a file that is named so is left whole.
-
-    Example:
-        >>> split_version("library.db@3"), split_version("tools.json")
-        (('library.db', 3), ('tools.json', None))
-    """
-    found = _VERSIONED.fullmatch(place)
-    if found is None or Path(place).exists():
-        return place, None
-    return found["place"], int(found["version"])
-
-
-def label(place: str) -> str:
-    """A place as it may be shown: without the password of a URL.
-
-    Example:
-        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
-        ('postgres://ada:***@host/tools', 'tools.json')
-    """
-    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)
-
-
 @contextmanager
 def managed(
     store_url: str,
     targets: Sequence[str] = (),
     *,
     lifecycle: LifecyclePolicy | None = None,
-    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
 ) -> Iterator[ToolManager]:
     """The Tool Manager of a store that exists already; the store is closed afterwards.
@@ -169,16 +119,10 @@ def managed(
         store_url: Where the library is.
         targets: Python code of tools; see ``load_tools``.
         lifecycle: What proposals have to go through; None for what the project says.
-        trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
-
-    Raises:
-        StoreError: There is no store yet.
-        UsageError: A target can not be imported, or there is no such model.
     """
     with opened_to_read(store_url) as store:
-        code = load_tools(targets)
-        yield manager_of(store, code, lifecycle=lifecycle, trying=trying, judge=judge)
+        yield manager_of(store, load_tools(targets), lifecycle=lifecycle, judge=judge)
 
 
 def manager_of(
@@ -188,10 +132,19 @@ def manager_of(
     lifecycle: LifecyclePolicy | None = None,
     trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
-    author: Author | str = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
+    author: Author = Author(kind="program", name="agentkit"),  # noqa: B008 - frozen
 ) -> ToolManager:
-    """The Tool Manager of an open store; see ``managed``. ``author`` stands in its events."""
-    return evolution.ToolManager(
+    """The Tool Manager of an open store.
+
+    Args:
+        store: Where the library is.
+        tools: Code of tools.
+        lifecycle: What proposals have to go through; None for what the project says.
+        trying: Which tools may run when composites are tried.
+        judge: A model that reads changes that need a judge; empty for none.
+        author: Who stands in its events.
+    """
+    return ToolManager(
         store,
         tools=tools,
         policy=trying,
@@ -199,7 +152,7 @@ def manager_of(
         lifecycle=lifecycle or current_project().policy,
         change_judge=ModelSemanticJudge(resolve_model(judge)) if judge else None,
         gates=EpisodeGates(episodes=store, rules=current_project().rules),
-        signer=event_signer(),
+        signer=_EnvironmentKey() if key_texts() else None,
     )
 
 
@@ -219,20 +172,14 @@ def commit(
     Raises:
         StaleVersionError: Other writers committed first every time.
     """
-    manager = evolution.ToolManager(store, author=person(), signer=event_signer())
-    return manager.edit(build, operation=operation)
-
-
-def event_signer() -> Signer | None:
-    """Signs events with the key of the environment; None where there is none.
-
-    Who only reads may have a public key there, which is refused when something is to be signed.
-    """
-    return _EnvironmentKey() if key_texts() else None
+    return manager_of(store, author=person()).edit(build, operation=operation)
 
 
 class _EnvironmentKey:
-    """The key of the environment, read when it is needed."""
+    """Signs events with the key of the environment, read when something is to be signed.
+
+    Who only reads may have a public key there, which is refused then.
+    """
 
     def sign(self, event_hash: str) -> str:
         """See ``Signer.sign``."""
@@ -246,14 +193,14 @@ def person() -> Author:
     return Author(kind="person", name=author())
 
 
-def new_proposal_id(what: str) -> str:
-    """An id for one change made by hand."""
-    return f"{what}-{uuid.uuid4().hex}"
-
-
 def author() -> str:
     """Who is at the keyboard, for the history."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user may have no name
         return "agentkit"
+
+
+def change_id(what: str) -> str:
+    """An id for one change made by hand."""
+    return f"{what}-{uuid.uuid4().hex}"

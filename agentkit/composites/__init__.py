@@ -5,7 +5,7 @@ expressions) → ``language``, the nodes in memory → ``checks`` (with ``datafl
 over ``guards`` and ``functions``, or ``waiting`` when ``children`` have to be waited for.
 ``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes
 a definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
-``codec`` is the stored form, ``rendering`` the text of a program.
+``codec`` is the stored form, ``rendering`` the text of a program, ``rules`` are held against calls.
 """
 
 import lazy_loader

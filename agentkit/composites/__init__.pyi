@@ -30,8 +30,8 @@ from .problems import (
     CompositeLimits as CompositeLimits,
 )
 from .rendering import render as render
-from .rule_checker import RuleChecker as RuleChecker
-from .rule_validity import (
+from .rules import (
+    RuleChecker as RuleChecker,
     RuleProblem as RuleProblem,
     rule_problems as rule_problems,
 )

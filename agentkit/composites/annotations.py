@@ -113,6 +113,15 @@ _TYPES: Mapping[str, Any] = {
     "str": str,
     "tuple": tuple,
 }
+_ARGUMENTS: Mapping[str, tuple[int, str]] = {
+    **dict.fromkeys(("list", "List", "Sequence"), (1, "a list has one type of item")),
+    **dict.fromkeys(
+        ("dict", "Dict", "Mapping"), (2, "a dict has a type of key and a type of value")
+    ),
+    "Optional": (1, "Optional takes one type"),
+}
+"""How many types stand in the brackets, and what to say of another number."""
+
 _MODULES = {"t", "typing", "typing_extensions", "collections.abc", "agentkit"}
 _ADVICE = (
     "Write int, float, str, bool, None, Any, list[...], dict[str, ...], tuple[...], Literal[...], "
@@ -169,27 +178,19 @@ def _read(node: ast.expr, nesting: int) -> Any:
         case ast.Constant(value=None):
             return type(None)
         case ast.BinOp(op=ast.BitOr()):
-            return _union(node, nesting)
+            branches: list[ast.expr] = []
+            left: ast.expr = node
+            while isinstance(left, ast.BinOp) and isinstance(left.op, ast.BitOr):
+                branches.insert(0, left.right)
+                left = left.left
+            if len(branches) >= _MAX_BRANCHES:
+                raise _UnknownTypeError(node, f"a union has at most {_MAX_BRANCHES} branches")
+            return _union_of([_read(branch, nesting + 1) for branch in (left, *branches)])
         case ast.Subscript():
             return _subscript(node, nesting)
-        case ast.Name() | ast.Attribute():
-            name = _name(node)
-            if name in _TYPES:
-                return _TYPES[name]
+        case ast.Name() | ast.Attribute() if (name := _name(node)) in _TYPES:
+            return _TYPES[name]
     raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
-
-
-def _union(node: ast.expr, nesting: int) -> Any:
-    branches: list[ast.expr] = []
-    left = node
-    while isinstance(left, ast.BinOp) and isinstance(left.op, ast.BitOr):
-        branches.append(left.right)
-        left = left.left
-    branches.append(left)
-    if len(branches) > _MAX_BRANCHES:
-        raise _UnknownTypeError(node, f"a union has at most {_MAX_BRANCHES} branches")
-    read = [_read(branch, nesting + 1) for branch in reversed(branches)]
-    return _union_of(read)
 
 
 def _union_of(branches: list[Any]) -> Any:
@@ -198,13 +199,11 @@ def _union_of(branches: list[Any]) -> Any:
     ``Union[...]`` gives back whatever equal union this process made first, and equal are also
     those of another order, so that a definition would depend on what was read before it.
     """
-    flat = [one for branch in branches for one in _branches_of(branch)]
+    flat: list[Any] = []
+    for branch in branches:
+        is_union = get_origin(branch) in {Union, types.UnionType}
+        flat.extend(get_args(branch) if is_union else (branch,))
     return functools.reduce(operator.or_, flat)
-
-
-def _branches_of(branch: Any) -> tuple[Any, ...]:
-    is_union = get_origin(branch) in {Union, types.UnionType}
-    return get_args(branch) if is_union else (branch,)
 
 
 def _subscript(node: ast.Subscript, nesting: int) -> Any:
@@ -222,30 +221,24 @@ def _subscript(node: ast.Subscript, nesting: int) -> Any:
             return Annotated[str, _expr(node, text)]
         case "tuple" | "Tuple", [item, ast.Constant(value=value)] if value is ...:
             return types.GenericAlias(tuple, (_read(item, nesting + 1), ...))
-    if name not in _ITEMS:
+        case "Literal" | "Annotated" | "Expr", _:
+            takes = {
+                "Literal": "holds at least one value",
+                "Annotated": "takes a type and a text",
+                "Expr": 'takes one text, such as Expr["row -> bool"]',
+            }
+            raise _UnknownTypeError(node, f"{name} {takes[name]}")
+    count, complaint = _ARGUMENTS.get(name, (len(items), ""))
+    if name not in {"Optional", "Union"} and not isinstance(_TYPES.get(name), type):
         raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
-    count, complaint = _ITEMS[name]
-    if count is not None and len(items) != count:
+    if len(items) != count:
         raise _UnknownTypeError(node, complaint)
     read = [_read(item, nesting + 1) for item in items]
     if name in {"Optional", "Union"}:
         return _union_of([*read, type(None)] if name == "Optional" else read)
-    if len(read) == 2 and _TYPES[name] in {dict, collections.abc.Mapping} and read[0] is not str:
+    if name in {"dict", "Dict", "Mapping"} and read[0] is not str:
         raise _UnknownTypeError(items[0], "the keys of a JSON object are text")
     return types.GenericAlias(_TYPES[name], tuple(read))
-
-
-_ONE, _PAIR = "a list has one type of item", "a dict has a type of key and a type of value"
-_ITEMS: Mapping[str, tuple[int | None, str]] = {
-    **dict.fromkeys(("list", "List", "Sequence"), (1, _ONE)),
-    **dict.fromkeys(("dict", "Dict", "Mapping"), (2, _PAIR)),
-    **dict.fromkeys(("tuple", "Tuple", "Union"), (None, "")),
-    "Optional": (1, "Optional takes one type"),
-    "Literal": (-1, "a Literal holds at least one value"),
-    "Annotated": (-1, "Annotated takes a type and a text"),
-    "Expr": (-1, 'Expr takes one text, such as Expr["row -> bool"]'),
-}
-"""How many types stand in the brackets (-1 for another form), and what to say otherwise."""
 
 
 def _literal(item: ast.expr) -> Any:

@@ -36,7 +36,7 @@ from agentkit.composites.guards import (
     run_error,
 )
 from agentkit.composites.language import Call
-from agentkit.composites.rule_checker import RuleChecker
+from agentkit.composites.rules import RuleChecker
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.invocation import (

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import fields
 from itertools import pairwise
 from types import UnionType
-from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import check_program
 from agentkit.composites.problems import CompositeLimits, SourceCode, refusal
-from agentkit.errors import CompositeError, SourceProblem, UsageError
+from agentkit.errors import SourceProblem, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.tool import Tool
@@ -46,18 +46,6 @@ _FIELDS: Mapping[type, Mapping[str, str]] = {
 _HINTS: Mapping[type, Mapping[str, Any]] = {
     kind: get_type_hints(kind, vars(ir)) for kind in _KINDS.values()
 }
-
-_LEAST: Mapping[tuple[type, str], int] = {
-    (ir.Compare, "operators"): 1,
-    (ir.Compare, "operands"): 2,
-    (ir.Boolean, "operands"): 2,
-    (ir.Format, "parts"): 1,
-    (ir.Comprehension, "targets"): 1,
-    (ir.Assign, "targets"): 1,
-    (ir.For, "targets"): 1,
-}
-"""How many items a list has at the least; none elsewhere."""
-
 _LABELS = {
     (ir.Argument, "name"),
     (ir.Call, "child"),
@@ -101,13 +89,14 @@ def program_from_json(
         True
     """
     limits = limits or CompositeLimits()
-    body = _without_format(record, name)
     try:
-        program: ir.Program = _Decoder(limits, name).node(body, (ir.Program,))
-    except RecursionError as error:
-        message = "the program is nested too deeply for this process"
-        raise _malformed(message, code="too_large", tool_name=name) from error
-    problems = check_program(program, tools, name=name, limits=limits)
+        program: ir.Program = _Decoder(limits).node(_without_format(record), (ir.Program,), "$")
+        problems = check_program(program, tools, name=name, limits=limits)
+    except _MalformedError as error:
+        problems = (error.problem,)
+    except RecursionError:
+        deep = _MalformedError("the program is nested too deeply for this process", "too_large")
+        problems = (deep.problem,)
     if problems:
         raise refusal(name, problems)
     return program
@@ -193,174 +182,141 @@ def _is_negative(number: float) -> bool:
 # --- reading --------------------------------------------------------------------------------------
 
 
+class _MalformedError(Exception):
+    """Data that are no program."""
+
+    def __init__(
+        self,
+        message: str,
+        code: SourceCode = "malformed_program",
+        advice: str = "Give what program_to_json made, unchanged.",
+    ) -> None:
+        self.problem = SourceProblem(code=code, message=message, advice=advice)
+        super().__init__(message)
+
+
 class _Decoder:
-    """One program being read; counts what it reads, so that hostile data stops early."""
+    """One program being read; counts what it reads, so that hostile data stop early."""
 
-    def __init__(self, limits: CompositeLimits, tool_name: str) -> None:
+    def __init__(self, limits: CompositeLimits) -> None:
         self._limits = limits
-        self._tool_name = tool_name
-        self._nodes = self._bytes = 0
-        self._depth = 0
-        self._path: list[str] = []
+        self._nodes, self._bytes = limits.nodes, limits.source_bytes
 
-    def node(self, record: Any, kinds: tuple[type, ...]) -> Any:
-        """Read a node of one of ``kinds``."""
+    def node(self, record: Any, kinds: tuple[type, ...], path: str) -> Any:
+        """Read a node of one of ``kinds``; ``path`` is its place."""
         kind = record.get("kind") if isinstance(record, Mapping) else None
         node = _KINDS.get(kind) if isinstance(kind, str) else None
         if node is None or node not in kinds:
-            names = ", ".join(kind.__name__ for kind in kinds)
-            self._refuse(f"expected an object with `kind` {names}, got {_shown(kind or record)}")
-        self._enter()
+            names = ", ".join(one.__name__ for one in kinds)
+            what = f"expected an object with `kind` {names}, got {_shown(kind or record)}"
+            raise _MalformedError(f"{path}: {what}")
+        self._nodes -= 1
+        if self._nodes < 0:
+            what = f"the program has more than {self._limits.nodes} nodes"
+            raise _MalformedError(f"{path}: {what}", "too_large")
         if node is ir.Constant:
-            made: Any = self._constant(record)
-        else:
-            names_of = _FIELDS[node]
-            if record.keys() != {"kind", *names_of}:
-                self._refuse(f"a {node.__name__} has the fields {list(names_of)} and no others")
-            values = {}
-            for name, field in names_of.items():  # a comprehension is one frame more a level
-                self._path.append(f".{name}")
-                values[field] = self._field(node, field, record[name])
-                self._path.pop()
-            made = node(**values)
-            if complaint := _complaint(made):
-                self._refuse(complaint)
-        self._depth -= 1
+            return self._constant(record, path)
+        names_of = _FIELDS[node]
+        if record.keys() != {"kind", *names_of}:
+            what = f"a {node.__name__} has the fields {list(names_of)} and no others"
+            raise _MalformedError(f"{path}: {what}")
+        made = node(
+            **{
+                field: self._field(node, field, _HINTS[node][field], record[name], f"{path}.{name}")
+                for name, field in names_of.items()
+            }
+        )
+        if complaint := _complaint(made):
+            raise _MalformedError(f"{path}: {complaint}")
         return made
 
-    def _field(self, node: type, field: str, value: Any) -> Any:
-        hint = _HINTS[node][field]
-        if get_origin(hint) is not tuple:
-            return self._one(node, field, hint, value)
-        if not isinstance(value, list | tuple):
-            self._refuse(f"expected a list, got {_shown(value)}")
-        least = _LEAST.get((node, field), 0)
-        if len(value) < least:
-            self._refuse(f"expected {least} or more items, got {len(value)}")
-        made = []
-        for place, item in enumerate(value):
-            self._path.append(f"[{place}]")
-            made.append(self._one(node, field, get_args(hint)[0], item))
-            self._path.pop()
-        return tuple(made)
-
-    def _one(self, node: type, field: str, hint: Any, value: Any) -> Any:
+    def _field(self, node: type, field: str, hint: Any, value: Any, path: str) -> Any:
+        if get_origin(hint) is tuple:
+            if not isinstance(value, list | tuple):
+                raise _MalformedError(f"{path}: expected a list, got {_shown(value)}")
+            inner = get_args(hint)[0]
+            items = enumerate(value)
+            return tuple(self._field(node, field, inner, one, f"{path}[{n}]") for n, one in items)
         if hint is str:
-            name = self._text(value, _NAME_CHARS)
-            is_label = (node, field) in _LABELS
-            if not (name.strip() if is_label else ir.is_identifier(name)):
-                self._refuse(f"{name!r} is no name that Python can write")
+            name = self._text(value, _NAME_CHARS, path)
+            if not (name.strip() if (node, field) in _LABELS else ir.is_identifier(name)):
+                raise _MalformedError(f"{path}: {name!r} is no name that Python can write")
             return name
         if get_origin(hint) is Literal:
             if not isinstance(value, str) or value not in get_args(hint):
-                self._refuse(f"expected one of {list(get_args(hint))}, got {_shown(value)}")
+                what = f"expected one of {list(get_args(hint))}, got {_shown(value)}"
+                raise _MalformedError(f"{path}: {what}")
             return value
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
         if type(None) in kinds and value is None:
             return None
-        return self.node(value, tuple(kind for kind in kinds if kind in _FIELDS))
+        return self.node(value, tuple(kind for kind in kinds if kind in _FIELDS), path)
 
-    def _text(self, value: Any, most: int) -> str:
+    def _text(self, value: Any, most: int, path: str) -> str:
         if not is_text(value):
-            self._refuse(f"expected a text, got {_shown(value)}")
+            raise _MalformedError(f"{path}: expected a text, got {_shown(value)}")
         text: str = value
-        self._bytes += len(text) if text.isascii() else len(text.encode())
-        if len(text) > most or self._bytes > self._limits.source_bytes:
+        self._bytes -= len(text.encode())
+        if len(text) > most or self._bytes < 0:
             what = (
                 f"the texts of the program are longer than {self._limits.source_bytes} bytes, or "
                 f"this one than {most} characters"
             )
-            self._refuse(what, "too_large")
+            raise _MalformedError(f"{path}: {what}", "too_large")
         return text
 
-    def _constant(self, record: Mapping[str, Any]) -> ir.Constant:
-        names = [name for name in record if name != "kind"]
-        readers = {"value": self._plain, "float": self._float, "integer": self._integer}
-        if len(names) != 1 or names[0] not in readers:
-            self._refuse("a Constant has one of the fields `value`, `float` and `integer`")
-        is_default = self._path[-1:] == [".default"]
-        self._path.append(f".{names[0]}")
-        value = readers[names[0]](record[names[0]])
-        self._path.pop()
-        if isinstance(value, int | float) and _is_negative(value) and not is_default:
-            self._refuse(f"write {value!r} as Unary with operator '-' over a Constant")
+    def _constant(self, record: Mapping[str, Any], path: str) -> ir.Constant:
+        limits, value = self._limits, record.get("value")
+        match record:
+            case {"value": str()}:
+                self._text(value, limits.string_chars, path)
+            case {"value": None | bool() | int()}:
+                pass
+            case {"float": str() as text} if len(text) <= _FLOAT_CHARS:
+                value = _number(float, text)
+            case {"integer": str() as text} if len(text) <= limits.integer_bits // 3 + 2:
+                value = _number(int, text)
+            case _:
+                value = math.nan
+        is_written_so = {"kind": "Constant", **_encoded_scalar(value)} == record
+        if not is_written_so or (isinstance(value, float) and not math.isfinite(value)):
+            what = (
+                "a Constant is a null, truth value, text or integer up to 2**53 in `value`, a "
+                "finite float in `float`, or a larger integer in `integer`, as Python writes it"
+            )
+            raise _MalformedError(f"{path}: {what}")
+        if isinstance(value, int) and value.bit_length() > limits.integer_bits:
+            what = f"an integer has more than {limits.integer_bits} bits"
+            raise _MalformedError(f"{path}: {what}", "literal")
+        if isinstance(value, int | float) and _is_negative(value) and not path.endswith(".default"):
+            what = f"write {value!r} as Unary with operator '-' over a Constant"
+            raise _MalformedError(f"{path}: {what}")
         return ir.Constant(value=value)
 
-    def _plain(self, value: Any) -> ir.Scalar:
-        if isinstance(value, str):
-            return self._text(value, self._limits.string_chars)
-        if value is None or isinstance(value, bool):
-            return value
-        if not isinstance(value, int) or abs(value) > _EXACT_INTEGER:
-            what = (
-                "expected null, a truth value, a text or an integer up to 2**53, got "
-                f"{_shown(value)}; floats stand in `float`, larger integers in `integer`, as text"
-            )
-            self._refuse(what)
-        return value
 
-    def _float(self, value: Any) -> float:
-        text = self._text(value, 32)
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number) or repr(number) != text:
-            self._refuse(f"expected a finite float as Python writes it, got {text!r}")
-        return number
-
-    def _integer(self, value: Any) -> int:
-        most = self._limits.integer_bits
-        text = self._text(value, most // 3 + 2)
-        digits = text.removeprefix("-")
-        number = int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 4_300 else 0
-        if abs(number) <= _EXACT_INTEGER or str(number) != text:
-            self._refuse(f"expected an integer beyond 2**53, got {text[:40]!r}")
-        if number.bit_length() > most:
-            self._refuse(f"an integer has more than {most} bits", "literal")
-        return number
-
-    def _enter(self) -> None:
-        self._nodes += 1
-        self._depth += 1
-        limits = self._limits
-        if self._nodes > limits.nodes:
-            self._refuse(f"the program has more than {limits.nodes} nodes", "too_large")
-        if self._depth > 2 * limits.nesting + 2:  # an argument lies between two expressions
-            self._refuse(f"the program is nested more than {limits.nesting} deep", "too_large")
-
-    def _refuse(self, message: str, code: SourceCode = "malformed_program") -> NoReturn:
-        where = "$" + "".join(self._path)
-        raise _malformed(f"{where}: {message}", code=code, tool_name=self._tool_name)
+_FLOAT_CHARS = 32
 
 
-def _without_format(record: object, name: str) -> JsonObject:
+def _number(kind: type[int | float], text: str) -> int | float:
+    try:
+        return kind(text)
+    except ValueError:
+        return math.nan
+
+
+def _without_format(record: object) -> JsonObject:
     version = record.get("format") if isinstance(record, Mapping) else None
     if not isinstance(record, Mapping) or type(version) is not int or version < 1:
-        message = f"$.format: expected an integer from 1, got {_shown(version or record)}"
-        raise _malformed(message, tool_name=name)
+        raise _MalformedError(f"$.format: expected an integer from 1, got {_shown(version)}")
     if version > FORMAT_VERSION:
-        message = f"$.format: the program has format {version:.9g}, this agentkit reads up to "
-        advice = "Upgrade agentkit-evolve."
-        raise _malformed(f"{message}{FORMAT_VERSION}", advice=advice, tool_name=name)
+        what = f"the program has format {version:.9g}, this agentkit reads up to {FORMAT_VERSION}"
+        raise _MalformedError(f"$.format: {what}", advice="Upgrade agentkit-evolve.")
     return {key: value for key, value in record.items() if key != "format"}
-
-
-def _malformed(
-    message: str,
-    *,
-    advice: str = "Give what program_to_json made, unchanged.",
-    code: SourceCode = "malformed_program",
-    tool_name: str = "",
-) -> CompositeError:
-    return refusal(tool_name, (SourceProblem(code=code, message=message, advice=advice),))
 
 
 def _shown(value: object) -> str:
     """A value in a few characters, whatever its size."""
-    if isinstance(value, str):
-        return repr(value[:40])
-    return f"a {type(value).__name__}"
+    return repr(value[:40]) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def _complaint(node: Any) -> str:
@@ -368,17 +324,22 @@ def _complaint(node: Any) -> str:
     match node:
         case ir.DictLiteral(keys=keys, values=values) if len(keys) != len(values):
             return f"as many values as keys, got {len(keys)} keys and {len(values)} values"
-        case ir.Compare(operators=signs, operands=values) if len(values) != len(signs) + 1:
+        case ir.Compare(operators=signs, operands=values) if (
+            len(values) != len(signs) + 1 or not signs
+        ):
             return f"one operator less than operands, got {len(signs)} and {len(values)}"
+        case ir.Boolean(operands=values) if len(values) < 2:
+            return f"two or more operands, got {len(values)}"
         case ir.Comprehension(kind=kind, key=key) if (key is not None) != (kind == "dict"):
             return "a dict comprehension has a key, the others have none"
+        case ir.Comprehension(targets=()) | ir.Assign(targets=()) | ir.For(targets=()):
+            return "there is at least one target"
         case ir.Format(parts=parts):
-            texts = [part.value for part in parts if isinstance(part, ir.Constant)]
-            are_texts = [isinstance(part, ir.Constant) for part in parts]
-            if all(are_texts):
+            texts = [part.value if isinstance(part, ir.Constant) else None for part in parts]
+            if None not in texts:
                 return "a Format without a value in it is a Constant"
-            if any(one and other for one, other in pairwise(are_texts)):
+            if any(one is not None and other is not None for one, other in pairwise(texts)):
                 return "two texts side by side are one"
-            if not all(isinstance(text, str) and text for text in texts):
+            if not all(text is None or (isinstance(text, str) and text) for text in texts):
                 return "a Constant in a Format is a text of at least one character"
     return ""

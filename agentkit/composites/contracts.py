@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from itertools import islice
-from reprlib import Repr
 from typing import Any, Literal, NoReturn
 
 from agentkit.composites import language as ir
@@ -20,6 +18,7 @@ from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import short_repr
 
 _LIMITS = CompositeLimits()
 
@@ -102,35 +101,6 @@ class Expression:
 
 
 # --- conditions of tools --------------------------------------------------------------------------
-
-_MOST_SHOWN = 120
-"""Characters of one value in a message."""
-
-
-class _Shown(Repr):
-    """A value in a few characters, whatever its size."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel, self.maxstring, self.maxother = 3, 60, 60
-
-    def repr_int(self, value: int, level: int) -> str:
-        """An integer; Python does not print those of thousands of digits."""
-        bits = value.bit_length()
-        return super().repr_int(value, level) if bits < 1_024 else f"<an integer of {bits} bits>"
-
-    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
-        """The first entries; ``Repr`` sorts all of them."""
-        first = dict(islice(value.items(), self.maxdict + 1))
-        return super().repr_dict(first, level)
-
-    def of(self, value: Any) -> str:
-        """The text of a value."""
-        text = self.repr(value)
-        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-_SHOWN = _Shown()
 
 
 def check_pre(definition: ToolDefinition, arguments: Mapping[str, Any]) -> ContractViolation | None:
@@ -238,7 +208,7 @@ class _Condition:
             return f"can not be evaluated: {error}"
         if holds:
             return None
-        shown = ", ".join(f"{name} = {_SHOWN.of(value)}" for name, value in self._read(values))
+        shown = ", ".join(f"{name} = {short_repr(value)}" for name, value in self._read(values))
         return f"does not hold for {shown}" if shown else "does not hold"
 
     def _read(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:

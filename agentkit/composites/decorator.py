@@ -6,16 +6,38 @@ import ast
 import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack, overload
 
 from agentkit.composites.composite import composite_tool
+from agentkit.composites.parser import parse_function
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
-from agentkit.composites.source import DECORATOR, compose_authored, name_of
+from agentkit.composites.source import DECORATOR, definition_of, name_of
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import Example
+from agentkit.tools.decorator import as_tuple
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.sources.function import DefinitionOptions
 from agentkit.tools.tool import Tool, tools_by_name
+
+
+class CompositeOptions(TypedDict, total=False):
+    """What ``composite`` takes beside the function; ``composite`` says what each means."""
+
+    tools: Mapping[str, Tool] | Iterable[Tool]
+    description: str | None
+    tags: Iterable[str]
+    usage_rules: Iterable[str]
+    pre: Iterable[str]
+    post: Iterable[str]
+    text: Iterable[str]
+    complexity: str
+    examples: Iterable[Example | JsonObject]
+    limits: CompositeLimits | None
+    contracts: ContractMode
+    timeout_seconds: float | None
+    max_retries: int | None
+    requires_approval: bool | None
 
 
 @overload
@@ -23,23 +45,7 @@ def composite(function: Callable[..., Any], /) -> Tool: ...
 
 
 @overload
-def composite(
-    *,
-    tools: Mapping[str, Tool] | Iterable[Tool] = (),
-    description: str | None = None,
-    tags: Iterable[str] = (),
-    usage_rules: Iterable[str] = (),
-    pre: Iterable[str] = (),
-    post: Iterable[str] = (),
-    text: Iterable[str] = (),
-    complexity: str = "",
-    examples: Iterable[Example | JsonObject] = (),
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode = "off",
-    timeout_seconds: float | None = None,
-    max_retries: int | None = None,
-    requires_approval: bool | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
+def composite(**options: Unpack[CompositeOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def composite(
@@ -105,31 +111,27 @@ def composite(
         >>> volume(side=3), [child.name for child in volume.definition.signature.children]
         (27, ['multiply'])
     """
-    keywords = {
-        "description": description,
-        "tags": _texts("tags", tags),
-        "usage_rules": _texts("usage_rules", usage_rules),
-        "pre": _texts("pre", pre),
-        "post": _texts("post", post),
-        "text": _texts("text", text),
-        "complexity": complexity,
-        "examples": tuple(map(_record, examples)),
-    }
+    options = DefinitionOptions(
+        description=description,
+        tags=as_tuple("tags", tags),
+        usage_rules=as_tuple("usage_rules", usage_rules),
+        pre=as_tuple("pre", pre),
+        post=as_tuple("post", post),
+        text=as_tuple("text", text),
+        complexity=complexity,
+        examples=tuple(map(_checked, examples)),
+    )
     named = tools_by_name(tools)
 
     def make(wrapped: Callable[..., Any]) -> Tool:
-        code = _Code.of(wrapped)
-        found = {**_surroundings(code.function), **named}
-        try:
-            definition = compose_authored(
-                code.text,
-                found,
-                keywords=keywords,
-                limits=limits,
-                reference=code.reference,
+        inner = wrapped.__func__ if isinstance(wrapped, staticmethod) else wrapped
+        if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
+            raise UsageError(
+                f"@composite reads the text of a function written with def, got {wrapped!r:.100}; "
+                "put it directly above the def"
             )
-        except CompositeError as error:
-            raise code.located(error) from None
+        found = {**_surroundings(inner), **named}
+        definition = _definition(inner, found, options, limits)
         by_name = {tool.name: tool for tool in found.values()}
         bound = composite_tool(definition, by_name, limits=limits, contracts=contracts)
         asks = bound.requires_approval if requires_approval is None else requires_approval
@@ -143,97 +145,50 @@ def composite(
     return make if function is None else make(function)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Code:
-    """The text of a function, moved to the left margin.
+def _definition(
+    function: types.FunctionType,
+    tools: Mapping[str, Tool],
+    options: DefinitionOptions,
+    limits: CompositeLimits | None,
+) -> ToolDefinition:
+    """Read the text of a function; problems are placed in its file.
 
-    Attributes:
-        function: The function.
-        text: Its source without decorators.
-        file: Where it stands.
-        line: Lines above it in that file.
-        indent: Characters to its left.
+    Raises:
+        CompositeError: The text is outside the language, or does not fit its children.
+        UsageError: It has no text.
     """
-
-    function: types.FunctionType
-    text: str
-    file: str
-    line: int
-    indent: int
-
-    @classmethod
-    def of(cls, wrapped: object) -> _Code:
-        """Find the text of a function.
-
-        Raises:
-            UsageError: It is no function, or it has no text.
-        """
-        inner = wrapped.__func__ if isinstance(wrapped, staticmethod) else wrapped
-        if not isinstance(inner, types.FunctionType) or inner.__name__ == "<lambda>":
-            raise UsageError(
-                f"@composite reads the text of a function written with def, got {wrapped!r:.100}; "
-                "put it directly above the def"
-            )
-        try:
-            lines, start = inspect.getsourcelines(inner)
-        except (OSError, TypeError) as error:
-            raise UsageError(
-                f"@composite can not find the text of {inner.__name__!r} ({error}); write the "
-                "function in a file, or pass its text to agentkit.composites.source"
-            ) from error
-        source = "".join(lines)
-        indent = len(source) - len(source.lstrip(" \t"))
-        return cls(
-            function=inner,
-            text=_without_decorators(_moved_left(source, indent)),
-            file=inspect.getsourcefile(inner) or inner.__code__.co_filename,
-            line=start - 1,
-            indent=indent,
-        )
-
-    @property
-    def reference(self) -> str:
-        """The module path of the function."""
-        return f"{self.function.__module__}.{self.function.__qualname__}"
-
-    def located(self, error: CompositeError) -> CompositeError:
-        """The error with lines and columns of the file."""
-        problems = tuple(self._moved(problem) for problem in error.problems)
-        named = refusal(self.function.__name__, problems)
-        return CompositeError(
-            f"{self.file}: {named}", problems=problems, tool_name=self.function.__name__
-        )
-
-    def _moved(self, problem: SourceProblem) -> SourceProblem:
-        return replace(problem, line=problem.line + self.line, column=problem.column + self.indent)
+    try:
+        lines, start = inspect.getsourcelines(function)
+    except (OSError, TypeError) as error:
+        raise UsageError(
+            f"@composite can not find the text of {function.__name__!r} ({error}); write the "
+            "function in a file, or pass its text to agentkit.composites.source"
+        ) from error
+    is_indented = lines[0][:1].isspace()
+    text = "".join(["if True:\n"] * is_indented + lines)
+    tree: Any = ast.parse(text)
+    node: ast.FunctionDef = tree.body[0].body[0] if is_indented else tree.body[0]
+    try:
+        _take_decorators(node)
+        parsed = parse_function(node, text, tools, limits=limits)
+        reference = f"{function.__module__}.{function.__qualname__}"
+        return definition_of(parsed, options, limits=limits, reference=reference)
+    except CompositeError as error:
+        above = start - 1 - is_indented
+        problems = tuple(replace(one, line=one.line + above) for one in error.problems)
+        named = refusal(function.__name__, problems)
+        file = inspect.getsourcefile(function) or function.__code__.co_filename
+        message = f"{file}: {named}"
+        raise CompositeError(message, problems=problems, tool_name=function.__name__) from None
 
 
-def _moved_left(source: str, indent: int) -> str:
-    """The source without its indentation; lines inside strings are left as they are."""
-    if not indent:
-        return source
-    inside = {
-        line
-        for node in ast.walk(ast.parse(f"if True:\n{source}"))
-        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno is not None
-        for line in range(node.lineno + 1, node.end_lineno + 1)
-    }
-    lines = source.split("\n")
-    return "\n".join(
-        line if number in inside or not line[:indent].isspace() else line[indent:]
-        for number, line in enumerate(lines, start=2)
-    )
-
-
-def _without_decorators(source: str) -> str:
-    """The text with its decorators blanked out: Python has evaluated ours, and others come later.
+def _take_decorators(node: ast.FunctionDef) -> None:
+    """Leave the decorators out: Python has evaluated ours, and others come later.
 
     Raises:
         CompositeError: A decorator stands below ours, so that the text is not what ours was given.
     """
-    lines = source.split("\n")
-    decorators: list[ast.expr] = getattr(ast.parse(source).body[0], "decorator_list", [])
-    names = [name for one in decorators if (name := name_of(one)) != "staticmethod"]
+    names = [name for one in node.decorator_list if (name := name_of(one)) != "staticmethod"]
     if DECORATOR in names[:-1]:
         problem = SourceProblem(
             code="decorator",
@@ -241,10 +196,7 @@ def _without_decorators(source: str) -> str:
             advice="Put @composite directly above the def.",
         )
         raise refusal("", (problem,))
-    for decorator in decorators:
-        for line in range(decorator.lineno - 1, decorator.end_lineno or decorator.lineno):
-            lines[line] = ""
-    return "\n".join(lines)
+    node.decorator_list = []
 
 
 def _surroundings(function: types.FunctionType) -> dict[str, Tool]:
@@ -267,19 +219,7 @@ def _surroundings(function: types.FunctionType) -> dict[str, Tool]:
     return found
 
 
-def _texts(option: str, given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise UsageError(f"{option} is a collection, not one string; write {option}=[{given!r}]")
-    return tuple(given)
-
-
-def _record(example: Example | JsonObject) -> JsonObject:
-    if isinstance(example, Example):
-        return {
-            "arguments": dict(example.arguments),
-            "result": example.result,
-            "query": example.query,
-        }
-    if not isinstance(example.get("arguments"), Mapping):
-        raise UsageError(f"an example has arguments, got {dict(example)!r:.200}")
-    return example
+def _checked(example: Example | JsonObject) -> Example | JsonObject:
+    if isinstance(example, Example) or isinstance(example.get("arguments"), Mapping):
+        return example
+    raise UsageError(f"an example has arguments, got {dict(example)!r:.200}")

@@ -50,6 +50,7 @@ class ParsedSource:
     Attributes:
         name: The function's name.
         program: Its body.
+        tools: The tools that it calls, by library name.
         docstring: As written, with its indentation; empty when there is none.
         function: The syntax, for what is not the program's: annotations and decorators.
         text: The text.
@@ -58,10 +59,17 @@ class ParsedSource:
 
     name: str
     program: ir.Program
+    tools: Mapping[str, Tool]
     docstring: str
     function: Function
     text: str
     nodes: Mapping[int, Located]
+
+    @property
+    def children(self) -> Mapping[str, Tool]:
+        """The tools that it calls, by library name, in the order of first call."""
+        called = dict.fromkeys(call.child for call in ir.calls(self.program))
+        return {name: self.tools[name] for name in called}
 
     @property
     def positions(self) -> Mapping[int, Place]:
@@ -102,7 +110,30 @@ def parse(
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    reader = _Reader(source, tools=tools, limits=limits, root=function)
+    return parse_function(function, source, tools, limits=limits, strays=strays)
+
+
+def parse_function(
+    function: Function,
+    text: str,
+    tools: Mapping[str, Tool],
+    *,
+    limits: CompositeLimits | None = None,
+    strays: Sequence[Fault] = (),
+) -> ParsedSource:
+    """``parse`` from the syntax of a text on.
+
+    Args:
+        function: The function.
+        text: The text that it stands in.
+        tools: What it may call.
+        limits: Caps on the program.
+        strays: What is wrong with the text around it.
+
+    Raises:
+        CompositeError: As for ``parse``.
+    """
+    reader = _Reader(text, tools=tools, limits=limits or CompositeLimits(), root=function)
     reader.faults.extend(strays)
     program = reader.program(function)
     if reader.faults:
@@ -110,9 +141,10 @@ def parse(
     return ParsedSource(
         name=function.name,
         program=program,
+        tools=reader.children,
         docstring=docstring_of(function) or "",
         function=function,
-        text=source,
+        text=text,
         nodes=reader.nodes,
     )
 
@@ -346,7 +378,23 @@ def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProb
             message="the text has no function",
             advice="Write one function, `def name(parameter): ...`, that calls the tools.",
         )
-    return functions[0], [_stray(node) for node in tree.body if node is not functions[0]]
+    others = (node for node in tree.body if node is not functions[0])
+    return functions[0], [_stray(node) for node in others if not _is_friendly(node)]
+
+
+_FRIENDLY_MODULES = {"__future__", "agentkit", "collections.abc", "typing", "typing_extensions"}
+"""Imports from these may stand above the function of a file; they are not carried out."""
+
+
+def _is_friendly(node: ast.stmt) -> bool:
+    """Whether a statement imports only what type checkers want to see."""
+    modules: list[str] = []
+    if isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [node.module or ""]
+    elif isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    is_known = [one in _FRIENDLY_MODULES or one.startswith("agentkit.") for one in modules]
+    return bool(modules) and all(is_known)
 
 
 def _stray(node: ast.stmt) -> Fault:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from itertools import islice
 from typing import Literal, get_args
 
 from agentkit.errors import CompositeError, SourceProblem, UsageError
+from agentkit.tools.error_messages import close_to
 
 SourceCode = Literal[
     "syntax",  # not Python, or nested too deeply for its parser
@@ -180,42 +180,14 @@ def refusal(name: str, problems: tuple[SourceProblem, ...]) -> CompositeError:
     return CompositeError("\n".join(lines), problems=problems, tool_name=name or None)
 
 
-# --- similar names --------------------------------------------------------------------------------
-
-_COMPARED = 500
-"""Names that are compared letter by letter, out of any number."""
-
-_LETTERS = 64
+# --- what to write instead ------------------------------------------------------------------------
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names up to three names that look like ``name``; empty when none does.
+    """A question that names up to three names that look like ``name``; empty when none does."""
+    names = " or ".join(f"`{other}`" for other in close_to(name, known))
+    return f"Did you mean {names}?" if names else ""
 
-    Only names of about the same length that start alike or have a word in common are compared, so
-    that ten thousand known names take milliseconds.
-    """
-    # difflib loads when something is wrong only
-    from difflib import get_close_matches
-
-    folded = name.casefold()[:_LETTERS]
-    likely = {
-        other.casefold()[:_LETTERS]: other for other in islice(_akin(folded, known), _COMPARED)
-    }
-    names = [likely[match] for match in get_close_matches(folded, likely, 3, 0.6)]
-    return f"Did you mean {' or '.join(f'`{other}`' for other in names)}?" if names else ""
-
-
-def _akin(folded: str, known: Iterable[str]) -> Iterator[str]:
-    """The names of about the same length that start alike or have a word in common."""
-    first, words, slack = folded[:1], set(folded.split("_")), 4 + len(folded) // 4
-    for other in known:
-        if -slack <= len(other) - len(folded) <= slack:
-            lower = other.lower()
-            if lower[:1] == first or not words.isdisjoint(lower.split("_")):
-                yield other
-
-
-# --- what to write instead ------------------------------------------------------------------------
 
 _NO_CHANGE = "Nothing changes a value: "
 

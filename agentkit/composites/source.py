@@ -7,24 +7,17 @@ post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from agentkit.composites import language as ir
 from agentkit.composites.annotations import read_annotation, shown
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.parser import (
-    Function,
-    ParsedSource,
-    parse,
-    parse_expression,
-    syntax_tree,
-)
+from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
-from agentkit.composites.reading import place_of
+from agentkit.composites.reading import Located, place_of
 from agentkit.composites.type_check import parameter_schemas, type_check
-from agentkit.errors import CompositeError, DefinitionError, SourceProblem
+from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import (
@@ -43,17 +36,7 @@ from agentkit.tools.tool import Tool, tools_by_name
 
 DECORATOR = "composite"
 
-_FRIENDLY_MODULES = ("__future__", "agentkit", "collections.abc", "typing", "typing_extensions")
-"""Imports from these may stand above the function of a file; they are not carried out."""
-
-_BINDING = (
-    "contracts",
-    "limits",
-    "max_retries",
-    "requires_approval",
-    "timeout_seconds",
-    "tools",
-)
+_BINDING = {"contracts", "limits", "max_retries", "requires_approval", "timeout_seconds", "tools"}
 """Keywords that say how the tool runs; a definition does not hold them."""
 
 _RESULT = "result"
@@ -102,34 +85,10 @@ def compose(
         >>> total.name, total.signature.required, [child.name for child in total.signature.children]
         ('add_three', ('a', 'b'), ['add'])
     """
-    return compose_authored(source, tools_by_name(tools), limits=limits, reference=reference)
-
-
-def compose_authored(
-    source: str,
-    tools: Mapping[str, Tool],
-    *,
-    keywords: Mapping[str, Any] | None = None,
-    limits: CompositeLimits | None = None,
-    reference: str = "",
-) -> ToolDefinition:
-    """``compose`` for a decorator that Python has evaluated.
-
-    Args:
-        source: As for ``compose``.
-        tools: As for ``compose``.
-        keywords: The values of the decorator's keywords, which then is not in the text.
-        limits: As for ``compose``.
-        reference: As for ``compose``.
-
-    Raises:
-        CompositeError: As for ``compose``.
-    """
-    limits = limits or CompositeLimits()
-    text = _without_imports(source, limits)
-    parsed = parse(text, tools, limits=limits)
-    surface = _Surface.of(parsed.function, keywords, limits)
-    return _Composer(parsed, surface, tools, text).definition(reference)
+    parsed = parse(source, tools_by_name(tools), limits=limits)
+    faults: list[Fault] = []
+    options = _read_decorators(parsed, faults)
+    return definition_of(parsed, options, faults, limits=limits, reference=reference)
 
 
 def join_effects(effects: Iterable[Effects]) -> Effects:
@@ -144,47 +103,64 @@ def join_effects(effects: Iterable[Effects]) -> Effects:
         >>> join_effects([reads, deletes]).to_json()
         {'reads': True, 'writes': True, 'destructive': True}
     """
-    each = tuple(effects)
+    each = [one.to_json() for one in effects]
 
-    def joined(values: Iterable[bool | None], decides: bool) -> bool | None:  # noqa: FBT001 - the value that one of them is enough for
-        declared = set(values)
+    def joined(name: str) -> bool | None:
+        decides = name != "idempotent"
+        declared = {one.get(name) for one in each}
         if decides in declared:
             return decides
         return None if None in declared else not decides
 
-    return Effects(
-        reads=joined((one.reads for one in each), True),
-        writes=joined((one.writes for one in each), True),
-        destructive=joined((one.destructive for one in each), True),
-        idempotent=joined((one.idempotent for one in each), False),
-        open_world=joined((one.open_world for one in each), True),
-    )
+    names = ("reads", "writes", "destructive", "idempotent", "open_world")
+    return Effects(**{name: joined(name) for name in names})
+
+
+def definition_of(
+    parsed: ParsedSource,
+    options: DefinitionOptions,
+    faults: Iterable[Fault] = (),
+    *,
+    limits: CompositeLimits | None = None,
+    reference: str = "",
+) -> ToolDefinition:
+    """The definition of a text that was read.
+
+    Args:
+        parsed: The text.
+        options: What its decorator says.
+        faults: What is wrong with the decorator.
+        limits: Caps on each condition.
+        reference: Where the text came from.
+
+    Raises:
+        CompositeError: The text does not fit its children, or says what a definition can not hold.
+    """
+    return _Composer(parsed, options, faults).definition(limits, reference)
 
 
 class _Composer:
     """One text on its way to a definition; faults are collected, and raised together."""
 
     def __init__(
-        self, parsed: ParsedSource, surface: _Surface, tools: Mapping[str, Tool], text: str
+        self, parsed: ParsedSource, options: DefinitionOptions, faults: Iterable[Fault]
     ) -> None:
         self._parsed = parsed
-        self._surface = surface
-        self._children = _children(parsed.program, tools)
-        self._text = text
-        self._faults = [*surface.faults]
+        self._options = options
+        self._faults = list(faults)
+        self._annotations = self._read_annotations()
 
-    def definition(self, reference: str) -> ToolDefinition:
+    def definition(self, limits: CompositeLimits | None, reference: str) -> ToolDefinition:
         """The definition, when nothing is wrong with the text."""
+        self._faults += self._condition_faults(limits)
         self._raise_faults()
         read = self._read(reference)
         signature = self._signature(read.signature)
         examples = self._examples(signature)
         self._raise_faults()
-        texts = (*self._surface.authored.text, *read.specification.text)
         made = replace(
             read,
             signature=signature,
-            specification=replace(read.specification, text=texts),
             examples=examples,
             body=program_to_json(self._parsed.program),
             origin=Origin(kind="composite", reference=reference),
@@ -198,17 +174,47 @@ class _Composer:
             self._raise_faults()
         return made
 
+    def _read_annotations(self) -> Mapping[str, Any]:
+        """Types of the annotated parameters by name, and of ``return``."""
+        function = self._parsed.function
+        arguments = [*function.args.args, *function.args.kwonlyargs]
+        places = [(a.arg, a.annotation, f"the parameter {a.arg!r}") for a in arguments]
+        places.append(("return", function.returns, "the result"))
+        read = {
+            name: read_annotation(annotation, place=place)
+            for name, annotation, place in places
+            if annotation is not None
+        }
+        self._faults += [found for found in read.values() if isinstance(found, Fault)]
+        for first in arguments[:1]:
+            if first.arg in {"self", "cls"} and first.annotation is None:
+                message = f"{first.arg!r} would be asked of the model; a composite has no instance"
+                advice = "Remove it, and use @staticmethod."
+                self._faults.append(Fault(first, "parameter", message, advice))
+        return read
+
+    def _condition_faults(self, limits: CompositeLimits | None) -> Iterator[Fault]:
+        """What is wrong with the conditions of a composite (L3)."""
+        function = self._parsed.function
+        names = tuple(parameter.name for parameter in self._parsed.program.parameters)
+        conditions = [("pre", text, names) for text in self._options.pre]
+        conditions += [("post", text, (*names, _RESULT)) for text in self._options.post]
+        if _RESULT in names and any(kind == "post" for kind, _, _ in conditions):
+            message = (
+                f"the parameter {_RESULT!r} has the name by which postconditions mean the result"
+            )
+            yield Fault(function, "parameter", message, "Rename the parameter.")
+        for kind, text, known in conditions:
+            try:
+                parse_expression(text, known, limits=limits)
+            except CompositeError as error:
+                for problem in error.problems:
+                    message = f"in the {kind}condition {text!r}: {problem.message}"
+                    yield Fault(function, problem.code, message, problem.advice)  # type: ignore[arg-type]  # the parser's codes are SourceCode
+
     def _read(self, reference: str) -> ToolDefinition:
         """What a function with this head and this docstring would say."""
-        authored, annotations = self._surface.authored, self._surface.annotations
-        options = DefinitionOptions(
-            description=authored.description,
-            tags=authored.tags,
-            usage_rules=authored.usage_rules,
-            pre=authored.pre,
-            post=authored.post,
-            complexity=authored.complexity,
-        )
+        annotations = self._annotations
         shape = CallableShape(
             name=self._parsed.name,
             docstring=self._parsed.docstring,
@@ -227,7 +233,7 @@ class _Composer:
             is_async=False,
         )
         try:
-            return read_shape(shape, options).definition
+            return read_shape(shape, replace(self._options, examples=())).definition
         except DefinitionError as error:
             advice = "Use a type that JSON has."
             self._faults.append(Fault(self._parsed.function, "annotation", str(error), advice))
@@ -236,9 +242,8 @@ class _Composer:
 
     def _signature(self, read: Signature) -> Signature:
         """The declared contract, with what the children tell about the undeclared parts."""
-        program, children = self._parsed.program, self._children
-        annotated = self._surface.annotations
-        undeclared = read.properties.keys() - annotated.keys()
+        program, children = self._parsed.program, self._parsed.children
+        undeclared = read.properties.keys() - self._annotations.keys()
         inferred = parameter_schemas(program, undeclared, children)
         properties = {
             name: {**inferred.get(name, {}), **schema} for name, schema in read.properties.items()
@@ -248,7 +253,7 @@ class _Composer:
         self._faults += faults
         return Signature(
             parameters=parameters,
-            result=read.result if "return" in annotated else result,
+            result=read.result if "return" in self._annotations else result,
             effects=join_effects(c.definition.signature.effects for c in children.values()),
             children=tuple(
                 ChildReference(name=name, digest=child.definition.digest)
@@ -258,12 +263,12 @@ class _Composer:
 
     def _examples(self, signature: Signature) -> tuple[Example, ...]:
         """The worked calls of the decorator, then those of the docstring; each once."""
-        authored = self._surface.authored
-        read: list[tuple[Example, object]] = [
-            (Example(**record), self._parsed.function) for record in authored.examples
-        ]
         kept: list[Example] = []
-        for example, node in [*read, *self._docstring_examples(signature.properties)]:
+        given = [
+            (one if isinstance(one, Example) else Example(**one), self._parsed.function)
+            for one in self._options.examples
+        ]
+        for example, node in [*given, *self._docstring_examples(tuple(signature.properties))]:
             why = _misfit(example, signature.parameters, signature.result)
             if why:
                 advice = "Give every required argument, in JSON values of the declared types."
@@ -272,7 +277,7 @@ class _Composer:
                 kept.append(example)
         return tuple(kept)
 
-    def _docstring_examples(self, parameters: Iterable[str]) -> Iterator[tuple[Example, Place]]:
+    def _docstring_examples(self, parameters: tuple[str, ...]) -> Iterator[tuple[Example, Any]]:
         name, first = self._parsed.name, self._parsed.function.body[0]
         for offset, block in worked_calls(self._parsed.docstring):
             column = len(block[0]) - len(block[0].lstrip()) + 1
@@ -280,7 +285,7 @@ class _Composer:
                 column += first.col_offset + 3  # behind the three quotes
             place = (first.lineno + offset, column)
             try:
-                example = read_worked_call(block, function_name=name, parameters=tuple(parameters))
+                yield read_worked_call(block, function_name=name, parameters=parameters), place
             except ValueError as error:
                 message = f"a worked call of the docstring can not be read: {error}"
                 advice = (
@@ -288,25 +293,17 @@ class _Composer:
                     "alone, and on the next line the value that it returns."
                 )
                 self._faults.append(Fault(place, "example", message, advice))
-            else:
-                yield example, place
 
     def _raise_faults(self) -> None:
         if self._faults:
-            positions = self._parsed.positions
-            problems = placed(self._faults, lambda node: _place(node, self._text, positions))
-            raise refusal(self._parsed.name, problems)
+            raise refusal(self._parsed.name, placed(self._faults, self._place))
 
-
-def _children(program: ir.Program, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The tools that a program calls, by library name, in the order of first call."""
-    found: dict[str, Tool] = {}
-    for name in dict.fromkeys(call.child for call in ir.calls(program)):
-        tool = tools.get(name)
-        if tool is None or tool.name != name:  # the text calls it by another name
-            tool = next(tool for tool in tools.values() if tool.name == name)
-        found[name] = tool
-    return found
+    def _place(self, node: object) -> Place:
+        """Line and column, in characters from 1, of what a fault points at."""
+        if isinstance(node, tuple):
+            return node
+        syntax = node if isinstance(node, Located) else self._parsed.nodes.get(id(node))
+        return (1, 1) if syntax is None else place_of(syntax, self._parsed.text)
 
 
 def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:
@@ -321,136 +318,13 @@ def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None)
     return ""
 
 
-# --- around the body ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Authored:
-    """What stands in the decorator.
-
-    Attributes:
-        description: The summary; the docstring's when None.
-        complexity: Cost in words.
-        pre: Expressions over the parameters.
-        post: Expressions over the parameters and ``result``.
-        text: Conditions in words.
-        tags: Free labels.
-        usage_rules: One rule a sentence.
-        examples: Worked calls in their JSON form.
-    """
-
-    description: str | None = None
-    complexity: str = ""
-    pre: tuple[str, ...] = ()
-    post: tuple[str, ...] = ()
-    text: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    usage_rules: tuple[str, ...] = ()
-    examples: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Surface:
-    """What a text says around its body.
-
-    Attributes:
-        annotations: Types of the annotated parameters by name, and of ``return``.
-        authored: The decorator.
-        faults: What is wrong with either, and with the conditions.
-    """
-
-    annotations: Mapping[str, Any]
-    authored: _Authored
-    faults: tuple[Fault, ...]
-
-    @classmethod
-    def of(
-        cls, function: Function, keywords: Mapping[str, Any] | None, limits: CompositeLimits
-    ) -> _Surface:
-        """Read what stands around a body."""
-        arguments = [*function.args.args, *function.args.kwonlyargs]
-        places = [(a.arg, a.annotation, f"the parameter {a.arg!r}") for a in arguments]
-        places.append(("return", function.returns, "the result"))
-        read = {
-            name: read_annotation(annotation, place=place)
-            for name, annotation, place in places
-            if annotation is not None
-        }
-        faults = [found for found in read.values() if isinstance(found, Fault)]
-        read_keywords = _read_decorators(function, faults) if keywords is None else keywords
-        authored = _Authored(**read_keywords)
-        for argument in arguments[:1]:
-            if argument.arg in {"self", "cls"} and argument.annotation is None:
-                message = (
-                    f"{argument.arg!r} would be asked of the model; a composite has no instance"
-                )
-                advice = "Remove it, and use @staticmethod."
-                faults.append(Fault(argument, "parameter", message, advice))
-        names = [argument.arg for argument in arguments]
-        faults += _condition_faults(function, authored, names, limits)
-        return cls(annotations=read, authored=authored, faults=tuple(faults))
-
-
-def _condition_faults(
-    function: Function, authored: _Authored, parameters: Sequence[str], limits: CompositeLimits
-) -> Iterator[Fault]:
-    """What is wrong with the conditions of a composite (L3)."""
-    if _RESULT in parameters and authored.post:
-        message = f"the parameter {_RESULT!r} has the name by which postconditions mean the result"
-        yield Fault(function, "parameter", message, "Rename the parameter.")
-    conditions = [("pre", text, tuple(parameters)) for text in authored.pre]
-    conditions += [("post", text, (*parameters, _RESULT)) for text in authored.post]
-    for kind, text, known in conditions:
-        try:
-            parse_expression(text, known, limits=limits)
-        except CompositeError as error:
-            for problem in error.problems:
-                yield Fault(
-                    function,
-                    problem.code,  # type: ignore[arg-type]  # the parser's codes are SourceCode
-                    f"in the {kind}condition {text!r}: {problem.message}",
-                    problem.advice,
-                )
-
-
-def _place(node: object, text: str, positions: Mapping[int, Place]) -> Place:
-    """Line and column, in characters from 1, of what a fault points at."""
-    match node:
-        case (int() as line, int() as column):
-            return line, column
-        case ast.expr() | ast.stmt() | ast.arg() | ast.keyword():
-            return place_of(node, text)
-    return positions.get(id(node), (1, 1))
-
-
-def _without_imports(source: str, limits: CompositeLimits) -> str:
-    """The text with friendly imports blanked out, so that lines keep their numbers."""
-    if not any(line.startswith(("from ", "import ")) for line in source.splitlines()):
-        return source
-    tree = syntax_tree(source, limits)
-    if isinstance(tree, SourceProblem):
-        return source  # the parser says what is wrong with it
-    lines = source.split("\n")
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            modules = [node.module or ""]
-        elif isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        else:
-            continue
-        if all(m in _FRIENDLY_MODULES or m.startswith("agentkit.") for m in modules):
-            for at in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[at] = ""
-    return "\n".join(lines)
-
-
 # --- the decorator in a text ----------------------------------------------------------------------
 
 
-def _read_decorators(function: Function, faults: list[Fault]) -> dict[str, Any]:
-    """The keywords of the one decorator; any other decorator is a fault."""
+def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOptions:
+    """What the one decorator says; any other decorator is a fault."""
     found: dict[str, Any] = {}
-    for at, decorator in enumerate(function.decorator_list):
+    for at, decorator in enumerate(parsed.function.decorator_list):
         call = decorator if isinstance(decorator, ast.Call) else None
         if at or name_of(decorator) != DECORATOR or (call and call.args):
             message = f"`@{shown(decorator)}` is not applied to a text"
@@ -459,9 +333,14 @@ def _read_decorators(function: Function, faults: list[Fault]) -> dict[str, Any]:
             continue
         for keyword in call.keywords if call else ():
             name = keyword.arg or "**"
-            if name not in _BINDING:
-                _read_keyword(name, keyword.value, found, faults)
-    return found
+            if name in _BINDING:
+                continue
+            try:
+                found[name] = _keyword_value(name, keyword.value)
+            except ValueError as error:
+                message, _, advice = str(error).partition("; ")
+                faults.append(Fault(keyword.value, "decorator", message, advice))
+    return DefinitionOptions(**found)
 
 
 def name_of(decorator: ast.expr) -> str:
@@ -472,11 +351,14 @@ def name_of(decorator: ast.expr) -> str:
     return named.id if isinstance(named, ast.Name) else ""
 
 
-def _read_keyword(name: str, node: ast.expr, found: dict[str, Any], faults: list[Fault]) -> None:
+def _keyword_value(name: str, node: ast.expr) -> Any:
+    """The constant that a keyword of the decorator holds.
+
+    Raises:
+        ValueError: It holds something else; the message ends in what to write.
+    """
     if name not in _KEYWORDS:
-        advice = f"Use some of {', '.join(_KEYWORDS)}."
-        faults.append(Fault(node, "decorator", f"@composite knows no `{name}`", advice))
-        return
+        raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
     schema, advice = _KEYWORDS[name]
     try:
         value = ast.literal_eval(node)
@@ -485,17 +367,15 @@ def _read_keyword(name: str, node: ast.expr, found: dict[str, Any], faults: list
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         is_constant = False
     if not is_constant:
-        message = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of JSON"
-        faults.append(Fault(node, "decorator", message, "Write the value out."))
-        return
+        what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of JSON"
+        raise ValueError(f"{what}; Write the value out.")
     if fits(value, schema) is not True:
-        message = f"`{name}` of @composite has another type"
-        faults.append(Fault(node, "decorator", message, advice))
-        return
-    found[name] = tuple(value) if isinstance(value, list) else value
+        raise ValueError(f"`{name}` of @composite has another type; {advice}")
+    return tuple(value) if isinstance(value, list) else value
 
 
 _TEXT: JsonObject = {"type": "string"}
+_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
 _EXAMPLE: JsonObject = {
     "type": "object",
     "properties": {"arguments": {"type": "object"}, "result": {}, "query": _TEXT},
@@ -504,7 +384,7 @@ _EXAMPLE: JsonObject = {
 }
 _KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
     **{
-        name: ({"type": "array", "items": _TEXT}, f'Write {name}=["..."].')
+        name: (_TEXTS, f'Write {name}=["..."].')
         for name in ("pre", "post", "text", "tags", "usage_rules")
     },
     **{name: (_TEXT, f'Write {name}="...".') for name in ("description", "complexity")},

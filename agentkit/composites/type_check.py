@@ -8,17 +8,25 @@ declared may be anything.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 from agentkit.composites import language as ir
 from agentkit.composites.problems import Fault
 from agentkit.messages import JsonObject
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
-from agentkit.tools.types.declared import declared_type
-from agentkit.tools.types.lattice import ANY, NEVER, Alternative, Base, TypeSet, join, json_text
+from agentkit.tools.types.lattice import (
+    ANY,
+    NEVER,
+    Alternative,
+    Base,
+    TypeSet,
+    declared_type,
+    join,
+    json_text,
+)
 
 _PASSES = 6
 """Looks at a program before its variables count as anything."""
@@ -46,7 +54,6 @@ _BOOLEAN, _INTEGER, _NUMBER, _STRING, _ARRAY, _OBJECT, _NULL = (
     TypeSet.of(base)
     for base in ("boolean", "integer", "number", "string", "array", "object", "null")
 )
-_Names: TypeAlias = Mapping[str, TypeSet]
 
 
 def type_check(
@@ -81,27 +88,19 @@ def type_check(
         >>> faults[0].message
         '`x` of `double` can not take this: it is text'
     """
-    types = _Types(tools)
-    names = types.variables(program, parameters)
-    faults: list[Fault] = []
+    types = _Types(program, parameters, tools)
+    faults = [fault for call in ir.calls(program) for fault in types.argument_faults(call)]
     returned: list[TypeSet] = []
-    types.faults = faults
-    for statement in ir.statements(program.body):
-        for value in ir.parts(statement):
-            if isinstance(value, ir.EXPRESSIONS):
-                found = types.of(value, names)  # type: ignore[arg-type]  # one of the expressions
-                if isinstance(statement, ir.Return):
-                    returned.append(found)
-                    faults += _result_faults(statement.value, found, result)
+    for node in ir.statements(program.body):
+        if isinstance(node, ir.Return):
+            returned.append(types.of(node.value))
+            why = "" if result is None else _mismatch(node.value, returned[-1], result, result)
+            if why and result is not None:
+                message = f"this is returned, but it does not fit the declared result: {why}"
+                advice = f"The result is declared as {_rules(result):.200}."
+                faults.append(Fault(node.value, "result_type", message, advice))
     known = join(returned)
     return faults, None if known.is_never else _schema(known)
-
-
-def _result_faults(node: ir.Expression, found: TypeSet, rule: JsonObject | None) -> Iterator[Fault]:
-    why = "" if rule is None else _mismatch(node, found, rule, rule)
-    if why and rule is not None:
-        message = f"this is returned, but it does not fit the declared result: {why}"
-        yield Fault(node, "result_type", message, f"The result is declared as {_rules(rule):.200}.")
 
 
 # --- whether it fits ------------------------------------------------------------------------------
@@ -179,151 +178,124 @@ def _branch(base: Base, same: Sequence[Alternative]) -> dict[str, Any]:
 
 
 class _Types:
-    """Tells the types of expressions, and notes arguments that can not fit.
+    """Tells the types of the expressions of one program."""
 
-    Attributes:
-        faults: Certain misfits; None as long as the types of variables are being worked out.
-    """
-
-    def __init__(self, tools: Mapping[str, Tool]) -> None:
-        self.faults: list[Fault] | None = None
+    def __init__(
+        self, program: ir.Program, parameters: JsonObject, tools: Mapping[str, Tool]
+    ) -> None:
         self._tools = tools
         self._results: dict[str, TypeSet] = {}
-
-    def variables(self, program: ir.Program, parameters: JsonObject) -> _Names:
-        """The type of each variable: of all that is assigned to it."""
-        names: dict[str, TypeSet] = {}
+        self._names: dict[str, TypeSet] = {}
         properties = parameters.get("properties", {})
         for parameter in program.parameters:
             schema, default = properties.get(parameter.name, {}), parameter.default
             declared = declared_type(schema, root=parameters, is_result=True)
-            names[parameter.name] = (
+            self._names[parameter.name] = (
                 declared if default is None else declared | _constant(default.value)
             )
+        bindings = [node for node in ir.walk(program) if isinstance(node, _BINDING)]
         for _ in range(_PASSES):
-            before = dict(names)
-            for statement in ir.statements(program.body):
-                for name, type_ in self._assigned(statement, names).items():
-                    names[name] = _shallow(names.get(name, NEVER) | type_)
-            if names == before:
-                return names
-        return names | dict.fromkeys((target for target, _ in ir.assigned(program.body)), ANY)
+            before = dict(self._names)
+            for node in bindings:
+                for name, type_ in self._bound(node).items():
+                    self._names[name] = self._names.get(name, NEVER) | type_
+            if self._names == before:
+                return
+        self._names |= {name: ANY for node in bindings for name in self._bound(node)}
 
-    def _assigned(self, node: ir.Statement, names: _Names) -> dict[str, TypeSet]:
+    def argument_faults(self, node: ir.Call) -> Iterator[Fault]:
+        """The arguments of a call that certainly do not fit the child's L1."""
+        tool = self._tools.get(node.child)
+        for argument in node.arguments if tool else ():
+            assert tool is not None
+            signature = tool.definition.signature
+            rule = signature.properties.get(argument.name)
+            why = _mismatch(argument.value, self.of(argument.value), rule, signature.parameters)
+            if why and rule is not None:
+                message = f"`{argument.name}` of `{tool.name}` can not take this: {why}"
+                advice = f"`{argument.name}` is declared as {_rules(rule):.200}."
+                yield Fault(argument.value, "argument_type", message, advice)
+
+    def _bound(self, node: ir.Node) -> dict[str, TypeSet]:
+        """The types that a statement or a comprehension gives to names."""
         match node:
             case ir.Assign(targets=(target,), value=value):
-                return {target: self.of(value, names)}
+                return {target: self.of(value)}
             case ir.Assign(targets=targets, value=ir.TupleLiteral(items=items)) if len(
                 items
             ) == len(targets):
-                return {
-                    target: self.of(item, names)
-                    for target, item in zip(targets, items, strict=True)
-                }
+                return dict(zip(targets, map(self.of, items), strict=True))
             case ir.Assign(targets=targets, value=value):
-                return dict.fromkeys(targets, _element(self.of(value, names)))
+                return dict.fromkeys(targets, _element(self.of(value)))
             case ir.Update(target=target, operator=operator, value=value):
-                old = names.get(target, NEVER)
-                return {target: _arithmetic(operator, old, self.of(value, names))}
-            case ir.For(targets=targets, source=source):
-                return self._items(targets, source, names)
+                return {target: _arithmetic(operator, self._names[target], self.of(value))}
+            case (
+                ir.For(targets=targets, source=source)
+                | ir.Comprehension(targets=targets, source=source)
+            ):
+                item = _element(self.of(source))
+                if len(targets) == 1:
+                    return {targets[0]: item}
+                first, *rest = [_element(item)] * len(targets)
+                is_numbered = isinstance(source, ir.Builtin) and source.function == "enumerate"
+                return dict(zip(targets, [_INTEGER if is_numbered else first, *rest], strict=True))
         return {}
 
-    def _items(
-        self, targets: Sequence[str], source: ir.Expression, names: _Names
-    ) -> dict[str, TypeSet]:
-        """What the variables of a loop are."""
-        match source:
-            case _ if len(targets) == 1:
-                return {targets[0]: _element(self.of(source, names))}
-            case ir.Builtin(function="enumerate", arguments=(items, *_)):
-                parts = [_INTEGER, _element(self.of(items, names))]
-            case ir.Builtin(function="zip", arguments=arguments):
-                parts = [_element(self.of(items, names)) for items in arguments]
-            case ir.Method(method="items"):
-                parts = [_STRING, ANY]
-            case _:
-                parts = [_element(_element(self.of(source, names)))] * len(targets)
-        return dict(zip(targets, parts, strict=False))
-
-    def _all(self, nodes: Iterable[ir.Expression], names: _Names) -> list[TypeSet]:
-        return [self.of(node, names) for node in nodes]
-
-    def of(self, node: ir.Expression, names: _Names) -> TypeSet:
+    def of(self, node: ir.Expression) -> TypeSet:
         """The type of an expression."""
         match node:
             case ir.Constant(value=value):
                 return _constant(value)
-            case ir.Name(name=name):
-                return names.get(name, NEVER)
-            case ir.Call():
-                return self._call(node, names)
-            case ir.Builtin(function=function):
-                self._all((keyword.value for keyword in node.keywords), names)
-                is_open = any(keyword.name == "default" for keyword in node.keywords)
-                given = self._all(node.arguments, names)
-                return ANY if is_open else _function_result(function, given)
-            case ir.Method(method=method, receiver=receiver):
-                self._all((receiver, *node.arguments), names)
-                return _METHODS.get(method, ANY)
             case ir.Unary(operator="-", operand=ir.Constant(value=int() | float() as value)):
                 return _constant(-value)
-            case ir.Unary(operator=operator, operand=operand):
-                signed = _number(self.of(operand, names))
-                return _BOOLEAN if operator == "not" else signed
+            case ir.Name(name=name):
+                return self._names.get(name, NEVER)
+            case ir.Call(child=child):
+                return self._result(child)
+            case ir.Builtin(function=function, arguments=arguments):
+                is_open = any(keyword.name == "default" for keyword in node.keywords)
+                return ANY if is_open else _given_by(function, [*map(self.of, arguments)])
+            case ir.Method(method=method):
+                return _METHODS.get(method, ANY)
+            case ir.Unary(operator="not") | ir.Compare():
+                return _BOOLEAN
+            case ir.Unary():
+                return _arithmetic("+", _INTEGER, self.of(node.operand))
             case ir.Binary(operator=operator, left=left, right=right):
-                return _arithmetic(operator, self.of(left, names), self.of(right, names))
+                return _arithmetic(operator, self.of(left), self.of(right))
             case ir.Boolean(operator=operator, operands=operands):
-                *before, last = self._all(operands, names)
+                *before, last = map(self.of, operands)
                 if operator == "or":
                     before = [one.without_null() for one in before]
                 return join([*before, last])
-            case ir.Conditional(test=test, then=then, otherwise=otherwise):
-                self.of(test, names)
-                return self.of(then, names) | self.of(otherwise, names)
+            case ir.Conditional(then=then, otherwise=otherwise):
+                return self.of(then) | self.of(otherwise)
             case ir.ListLiteral(items=items) | ir.TupleLiteral(items=items):
-                return _list_of(join(self._all(items, names)))
+                return _list_of(join(map(self.of, items)))
             case ir.DictLiteral(keys=keys, values=values):
-                self._all(keys, names)
-                return _dict_of(keys, self._all(values, names))
+                return _dict_of(keys, [*map(self.of, values)])
             case ir.Index(value=value, index=index):
-                return _looked_up(self.of(value, names), self.of(index, names))
-            case ir.Comprehension():
-                return self._comprehension(node, names)
+                return _looked_up(self.of(value), self.of(index))
             case ir.Slice(value=value):
-                found, *_ = self._all(ir.operands(node), names)
-                return join([_plain_text(found), _ARRAY] if found.bases & {"array"} else [found])
-        self._all(ir.operands(node), names)
-        return _BOOLEAN if isinstance(node, ir.Compare) else _STRING
+                return join(one for one in (_STRING, _ARRAY) if one.bases & self.of(value).bases)
+            case ir.Comprehension(kind="dict"):
+                return _OBJECT
+            case ir.Comprehension(element=element, conditions=conditions):
+                return _ARRAY if conditions else _list_of(self.of(element))  # it may well be empty
+        return _STRING
 
-    def _call(self, node: ir.Call, names: _Names) -> TypeSet:
-        """What a child gives; its arguments are checked against its L1."""
-        given = [(argument, self.of(argument.value, names)) for argument in node.arguments]
-        tool = self._tools.get(node.child)
-        if tool is None:
-            return ANY
-        signature = tool.definition.signature
-        for argument, type_ in given if self.faults is not None else ():
-            rule = signature.properties.get(argument.name)
-            why = _mismatch(argument.value, type_, rule, signature.parameters)
-            if why and rule is not None and self.faults is not None:
-                message = f"`{argument.name}` of `{tool.name}` can not take this: {why}"
-                advice = f"`{argument.name}` is declared as {_rules(rule):.200}."
-                self.faults.append(Fault(argument.value, "argument_type", message, advice))
-        if tool.name not in self._results:
-            declared = signature.result
-            self._results[tool.name] = (
+    def _result(self, child: str) -> TypeSet:
+        """What a child gives."""
+        if child not in self._results:
+            tool = self._tools.get(child)
+            declared = None if tool is None else tool.definition.signature.result
+            self._results[child] = (
                 ANY if declared is None else declared_type(declared, is_result=True)
             )
-        return self._results[tool.name]
+        return self._results[child]
 
-    def _comprehension(self, node: ir.Comprehension, names: _Names) -> TypeSet:
-        inside = {**names, **self._items(node.targets, node.source, names)}
-        self._all([node.source], names)
-        *_, element = self._all(ir.within(node), inside)
-        if node.kind == "dict":
-            return _OBJECT
-        return _ARRAY if node.conditions else _list_of(element)  # it may well be empty
+
+_BINDING = (ir.Assign, ir.Update, ir.For, ir.Comprehension)
 
 
 def _constant(value: Any) -> TypeSet:
@@ -333,28 +305,22 @@ def _constant(value: Any) -> TypeSet:
 
 
 def _list_of(items: TypeSet) -> TypeSet:
-    return _ARRAY if items.is_never else _shallow(TypeSet.list_of(items))
+    return _ARRAY if items.is_never or _depth(items) > _DEEPEST else TypeSet.list_of(items)
 
 
 def _dict_of(keys: Sequence[ir.Expression], values: Sequence[TypeSet]) -> TypeSet:
     names = [key.value for key in keys if isinstance(key, ir.Constant)]
-    if len(names) != len(keys) or any(value.is_never for value in values):
+    fields = {name: t for name, t in zip(names, values, strict=False) if isinstance(name, str)}
+    if len(fields) < len(keys) or any(t.is_never or _depth(t) > _DEEPEST for t in values):
         return _OBJECT  # a key that is worked out may be any of them
-    fields = {name: t for name, t in zip(names, values, strict=True) if isinstance(name, str)}
-    return _shallow(TypeSet.object_with(fields))
+    return TypeSet.object_with(fields)
 
 
-def _shallow(type_: TypeSet, levels: int = _DEEPEST) -> TypeSet:
-    """A type with no more than some levels, so that values that grow stay cheap to compare."""
-    if all(one.items is None and not one.fields for one in type_.alternatives):
-        return type_
-    cut = []
-    for one in type_.alternatives:
-        items = None if one.items is None or not levels else _shallow(one.items, levels - 1)
-        kept = one.fields if levels else ()
-        fields = tuple((name, _shallow(part, levels - 1)) for name, part in kept)
-        cut.append(replace(one, items=items, fields=fields))
-    return TypeSet.union(cut)
+def _depth(type_: TypeSet) -> int:
+    """Levels of lists and objects, so that values that grow stay cheap to compare."""
+    inside = [one.items for one in type_.alternatives if one.items is not None]
+    inside += [part for one in type_.alternatives for _, part in one.fields]
+    return 1 + max(map(_depth, inside), default=0)
 
 
 def _element(type_: TypeSet) -> TypeSet:
@@ -375,11 +341,6 @@ def _looked_up(type_: TypeSet, index: TypeSet) -> TypeSet:
     return join(found) if found or type_.is_never else ANY
 
 
-def _plain_text(type_: TypeSet) -> TypeSet:
-    """The texts among some values, whatever they say."""
-    return _STRING if "string" in type_.bases else NEVER
-
-
 def _arithmetic(operator: ir.BinaryOperator, left: TypeSet, right: TypeSet) -> TypeSet:
     """What an operator makes of two operands; anything when Python would refuse them."""
     if left.is_never or right.is_never:
@@ -391,43 +352,25 @@ def _arithmetic(operator: ir.BinaryOperator, left: TypeSet, right: TypeSet) -> T
             bases.add("number" if is_real else "integer")
         elif operator == "+" and one == two and one in _REPEATED:
             bases.add(one)
-        elif operator == "*":
-            pairs = ((one, two), (two, one))
-            bases |= {many for many, times in pairs if many in _REPEATED and times in _NUMERIC}
+        elif operator == "*" and {one, two} & _NUMERIC:
+            bases |= {one, two} & _REPEATED
     return TypeSet.of(*sorted(bases)) if bases else ANY
 
 
-def _number(type_: TypeSet) -> TypeSet:
-    """The numbers among some values, which a sign or ``abs`` keeps."""
-    bases = type_.bases & _NUMERIC
-    if not bases:
-        return NEVER if type_.is_never else ANY
-    return _NUMBER if "number" in bases else _INTEGER
-
-
-def _function_result(name: str, given: Sequence[TypeSet]) -> TypeSet:
+def _given_by(name: str, given: Sequence[TypeSet]) -> TypeSet:
     """What a function of the language gives."""
-    first = given[0]
-    match name:
-        case "max" | "min":
-            return _element(first) if len(given) == 1 else join(given)
-        case "abs":
-            return _number(first)
-        case "round":
-            return _INTEGER if len(given) == 1 else _number(first)
-        case "sum" if len(given) == 1 and not _element(first).is_never:
-            return _INTEGER | _number(_element(first))
-        case "list" | "sorted":
-            return _list_of(_element(first))
-    return _FUNCTIONS.get(name, ANY)
+    if name in {"max", "min"}:
+        return _element(given[0]) if len(given) == 1 else join(given)
+    if name in {"list", "sorted"}:
+        return _list_of(_element(given[0]))
+    return ANY if name == "sum" and len(given) > 1 else _FUNCTIONS[name]
 
 
 _FUNCTIONS: Mapping[str, TypeSet] = {
     **dict.fromkeys(("all", "any", "bool", "is_close", "isfinite"), _BOOLEAN),
     **dict.fromkeys(("enumerate", "zip"), TypeSet.list_of(_ARRAY)),
-    "float": _NUMBER,
-    "int": _INTEGER,
-    "len": _INTEGER,
+    **dict.fromkeys(("abs", "float", "round", "sum"), _NUMBER),
+    **dict.fromkeys(("int", "len"), _INTEGER),
     "range": TypeSet.list_of(_INTEGER),
     "str": _STRING,
 }
@@ -452,8 +395,8 @@ def parameter_schemas(
 ) -> Mapping[str, dict[str, Any]]:
     """What the children demand of the parameters that reach them unchanged.
 
-    Only calls that every run makes count, and only parameters that are never assigned. A
-    parameter that reaches several children has the schema on which they agree.
+    Only calls before the first branch count, which every run makes, and only parameters that are
+    never assigned and whose children declare the same.
 
     Args:
         program: The program.
@@ -461,23 +404,19 @@ def parameter_schemas(
         tools: Its children by their name in the library.
     """
     changed = {target for target, _ in ir.assigned(program.body)}
-    fixed = {p.name: p for p in program.parameters if p.name in set(undeclared) - changed}
+    free = {p.name: p for p in program.parameters if p.name in set(undeclared) - changed}
     demands: dict[str, list[dict[str, Any]]] = {}
-    for call in _certain_calls(program.body) if fixed else ():
+    for call in _certain_calls(program.body) if free else ():
         tool = tools.get(call.child)
-        properties = tool.definition.signature.properties if tool else {}
         for argument in call.arguments:
-            schema, value = properties.get(argument.name), argument.value
-            if not isinstance(schema, Mapping) or '"$' in json_text(schema):
-                continue  # it does not mean the same outside the document that holds it
-            if isinstance(value, ir.Name) and value.name in fixed:
-                bare = {key: rule for key, rule in schema.items() if key not in _WORDS_ONLY}
-                demands.setdefault(value.name, []).append(bare)
-    agreed = {name: _agreed(found) for name, found in demands.items()}
+            if isinstance(argument.value, ir.Name) and argument.value.name in free:
+                schema = tool.definition.signature.properties.get(argument.name) if tool else None
+                bare = {k: rule for k, rule in (schema or {}).items() if k not in _WORDS_ONLY}
+                demands.setdefault(argument.value.name, []).append(bare)
     return {
-        name: schema
-        for name, schema in agreed.items()
-        if schema and _takes_default(fixed[name], schema)
+        name: first
+        for name, (first, *others) in demands.items()
+        if all(other == first for other in others) and _stands_alone(first, free[name].default)
     }
 
 
@@ -485,22 +424,12 @@ def _certain_calls(block: ir.Block) -> Iterator[ir.Call]:
     """Calls that are plainly made whichever way the program goes."""
     for statement in block:
         if isinstance(statement, ir.If | ir.For):
-            if any(isinstance(node, ir.Return) for node in ir.walk(statement)):
-                return
-        elif not any(isinstance(node, _MAY_SKIP) for node in ir.walk(statement)):
+            return
+        if not any(isinstance(node, _MAY_SKIP) for node in ir.walk(statement)):
             yield from ir.calls(statement)
 
 
-def _agreed(demands: list[dict[str, Any]]) -> dict[str, Any]:
-    """The one demand; of numbers and integers the integers; nothing when they differ else."""
-    distinct = [one for at, one in enumerate(demands) if one and one not in demands[:at]]
-    if len(distinct) == 1:
-        return distinct[0]
-    if distinct and all(one in ({"type": "integer"}, {"type": "number"}) for one in distinct):
-        return {"type": "integer"}
-    return {}
-
-
-def _takes_default(parameter: ir.Parameter, schema: dict[str, Any]) -> bool:
-    default = parameter.default
-    return default is None or fits(default.value, schema) is not False
+def _stands_alone(schema: dict[str, Any], default: ir.Constant | None) -> bool:
+    """Whether a schema means the same outside its document, and allows the default."""
+    is_portable = bool(schema) and '"$' not in json_text(schema)
+    return is_portable and (default is None or fits(default.value, schema) is not False)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -27,11 +26,12 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from operator import itemgetter
+from types import CoroutineType
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from agentkit.composites import language as ir
 from agentkit.composites.children import Child, gathering
-from agentkit.composites.functions import FOLDS, method_of
+from agentkit.composites.functions import method_of, one_more
 from agentkit.composites.guards import (
     METER,
     Evaluate,
@@ -52,11 +52,12 @@ from agentkit.composites.interpreter import (
     first_expression,
     put,
 )
+from agentkit.composites.language import CONSUMERS, ITERATORS
 from agentkit.composites.problems import refusal
 from agentkit.errors import SourceProblem
 
 Node = TypeVar("Node", bound=ir.Node)
-Wait: TypeAlias = Callable[[Frame], Awaitable[Signal]]
+Wait: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Signal]]
 Stream: TypeAlias = Callable[[Frame], AsyncGenerator[Any, None]]
 
 
@@ -82,24 +83,9 @@ class WaitingCall:
         """Evaluate the arguments; the coroutine gives the result."""
         return self.child.begin(frame, self.node, self.gather(frame))
 
-    async def run(self, frame: Frame) -> None:
-        """Call the child and keep its result."""
-        frame[self.place] = await self.begin(frame)
 
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thing that a program does: at once, by waiting, or by calling a child.
-
-    Attributes:
-        run: Does it, when it does not wait.
-        wait: Does it, when it waits.
-        call: The call, when it is one.
-    """
-
-    run: Run | None = None
-    wait: Wait | None = None
-    call: WaitingCall | None = None
+Step: TypeAlias = Run | Wait | WaitingCall
+"""One thing that a program does: at once, by waiting, or by calling a child."""
 
 
 def unshared(node: Node) -> Node:
@@ -132,7 +118,7 @@ class WaitingLowering(Lowering):
     def program(self, block: ir.Block) -> Wait:
         """A coroutine function that runs a block on its frame."""
         steps, pay = self.counted(block, lambda: [s for node in block for s in self._steps(node)])
-        return _in_order([Step(pay), *steps])
+        return _in_order([pay, *steps])
 
     # --- statements -------------------------------------------------------------------------------
 
@@ -144,14 +130,13 @@ class WaitingLowering(Lowering):
                 return self._call(call, self.slots.fresh())
             case ir.If(then=then, otherwise=otherwise) if self._any_waits(then + otherwise):
                 steps = self._prepare(node.test)
-                branches = self._block(then), self._block(otherwise)
-                return [*steps, _branch(self.lower(node.test), *branches)]
+                return [*steps, _branch(self.lower(node.test), *map(self._way, (then, otherwise)))]
             case ir.For(source=source, body=body) if self._any_waits(body) or self._is_slow(source):
                 return self._for(node)
             case _:
                 first = first_expression(node)
                 steps = [] if first is None else self._prepare(first)
-                return [*steps, Step(self.statement(node))]
+                return [*steps, self.statement(node)]
 
     def _for(self, node: ir.For) -> list[Step]:
         bind, (steps, stream) = self.bind(node.targets, node.source), self._stream(node.source)
@@ -168,10 +153,10 @@ class WaitingLowering(Lowering):
                         return signal
             return None
 
-        return [*steps, Step(wait=wait)]
+        return [*steps, wait]
 
-    def _block(self, block: ir.Block) -> Step:
-        return Step(wait=self.program(block)) if self._any_waits(block) else Step(self.block(block))
+    def _way(self, block: ir.Block) -> Run | Wait:
+        return self.program(block) if self._any_waits(block) else self.block(block)
 
     # --- what waits -------------------------------------------------------------------------------
 
@@ -214,7 +199,7 @@ class WaitingLowering(Lowering):
             case ir.Comprehension() if self._any_waits(ir.within(node)):
                 return self._collected(node)
             case ir.Builtin() | ir.Method() if any(map(self._is_slow, node.arguments)):
-                return self._folded(node)
+                return self._consumed(node)
             case ir.Method() if self._any_waits(node.arguments):
                 return [*self._receiver(node), *self._operands(node.arguments)]
             case _:
@@ -243,7 +228,7 @@ class WaitingLowering(Lowering):
 
     def _call(self, node: ir.Call, place: int) -> list[Step]:
         steps = self._operands([argument.value for argument in node.arguments])
-        return [*steps, Step(call=self._waiting_call(node, place))]
+        return [*steps, self._waiting_call(node, place)]
 
     def _waiting_call(self, node: ir.Call, place: int) -> WaitingCall:
         self.nodes += 1
@@ -276,7 +261,7 @@ class WaitingLowering(Lowering):
             with failing_at(frame, node):
                 method_of(receiver(frame), node.method)
 
-        return [*steps, Step(look)]
+        return [*steps, look]
 
     def _boolean(self, node: ir.Boolean) -> list[Step]:
         self.nodes += 1
@@ -285,7 +270,7 @@ class WaitingLowering(Lowering):
         for operand in node.operands:
             steps += self._prepare(operand)
             steps.append(_store(place, self.lower(operand)))
-            steps.append(Step(lambda frame: BREAK if bool(frame[place]) is stop else None))
+            steps.append(lambda frame: BREAK if bool(frame[place]) is stop else None)
         return [_swallowing(steps)]
 
     def _conditional(self, node: ir.Conditional) -> list[Step]:
@@ -293,7 +278,7 @@ class WaitingLowering(Lowering):
         steps, test = self._prepare(node.test), self.lower(node.test)
         place = self._hold(node)
         ways = [
-            Step(wait=_in_order([*self._prepare(way), _store(place, self.lower(way))]))
+            _in_order([*self._prepare(way), _store(place, self.lower(way))])
             for way in (node.then, node.otherwise)
         ]
         return [*steps, _branch(test, *ways)]
@@ -305,8 +290,7 @@ class WaitingLowering(Lowering):
         steps = [*self._prepare(first), _store(left, self.lower(first))]
         for name, operand in zip(node.operators, others, strict=True):
             steps += self._prepare(operand)
-            compare = _comparing(comparison(node, name), left, self.lower(operand), place)
-            steps.append(Step(compare))
+            steps.append(_comparing(comparison(node, name), left, self.lower(operand), place))
         return [_swallowing(steps)]
 
     # --- items one by one -------------------------------------------------------------------------
@@ -347,7 +331,7 @@ class WaitingLowering(Lowering):
                     frame[place] += 1
                     yield frame[place] - 1, item
 
-        return [*steps, *starts, Step(start)], each
+        return [*steps, *starts, start], each
 
     def _generated(self, node: ir.Comprehension) -> tuple[list[Step], Stream]:
         """The items of a comprehension, or pairs of key and value."""
@@ -364,7 +348,7 @@ class WaitingLowering(Lowering):
         turn += self._operands(made)
         values = self.all(made)
         pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-        body = _in_order([Step(pay), *turn])
+        body = _in_order([pay, *turn])
 
         async def each(frame: Frame) -> AsyncGenerator[Any, None]:
             for item in frame[source]:
@@ -393,41 +377,33 @@ class WaitingLowering(Lowering):
                         fail(frame, node, frame[METER].too_many_items())
             frame[place] = made
 
-        return [*steps, Step(wait=wait)]
+        return [*steps, wait]
 
-    def _folded(self, node: ir.Builtin | ir.Method) -> list[Step]:
-        """``sum`` and the like of items that have to be waited for."""
+    def _consumed(self, node: ir.Builtin | ir.Method) -> list[Step]:
+        """Collect the items that ``sum`` and the like have to wait for, as far as it asks for."""
         name = node.function if isinstance(node, ir.Builtin) else node.method
-        if name not in FOLDS or len(node.arguments) > 1:
+        if name not in CONSUMERS - ITERATORS or len(node.arguments) > 1:
             _refuse_iterator()
-        self.nodes += 1
-        place = self.slots.fresh()
-        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
-        receivers = (node.receiver,) if isinstance(node, ir.Method) else ()
         steps = self._receiver(node) if isinstance(node, ir.Method) else []
-        beside = self.all(receivers)
         before, stream = self._stream(node.arguments[0])
+        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
         starts = [step for given in keywords for step in self._held_value(given.value)]
-        given = [(keyword.name, self.lower(keyword.value)) for keyword in keywords]
-
-        def begin(frame: Frame) -> None:
-            with failing_at(frame, node):
-                values = {key: value(frame) for key, value in given}
-                check_values(*values.values())
-                frame[place] = FOLDS[name](frame[METER], *[one(frame) for one in beside], **values)
+        place = self._hold(node.arguments[0])
 
         async def wait(frame: Frame) -> None:
+            made: list[Any] = []
+            state, is_over = None, False
             async with aclosing(stream(frame)) as items:
                 async for item in items:
+                    made.append(item)
                     with failing_at(frame, node):
                         frame[METER].spend(1)
-                        if frame[place].push(item):
-                            break
-            with failing_at(frame, node):
-                frame[place] = frame[place].result()
+                        state, is_over = one_more(frame[METER], name, state, item)
+                    if is_over:
+                        break
+            frame[place] = made
 
-        self._held[id(node)] = place
-        return [*steps, *before, *starts, Step(begin), Step(wait=wait)]
+        return [*steps, *before, *starts, wait]
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -438,41 +414,47 @@ def _in_order(steps: Sequence[Step]) -> Wait:
     ways = tuple(_grouped(steps))
 
     async def run(frame: Frame) -> Signal:
-        for run_at_once, wait in ways:
-            signal = run_at_once(frame) if wait is None else await wait(frame)  # type: ignore[misc]  # one of the two is there
+        for way in ways:
+            signal = way(frame)
+            if type(signal) is CoroutineType:
+                signal = await signal
             if signal is not None:
-                return signal
+                return signal  # type: ignore[return-value]  # a coroutine was awaited
         return None
 
     return run
 
 
-def _grouped(steps: Sequence[Step]) -> Iterator[tuple[Run | None, Wait | None]]:
+def _grouped(steps: Sequence[Step]) -> Iterator[Run | Wait]:
     """The steps, with neighbouring calls that change nothing and need none of each other as one."""
     group: list[WaitingCall] = []
-    for step in (*steps, None):
-        call = None if step is None else step.call
-        is_free = call is not None and call.child.is_read_only
-        if group and not (
-            is_free and call is not None and all(one.place not in call.reads for one in group)
-        ):
-            yield None, group[0].run if len(group) == 1 else _calling(group)
+    for step in steps:
+        joins = (
+            isinstance(step, WaitingCall)
+            and (not group or (step.child.is_read_only and group[0].child.is_read_only))
+            and all(one.place not in step.reads for one in group)
+        )
+        if group and not joins:
+            yield _calling(group)
             group = []
-        if call is not None and is_free:
-            group.append(call)
-        elif call is not None:
-            yield None, call.run
-        elif step is not None:
-            yield step.run, step.wait
+        if isinstance(step, WaitingCall):
+            group.append(step)
+        else:
+            yield step
+    if group:
+        yield _calling(group)
 
 
 def _calling(group: Sequence[WaitingCall]) -> Wait:
+    async def run_one(frame: Frame) -> None:
+        frame[group[0].place] = await group[0].begin(frame)
+
     async def run(frame: Frame) -> None:
         results = await _side_by_side(call.begin(frame) for call in group)
         for call, result in zip(group, results, strict=True):
             frame[call.place] = result
 
-    return run
+    return run if len(group) > 1 else run_one
 
 
 async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
@@ -495,24 +477,18 @@ async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _swallowing(steps: Sequence[Step]) -> Step:
+def _swallowing(steps: Sequence[Step]) -> Wait:
     """Steps as one, which ends where one of them gives a signal."""
     run = _in_order(steps)
 
     async def wait(frame: Frame) -> None:
         await run(frame)
 
-    return Step(wait=wait)
+    return wait
 
 
-def _branch(test: Evaluate, then: Step, otherwise: Step) -> Step:
-    async def wait(frame: Frame) -> Signal:
-        chosen = then if test(frame) else otherwise
-        if chosen.wait is not None:
-            return await chosen.wait(frame)
-        return None if chosen.run is None else chosen.run(frame)
-
-    return Step(wait=wait)
+def _branch(test: Evaluate, then: Run | Wait, otherwise: Run | Wait) -> Run:
+    return lambda frame: (then if test(frame) else otherwise)(frame)  # type: ignore[return-value]  # a coroutine is awaited by ``_in_order``
 
 
 def _paying(node: ir.Expression, cost: int) -> Run:
@@ -525,15 +501,15 @@ def _paying(node: ir.Expression, cost: int) -> Run:
     return pay
 
 
-def _store(place: int, value: Evaluate) -> Step:
+def _store(place: int, value: Evaluate) -> Run:
     def run(frame: Frame) -> None:
         frame[place] = value(frame)
 
-    return Step(run)
+    return run
 
 
-def _skipping(test: Evaluate) -> Step:
-    return Step(lambda frame: None if test(frame) else CONTINUE)
+def _skipping(test: Evaluate) -> Run:
+    return lambda frame: None if test(frame) else CONTINUE
 
 
 def _comparing(

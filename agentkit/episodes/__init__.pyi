@@ -16,6 +16,7 @@ from .episode import (
     StageReport as StageReport,
     StopReason as StopReason,
     Turn as Turn,
+    Verifier as Verifier,
 )
 from .redaction import Redaction as Redaction, change_texts as change_texts
 from .verdict import (
@@ -23,5 +24,4 @@ from .verdict import (
     EvidenceKind as EvidenceKind,
     Fault as Fault,
     Verdict as Verdict,
-    Verifier as Verifier,
 )

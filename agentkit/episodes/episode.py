@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from agentkit.episodes.diagnosis import Diagnosis
 from agentkit.episodes.records import from_record, to_record
@@ -295,3 +295,14 @@ def _needs_third(turn: Turn) -> bool:
     """Whether format 3 is the oldest that holds all of the turn."""
     has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
     return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+
+
+class Verifier(Protocol):
+    """Judges one episode. ``agentkit.evaluation.verifiers`` holds ready ones.
+
+    It is asynchronous, since some ask a model or run code.
+    """
+
+    async def verify(self, episode: Episode) -> Verdict:
+        """The judgement. What can not be judged is a verdict with a ``fault``, not an exception."""
+        ...

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from agentkit.episodes.records import to_record
 from agentkit.messages import JsonObject
-
-if TYPE_CHECKING:
-    from agentkit.episodes.episode import Episode
 
 EvidenceKind = Literal[
     "malformed_arguments",  # the argument text is not a JSON object
@@ -127,14 +124,3 @@ class Verdict:
             evidence=tuple(map(Evidence.from_json, record.get("evidence", ()))),
             details={**record.get("details", {}), **older},
         )
-
-
-class Verifier(Protocol):
-    """Judges one episode. ``agentkit.evaluation.verifiers`` holds ready ones.
-
-    It is asynchronous, since some ask a model or run code.
-    """
-
-    async def verify(self, episode: Episode) -> Verdict:
-        """The judgement. What can not be judged is a verdict with a ``fault``, not an exception."""
-        ...

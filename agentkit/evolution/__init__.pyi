@@ -1,8 +1,7 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
-from .differences import word_diff as word_diff
+from .dry_run import InsertPolicy as InsertPolicy
 from .duplicates import ModelJudge as ModelJudge
-from .feedback import feedback_on as feedback_on
 from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,
@@ -13,32 +12,42 @@ from .gates import (
     shadow_gate as shadow_gate,
 )
 from .hand_edits import propose_edits as propose_edits
-from .insert_outcomes import (
+from .insertion import (
     Added as Added,
     InsertOutcome as InsertOutcome,
-    InsertPolicy as InsertPolicy,
     Merged as Merged,
     Rejected as Rejected,
     RejectionCode as RejectionCode,
-    Witness as Witness,
 )
-from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
+from .learning import (
+    LearningConfig as LearningConfig,
+    LearnReport as LearnReport,
+    feedback_on as feedback_on,
+)
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
-from .mined import submit_mined as submit_mined
 from .mining import (
     MiningConfig as MiningConfig,
     MiningResult as MiningResult,
+    insert_mined as insert_mined,
     mine as mine,
+    submit_mined as submit_mined,
 )
-from .observers import CanaryJudge as CanaryJudge, judged as judged
+from .observers import (
+    CanaryJudge as CanaryJudge,
+    ShadowLimits as ShadowLimits,
+    ShadowRunner as ShadowRunner,
+    judged as judged,
+)
 from .proposal import (
+    Observations as Observations,
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
+    Proposer as Proposer,
+    Suggestion as Suggestion,
     UnreadableProposal as UnreadableProposal,
 )
-from .proposer import Observations as Observations, Proposer as Proposer, Suggestion as Suggestion
 from .proposers.blocks import Question as Question, read_answer as read_answer
 from .proposers.composites import (
     CompositeCandidate as CompositeCandidate,
@@ -51,7 +60,6 @@ from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score
 from .proposers.streams import EvolutionStream as EvolutionStream, FeedbackStream as FeedbackStream
 from .round import EvolutionReport as EvolutionReport, evolve as evolve
 from .serving import CanaryRouter as CanaryRouter, LedgerWatch as LedgerWatch
-from .shadow import ShadowLimits as ShadowLimits, ShadowRunner as ShadowRunner
 from .trajectories import is_success as is_success, trajectories_of as trajectories_of
 from .validation.approvals import ValidationPolicy as ValidationPolicy
 from .validation.checks import validate as validate

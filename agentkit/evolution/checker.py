@@ -11,9 +11,17 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
-from agentkit.evolution.feedback import feedback_on, user_texts
-from agentkit.evolution.insert_outcomes import InsertPolicy, Merged, Procedure, Refused, Rejected
-from agentkit.evolution.insertion import Tried, check_data, plan_insert, try_composite
+from agentkit.evolution.dry_run import Procedure
+from agentkit.evolution.insertion import (
+    Merged,
+    Refused,
+    Rejected,
+    Tried,
+    check_data,
+    plan_insert,
+    try_composite,
+)
+from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
 from agentkit.evolution.proposers.observed import (
@@ -23,15 +31,21 @@ from agentkit.evolution.proposers.observed import (
     rule_key,
 )
 from agentkit.evolution.repository import LibraryState
-from agentkit.evolution.validation.approvals import ValidationPolicy, is_overruled, new_rules
-from agentkit.evolution.validation.foreign_texts import suspicions_of_all
-from agentkit.evolution.validation.origins import TRUSTED
+from agentkit.evolution.validation.approvals import (
+    TRUSTED,
+    ValidationPolicy,
+    acts_through_others,
+    is_overruled,
+    new_rules,
+)
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.texts import rules_of, wording_key
+from agentkit.evolution.validation.texts import rules_of
+from agentkit.evolution.validation.wording import wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import rebase
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
-from agentkit.library.rebase import rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
@@ -236,12 +250,7 @@ def _words(definition: ToolDefinition | None) -> ModelView | None:
 # --- A tool that comes whole from another library: its texts, its place, and what it shows -------
 
 
-_POLICY = InsertPolicy()
-
-
-def text_faults(
-    definition: ToolDefinition, policy: InsertPolicy = _POLICY
-) -> tuple[FailedCheck, ...]:
+def text_faults(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
     """What speaks against the texts of a new tool; empty for nothing.
 
     One that is no JSON data, or too large, is not read any further.
@@ -253,36 +262,11 @@ def text_faults(
         >>> [failed.code for failed in text_faults(poisoned)]
         ['directive']
     """
-    return text_faults_of_all((definition,), policy)[0]
-
-
-def text_faults_of_all(
-    definitions: Sequence[ToolDefinition], policy: InsertPolicy = _POLICY
-) -> list[tuple[FailedCheck, ...]]:
-    """``text_faults`` of each of many tools, sooner: no text is read twice."""
-    found = [_no_data(definition, policy) for definition in definitions]
-    readable = [at for at, failed in enumerate(found) if not failed]
-    for at, failed in zip(
-        readable, suspicions_of_all([definitions[at] for at in readable]), strict=True
-    ):
-        found[at] = failed
-    return found
-
-
-def _no_data(definition: ToolDefinition, policy: InsertPolicy) -> tuple[FailedCheck, ...]:
     try:
-        check_data(definition, policy)
+        check_data(definition)
     except Refused as refused:
-        rejected = refused.rejected
-        return (
-            FailedCheck(
-                code=rejected.code,
-                layer="structural",
-                message=rejected.explanation,
-                advice=rejected.advice,
-            ),
-        )
-    return ()
+        return (refused.rejected.failed,)
+    return suspicions(definition)
 
 
 def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
@@ -295,7 +279,8 @@ def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
         definition: The new tool.
         tools: The tools that its rules may demand: those of the library, and those that come too.
     """
-    return bool(ValidationPolicy().needs_for(definition, tools))
+    needed = ValidationPolicy().needs_for(definition, tools)
+    return bool(needed) or acts_through_others(definition, tools)
 
 
 def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:
@@ -516,13 +501,7 @@ class CandidateChecker:
         """
         outcome = (await plan_insert(candidate, state.library, self.inserting)).outcome
         if isinstance(outcome, Rejected):
-            failed = FailedCheck(
-                code=outcome.code,
-                layer="structural",
-                message=outcome.explanation,
-                advice=outcome.advice,
-            )
-            return CheckResult(candidate=candidate, failed=(failed,))
+            return CheckResult(candidate=candidate, failed=(outcome.failed,))
         if isinstance(outcome, Merged):
             failed = FailedCheck(
                 code="duplicate",
@@ -555,7 +534,7 @@ class CandidateChecker:
             is_same = tool.definition.digest in {candidate.digest, here.digest}
             failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
-        found = _standing(text_faults(candidate, self.inserting.policy), overruled)
+        found = _standing(text_faults(candidate), overruled)
         if found:
             return CheckResult(candidate=candidate, failed=found, needs=("person",))
         waits_for = _undecided_child(candidate, state)

@@ -30,7 +30,6 @@ from agentkit.evolution.gates import (
     PairedScore,
     PairedSelection,
     canary_gate,
-    cost_gate,
     offline_gate,
     regression_gate,
     shadow_gate,
@@ -81,14 +80,6 @@ def canary_scores(episodes: Iterable[Episode], experiment: str) -> tuple[ArmScor
         if arm is not None and session not in scores and _is_judged(episode):
             scores[session] = ArmScore(session=session, arm=arm, score=_passed(episode))
     return tuple(scores.values())
-
-
-def shadow_tokens(episodes: Iterable[Episode], experiment: str) -> tuple[PairedScore, ...]:
-    """Tokens read and written by each episode and by its first shadow run."""
-    return tuple(
-        _pair(control, control.usage.total_tokens, candidate.usage.total_tokens)
-        for control, candidate in _shadow_runs(episodes, experiment)
-    )
 
 
 def shadow_selections(episodes: Iterable[Episode], experiment: str) -> tuple[PairedSelection, ...]:
@@ -163,8 +154,8 @@ class EpisodeGates:
 
     Shadow runs and sessions of a canary are ordinary episodes with labels, so what is decided can
     be worked out again from them at any time. In shadow the gain has to be shown, at the level that
-    e-LOND gives the proposal; cost and other tools' requests have a veto, and hold nothing up while
-    they say nothing: where a tool has no neighbours they never would.
+    e-LOND gives the proposal; other tools' requests have a veto, which holds nothing up while it
+    says nothing: where a tool has no neighbours it never would.
 
     Attributes:
         episodes: Where they are kept.
@@ -193,11 +184,8 @@ class EpisodeGates:
         name, both = record.proposal_id, self._both_arms(record)
         gain = shadow_gate(shadow_pairs(both, name), rules=self.rules, level=level)
         selections = shadow_selections(both, name)
-        vetoes = (
-            cost_gate(shadow_tokens(both, name), rules=self.rules),
-            regression_gate(selections, tool=record.tool_name, rules=self.rules),
-        )
-        return (gain, *(veto for veto in vetoes if veto.decision != "wait"))
+        veto = regression_gate(selections, tool=record.tool_name, rules=self.rules)
+        return (gain,) if veto.decision == "wait" else (gain, veto)
 
     def _both_arms(self, record: ProposalRecord) -> list[Episode]:
         """The shadow runs, and the episodes that they repeat."""

@@ -5,24 +5,17 @@ Pure tools with code run; all others answer from their worked calls.
 
 from __future__ import annotations
 
-import json
+import math
 import time
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
-from agentkit.errors import CompositeRunError, ContractViolation
-from agentkit.evolution.insert_outcomes import (
-    InsertPolicy,
-    Procedure,
-    Refused,
-    RejectionCode,
-    Witness,
-    refuse,
-)
-from agentkit.evolution.loops import require_loop
+from agentkit.composites.problems import CompositeLimits
+from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.canonical import json_key, same_json
@@ -31,27 +24,79 @@ from agentkit.tools.formats import FORMATS
 from agentkit.tools.invocation import encode_result
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import validate_arguments
+
+# --- What a candidate has to show -----------------------------------------------------------------
+
+
+PROBES = 12
+"""Calls made up to check contracts with, and to compare behaviour with beside worked calls."""
+
+MAX_EXAMPLES = 64
+"""Worked calls that a tool keeps when others are merged into it; lessons are counted apart."""
+
+TOLERANCE = 1e-9
+"""Relative difference at which two numbers count as equal."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InsertPolicy:
+    """What a candidate has to show, and what it may cost to try it.
+
+    Attributes:
+        allow_revisions: Take a composite whose name the library knows as a new revision of that
+            tool. Composites made of it are tried on it first.
+        run_undeclared: Run tools that do not declare their effects when trying a candidate.
+            Without it they are answered from their worked calls.
+        seconds: Bound on trying one candidate.
+
+    Raises:
+        UsageError: The bound is not positive.
+    """
+
+    allow_revisions: bool = False
+    run_undeclared: bool = False
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise UsageError(f"InsertPolicy.seconds must be positive, got {self.seconds}")
+
+
+Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
+"""Says whether a candidate and a tool that behaves like it are meant for the same; see
+``ModelJudge``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Procedure:
+    """What InsertTool works with.
+
+    Attributes:
+        policy: What a candidate has to show.
+        limits: What composites may cost.
+        judge: Asked whether two tools mean the same, where they do the same and their words differ.
+    """
+
+    policy: InsertPolicy = field(default_factory=InsertPolicy)
+    limits: CompositeLimits = field(default_factory=CompositeLimits)
+    judge: Judge | None = None
+
 
 # --- When two results are the same ---------------------------------------------------------------
 
 
-def agree(one: Any, other: Any, *, tolerance: float) -> bool:
+def agree(one: Any, other: Any, *, tolerance: float = TOLERANCE) -> bool:
     """Whether two JSON values are the same, numbers up to a tolerance.
 
     The tolerance is relative for numbers beyond 1 and absolute below it, as in ``is_close`` of
     the composite language. ``1`` equals ``1.0`` but not ``true``; a tuple equals a list.
 
     Example:
-        >>> agree({"total": 0.1 + 0.2}, {"total": 0.3}, tolerance=1e-9)
-        True
-        >>> agree(1, True, tolerance=1e-9)
-        False
+        >>> agree({"total": 0.1 + 0.2}, {"total": 0.3}), agree(1, True)
+        (True, False)
     """
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return _close(one, other, tolerance)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(
             agree(left, right, tolerance=tolerance) for left, right in zip(one, other, strict=True)
@@ -60,22 +105,14 @@ def agree(one: Any, other: Any, *, tolerance: float) -> bool:
         return one.keys() == other.keys() and all(
             agree(one[key], other[key], tolerance=tolerance) for key in one
         )
+    if isinstance(one, float) or isinstance(other, float):  # whole numbers are exact
+        try:
+            return one == other or math.isclose(
+                one, other, rel_tol=tolerance, abs_tol=min(tolerance, 1.0)
+            )
+        except (TypeError, OverflowError):
+            return False
     return bool(one == other)
-
-
-def _close(one: float, other: float, tolerance: float) -> bool:
-    if one == other:
-        return True
-    if isinstance(one, int) and isinstance(other, int) and tolerance < 1:
-        return False  # whole numbers are exact, and may be too large for a float
-    try:
-        difference, largest = abs(one - other), max(1.0, abs(one), abs(other))
-        return bool(difference <= tolerance * largest)
-    except OverflowError:
-        return False
-
-
-# --- How much trying out one candidate may still cost --------------------------------------------
 
 
 class BudgetSpent(Exception):  # noqa: N818 - a signal inside this package, told as a rejection
@@ -140,35 +177,29 @@ def stub(definition: ToolDefinition) -> Tool:
     return Tool(definition=definition, function=answer)
 
 
-def with_examples(
-    definition: ToolDefinition, examples: Iterable[Example], *, most: int
-) -> ToolDefinition:
+def with_examples(definition: ToolDefinition, examples: Iterable[Example]) -> ToolDefinition:
     """A definition with further worked calls; itself when it has them all.
 
     What it says of a call already stays: a call has one answer, the first. Examples without a
-    result answer nothing, so they stand beside those.
+    result answer nothing, so they stand beside those. Of either kind at most ``MAX_EXAMPLES`` are
+    kept.
 
     Args:
         definition: The tool.
         examples: Worked calls under the names of its own parameters.
-        most: Worked calls that a tool keeps, and as many examples without a result; those beyond
-            are left out.
     """
     kept = list(definition.examples)
     known = {_kind_of(definition, example) for example in kept}
-    room = {is_whole: most - sum(one.is_whole is is_whole for one in kept) for is_whole in _BOTH}
+    count = Counter(one.is_whole for one in kept)
     for example in examples:
         kind = _kind_of(definition, example)
-        if kind not in known and room[example.is_whole] > 0:
+        if kind not in known and count[example.is_whole] < MAX_EXAMPLES:
             known.add(kind)
             kept.append(example)
-            room[example.is_whole] -= 1
+            count[example.is_whole] += 1
     if len(kept) == len(definition.examples):
         return definition
     return replace(definition, examples=tuple(kept))
-
-
-_BOTH = (True, False)
 
 
 def _kind_of(definition: ToolDefinition, example: Example) -> tuple[CanonicalCall, str | None]:
@@ -184,8 +215,6 @@ def call_key(definition: ToolDefinition, arguments: JsonObject) -> CanonicalCall
 
 
 # --- Arguments to try a pure tool with: values of its worked calls, and the edges of its type ----
-# Arguments to try a pure tool with: values of its worked calls, and the edges of its types.
-
 
 _SCALARS: Mapping[str, Sequence[Any]] = {
     "integer": (0, 1, -1, 2, 7, 100),
@@ -199,7 +228,7 @@ _DEEPEST = 4
 
 
 def probes(
-    signature: Signature, calls: Sequence[JsonObject], *, count: int
+    signature: Signature, calls: Sequence[JsonObject], *, count: int = PROBES
 ) -> Iterator[dict[str, Any]]:
     """Arguments that fit the parameters, the same ones each time.
 
@@ -279,6 +308,7 @@ def _of_type(kind: str, schema: JsonObject, depth: int) -> Sequence[Any]:
 FailureCause = Literal["no_stub", "precondition", "postcondition", "error"]
 
 _LONGEST_CHAIN = 64
+_LONGEST = 300  # characters of a call or value that are told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -299,7 +329,6 @@ class Failed:
     Attributes:
         cause: ``no_stub``: a tool that touches the world has no recorded answer; a condition that
             does not hold; or an ``error``.
-        code: The run code of a composite, or the type of the exception.
         tool: Where it happened.
         message: What happened, with values.
         arguments: What ``tool`` was called with.
@@ -308,7 +337,6 @@ class Failed:
     """
 
     cause: FailureCause
-    code: str
     tool: str
     message: str
     arguments: JsonObject = field(default_factory=dict)
@@ -365,8 +393,8 @@ class DryRun:
         """Whether a run of the tool is evidence for all later runs."""
         return runs_live(definition, self.policy)
 
-    def lacking(self, name: str) -> tuple[RejectionCode, str]:
-        """Why a tool without a recorded answer was not run itself, and what to do about it."""
+    def lacking(self, name: str) -> tuple[str, str]:
+        """Why a tool without a recorded answer was not run itself, as a code, and what to do."""
         tool = self._tools[name]
         effects = tool.definition.signature.effects
         if runs_live(tool.definition, self.policy):
@@ -387,8 +415,6 @@ class DryRun:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
         self._check_time()
-        if tool.is_async:
-            require_loop()
         given = dict(arguments)
         try:
             if isinstance(tool.function, Composite):
@@ -408,7 +434,6 @@ class DryRun:
             if isinstance(cause, MissingStub):
                 return Failed(
                     cause="no_stub",
-                    code="no_stub",
                     tool=cause.tool_name,
                     message=str(cause),
                     arguments=cause.arguments,
@@ -416,10 +441,7 @@ class DryRun:
                 )
             if isinstance(cause, ContractViolation):
                 return _broken_contract(cause, path)
-        code = error.code if isinstance(error, CompositeRunError) else type(error).__name__
-        return Failed(
-            cause="error", code=code, tool=tool.name, message=str(error), arguments=given, path=path
-        )
+        return Failed(cause="error", tool=tool.name, message=str(error), arguments=given, path=path)
 
 
 async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
@@ -445,7 +467,6 @@ def _broken_contract(violation: ContractViolation, path: tuple[str, ...]) -> Fai
     is_pre = violation.code == "precondition"
     return Failed(
         cause="precondition" if is_pre else "postcondition",
-        code=violation.code,
         tool=violation.tool_name,
         message=str(violation),
         arguments=violation.values,
@@ -464,163 +485,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__
 
 
-# --- Trying a candidate out: its children's worked calls, its own, and generated ones ------------
-
-
-_LONGEST = 300
-
-
-async def check_children(candidate: ToolDefinition, trial: DryRun) -> None:
-    """Every child still does what its own worked calls say (L3 and L4 of each child).
-
-    Raises:
-        Refused: One does not.
-    """
-    for child in candidate.signature.children:
-        tool = trial.safe(child.name)
-        for example in tool.definition.worked_calls:
-            explanation = await example_fault(tool, example, trial)
-            if explanation is not None:
-                raise refuse(
-                    "child_examples_failed",
-                    candidate.name,
-                    f"the child {child.name!r} does not do what its own worked call says: "
-                    f"{explanation}",
-                    f"repair {child.name!r}, or correct its examples, before building on it",
-                    witness=_witness(tool.definition.name, example.arguments, example.result),
-                )
-
-
-async def example_fault(tool: Tool, example: Example, trial: DryRun) -> str | None:
-    """What is wrong with one worked call of a prepared tool; None when it holds."""
-    ran = await trial.run(tool, example.arguments)
-    if isinstance(ran, Failed):
-        return ran.message
-    if agree(example.result, ran.value, tolerance=trial.policy.tolerance):
-        return None
-    call = call_text(tool.definition.name, example.arguments)
-    return f"{call} gave {_text(ran.value)}, not {_text(example.result)}"
-
-
-async def check_examples(candidate: Tool, trial: DryRun) -> None:
-    """The candidate's own worked calls fit its parameters, run, and give what they say.
-
-    Raises:
-        Refused: One does not, or there are none.
-    """
-    definition = candidate.definition
-    if not definition.worked_calls:
-        raise refuse(
-            "no_examples",
-            definition.name,
-            f"{definition.name!r} has no worked call, so nothing shows that it works",
-            "give one to three examples with arguments and result",
-        )
-    for example in definition.examples:
-        _check_fit(definition, example)
-        if not example.is_whole:
-            continue
-        ran = await trial.run(candidate, example.arguments)
-        if isinstance(ran, Failed):
-            raise explained(definition, example.arguments, ran, trial)
-        if not agree(example.result, ran.value, tolerance=trial.policy.tolerance):
-            call = call_text(definition.name, example.arguments)
-            raise refuse(
-                "example_failed",
-                definition.name,
-                f"the worked call {call} says {_text(example.result)}, but the program gives "
-                f"{_text(ran.value)}",
-                "correct the program, or the result in the example",
-                witness=_witness(definition.name, example.arguments, example.result, ran.value),
-            )
-
-
-async def check_probes(candidate: Tool, trial: DryRun) -> None:
-    """No generated call that the candidate allows breaks a child's contract, or its own promise.
-
-    Errors without a contract say nothing here: nobody promised that there are none.
-
-    Raises:
-        Refused: One does.
-    """
-    definition = candidate.definition
-    if not trial.is_pure(definition):
-        return
-    worked = [example.arguments for example in definition.worked_calls]
-    for arguments in probes(definition.signature, worked, count=trial.policy.probes):
-        ran = await trial.run(candidate, arguments)
-        if not isinstance(ran, Failed) or ran.cause not in {"precondition", "postcondition"}:
-            continue
-        if ran.cause == "precondition" and ran.tool == definition.name:
-            continue  # outside of what the candidate allows
-        raise explained(definition, arguments, ran, trial)
-
-
-def explained(
-    definition: ToolDefinition, arguments: JsonObject, failed: Failed, trial: DryRun
-) -> Refused:
-    """The reason to reject a candidate one of whose calls failed."""
-    name = definition.name
-    call = call_text(name, arguments)
-    code, advice = _meaning(definition, failed, trial)
-    witness = Witness(
-        tool=failed.tool, arguments=failed.arguments, condition=failed.condition, path=failed.path
-    )
-    return refuse(code, name, f"{call}: {_cut(failed.message)}", advice, witness=witness)
-
-
-def _meaning(
-    definition: ToolDefinition, failed: Failed, trial: DryRun
-) -> tuple[RejectionCode, str]:
-    own = failed.tool == definition.name
-    match failed.cause:
-        case "no_stub":
-            return trial.lacking(failed.tool)
-        case "precondition" if own:
-            return "precondition", "correct the example, or relax the precondition"
-        case "precondition":
-            return "child_precondition", (
-                f"make sure that {failed.condition!r} holds before {failed.tool!r} is called: test "
-                "for it in the program, or promise it as a precondition of your own"
-            )
-        case "postcondition" if own:
-            return "postcondition", "correct the program, or promise less"
-        case "postcondition":
-            return "child_postcondition", (
-                f"{failed.tool!r} itself is at fault; repair it before building on it"
-            )
-        case "error":
-            return "run_failed", (
-                "correct the program for these arguments, or take the example out and say in a "
-                "precondition that they are not allowed"
-            )
-
-
-def _check_fit(definition: ToolDefinition, example: Example) -> None:
-    found = validate_arguments(definition, example.arguments)
-    if found:
-        raise refuse(
-            "bad_example",
-            definition.name,
-            f"the worked call {call_text(definition.name, example.arguments)} does not fit the "
-            f"parameters: {found[0].rule}",
-            "correct the example, or the parameter's type",
-            witness=_witness(definition.name, example.arguments, example.result),
-        )
-
-
 def call_text(name: str, arguments: JsonObject) -> str:
     """A call as it is written in Python, cut when it is long."""
-    return _cut(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
+    return cut(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
 
 
-def _witness(tool: str, arguments: JsonObject, expected: Any, got: Any = None) -> Witness:
-    return Witness(tool=tool, arguments=dict(arguments), expected=expected, got=got)
-
-
-def _text(value: Any) -> str:
-    return _cut(json.dumps(value, ensure_ascii=False, default=repr))
-
-
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A text of at most a few lines."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\u2026"

@@ -18,9 +18,7 @@ from typing import Any
 
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
-from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
-from agentkit.evolution.insert_outcomes import Procedure
-from agentkit.evolution.loops import require_loop
+from agentkit.evolution.dry_run import DryRun, Failed, Procedure, agree, probes
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
@@ -32,6 +30,8 @@ from agentkit.tools.tool import Tool
 
 _COMPARED = 8  # tools of the same signature that a candidate is compared with
 _MAPPINGS = 24  # ways to read the parameters of one tool as those of another
+_AGREEMENTS = 3  # calls with results on which two tools must agree to be one
+_SIMILARITY = 0.25  # share of words that names and descriptions of two tools must have in common
 
 # --- How alike the words of two tools are --------------------------------------------------------
 
@@ -46,14 +46,11 @@ def similarity(one: ToolDefinition, other: ToolDefinition) -> float:
         >>> similarity(total, sum_)
         0.8
     """
-    ours, theirs = description_terms(one), description_terms(other)
+    ours, theirs = (
+        set(terms(" ".join((tool.name, tool.description.summary, *tool.description.tags))))
+        for tool in (one, other)
+    )
     return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
-
-
-def description_terms(definition: ToolDefinition) -> frozenset[str]:
-    """The terms by which a tool is described."""
-    words = definition.description
-    return frozenset(terms(" ".join((definition.name, words.summary, *words.tags))))
 
 
 # --- When two tools have the same signature, and which parameters of them mean the same ----------
@@ -297,10 +294,7 @@ def _record(definition: ToolDefinition) -> str:
     return "\n".join(lines)
 
 
-# --- Whether a candidate does what a tool of the library already does ----------------------------
-# Behaviour decides first: the same program, or the same results on the worked calls of both tools
-# and on generated ones. Words decide last, because tools that behave alike on a dozen calls may
-# still be meant for different things.
+# --- The search -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -378,13 +372,10 @@ def _same_program(
 
 def _comparable(candidate: ToolDefinition, alike: Iterable[Tool], trial: DryRun) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    least = trial.policy.min_agreements - trial.policy.probes - len(candidate.worked_calls)
     group = [
         tool
         for tool in alike
-        if len(tool.definition.worked_calls) >= least  # else there is too little to compare
-        and (tool.is_bound or tool.definition.is_composite)
-        and trial.is_pure(tool.definition)
+        if (tool.is_bound or tool.definition.is_composite) and trial.is_pure(tool.definition)
     ]
     for tool in nlargest(_COMPARED, group, key=lambda one: similarity(candidate, one.definition)):
         try:
@@ -408,7 +399,7 @@ async def _same_behaviour(candidate: Tool, known: Tool, trial: DryRun) -> Duplic
     signatures = candidate.definition.signature, known.definition.signature
     for mapping in mappings(*signatures, most=_MAPPINGS):
         agreements = await _agreements(candidate, known, mapping, trial)
-        if agreements is not None and agreements >= trial.policy.min_agreements:
+        if agreements is not None and agreements >= _AGREEMENTS:
             reason = f"both gave the same results on {agreements} calls"
             return Duplicate(name=known.name, parameters=mapping, reason=reason)
     return None
@@ -422,14 +413,14 @@ async def _agreements(
     A call that only one of them refuses or fails at is a difference: their contracts differ.
     """
     results: list[Any] = []
-    for arguments in _calls(candidate.definition, known.definition, mapping, trial.policy.probes):
+    for arguments in _calls(candidate.definition, known.definition, mapping):
         ours = await trial.run(candidate, arguments)
         theirs = await trial.run(known, renamed(arguments, mapping))
         if isinstance(ours, Failed) and isinstance(theirs, Failed):
             continue
         if isinstance(ours, Failed) or isinstance(theirs, Failed):
             return None
-        if not agree(ours.value, theirs.value, tolerance=trial.policy.tolerance):
+        if not agree(ours.value, theirs.value):
             return None
         results.append(ours.value)
     varied = any(not agree(results[0], value, tolerance=0) for value in results[1:])
@@ -437,25 +428,19 @@ async def _agreements(
 
 
 def _calls(
-    candidate: ToolDefinition,
-    known: ToolDefinition,
-    mapping: Mapping[str, str],
-    count: int,
+    candidate: ToolDefinition, known: ToolDefinition, mapping: Mapping[str, str]
 ) -> Iterator[JsonObject]:
     """The worked calls of both and generated ones, under the names of the candidate."""
     back = {theirs: ours for ours, theirs in mapping.items()}
     worked: list[JsonObject] = [renamed(one.arguments, back) for one in known.worked_calls]
     worked += [one.arguments for one in candidate.worked_calls]
     yield from worked
-    yield from probes(candidate.signature, worked, count=count)
+    yield from probes(candidate.signature, worked)
 
 
 async def _same_meaning(
     candidate: ToolDefinition, known: ToolDefinition, procedure: Procedure
 ) -> bool:
-    if similarity(candidate, known) >= procedure.policy.description_similarity:
+    if similarity(candidate, known) >= _SIMILARITY:
         return True
-    if procedure.judge is None:
-        return False
-    require_loop()
-    return await procedure.judge(candidate, known)
+    return procedure.judge is not None and await procedure.judge(candidate, known)

@@ -73,9 +73,7 @@ def evidence(path: Iterable[float], *, level: float, least: int = 1) -> Evidence
     return Evidence(steps=steps, log_e=log_e, highest=highest, reached=reached)
 
 
-# --- The e-process on pairs that differ: is the candidate right more often than the control i ----
-# The e-process on pairs that differ: is the candidate right more often than the control is.
-#
+# --- The e-process on pairs that differ: is the candidate right more often than the control is ----
 # A pair on which both are right, or both wrong, says nothing about which is better. Of those that
 # differ, a *win* is one on which only the candidate is right. Null hypothesis: given all that came
 # before, the next pair that differs is a win with probability 1/2 or less.

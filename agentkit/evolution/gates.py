@@ -8,10 +8,10 @@ behind them, ``compare`` takes the scores out of stored episodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import (
@@ -28,10 +28,7 @@ from agentkit.metrics.statistics import (
     wilson_interval,
 )
 
-# --- What goes into a gate and what comes out of it ----------------------------------------------
-# A gate is a pure function: scores in, a ``GateReport`` out. The same scores give the same report,
-# so
-# that a decision can be looked at again at any later time.
+# --- What goes into a gate and what comes out of it -----------------------------------------------
 
 
 Decision = Literal[
@@ -78,12 +75,15 @@ class GateReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object, as the ``facts`` of an event keep it."""
-        optional = {"gained": list(self.gained), "lost": list(self.lost)}
+        optional = {
+            "statistics": dict(self.statistics),
+            "gained": list(self.gained),
+            "lost": list(self.lost),
+        }
         return {
             "gate": self.gate,
             "decision": self.decision,
             "reason": self.reason,
-            **({"statistics": dict(self.statistics)} if self.statistics else {}),
             **{name: value for name, value in optional.items() if value},
         }
 
@@ -95,15 +95,15 @@ class GateReport:
             StoreFormatError: The record is no report of a gate.
         """
         try:
-            given: dict[str, Any] = dict(record)
-            for name in ("gained", "lost"):
-                given[name] = tuple(map(_text, given.get(name, ())))
-            given.pop("tasks", None)  # earlier releases marked the tasks that decided
-            for name in ("gate", "reason"):
-                given[name] = _text(given[name])
-            numbers = given.get("statistics", {})
-            given["statistics"] = {name: float(value) for name, value in numbers.items()}
-            return cls(**given)
+            numbers = record.get("statistics", {})
+            return cls(
+                gate=_text(record["gate"]),
+                decision=record["decision"],
+                reason=_text(record["reason"]),
+                statistics={name: float(value) for name, value in numbers.items()},
+                gained=tuple(map(_text, record.get("gained", ()))),
+                lost=tuple(map(_text, record.get("lost", ()))),
+            )
         except (
             ArithmeticError,
             AttributeError,
@@ -191,9 +191,6 @@ class GateConfig:
         max_sessions: Sessions of the candidate after which the canary gives up.
         min_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
         lost_share: Largest share of other tools' requests that may be lost.
-        token_growth: By how much of the control's tokens the candidate may cost more.
-        resamples: How often the bootstrap of the gain draws.
-        seed: Of its random numbers.
     """
 
     alpha: float = 0.05
@@ -204,101 +201,63 @@ class GateConfig:
     max_sessions: int = 5_000
     min_gain: float = 0.0
     lost_share: float = 0.02
-    token_growth: float = 0.1
-    resamples: int = 10_000
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        _check("alpha", self.alpha, 0 < self.alpha < 0.5, "between 0 and .5")
-        for name in ("margin", "lost_share", "token_growth"):
-            _check(name, getattr(self, name), 0 <= getattr(self, name) <= 0.9, "from 0 to .9")
-        _check("min_gain", self.min_gain, 0 <= self.min_gain < math.inf, "0 or more, and finite")
-        for name in ("min_pairs", "max_pairs", "min_sessions", "max_sessions", "resamples"):
-            _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
-        for least, most in (("min_pairs", "max_pairs"), ("min_sessions", "max_sessions")):
-            bound = getattr(self, most)
-            _check(least, getattr(self, least), getattr(self, least) <= bound, f"at most {bound}")
+        bounds = {
+            "alpha": (0 < self.alpha < 0.5, "between 0 and .5"),
+            "margin": (0 <= self.margin <= 0.9, "from 0 to .9"),
+            "lost_share": (0 <= self.lost_share <= 0.9, "from 0 to .9"),
+            "min_gain": (0 <= self.min_gain < math.inf, "0 or more, and finite"),
+            "min_pairs": (1 <= self.min_pairs <= self.max_pairs, "from 1 to max_pairs"),
+            "min_sessions": (1 <= self.min_sessions <= self.max_sessions, "from 1 to max_sessions"),
+        }
+        for name, (holds, allowed) in bounds.items():
+            if not holds:
+                raise UsageError(f"{name} must be {allowed}, got {getattr(self, name)}")
 
 
-def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
-    if not holds:
-        raise UsageError(f"{name} must be {allowed}, got {value}")
-
-
-# --- Scores that a gate can count, and words for those that it can not ---------------------------
-
+# --- Scores that a gate can count, and words for those that it can not ----------------------------
 
 _LARGEST = 1e15  # beyond it sums lose whole numbers
 _One = TypeVar("_One", PairedScore, ArmScore)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scores(Generic[_One]):
-    """Scores of which a gate can count some.
-
-    Attributes:
-        counted: Those that it counts.
-        unusable: How many it can not.
-        problem: What is wrong with the first of them; empty for nothing.
-    """
-
-    counted: tuple[_One, ...]
-    unusable: int = 0
-    problem: str = ""
-
-    def held_up(self, report: GateReport) -> GateReport:
-        """The report, which passes nothing while some scores can not be counted."""
-        if report.decision != "pass" or not self.problem:
-            return report
-        return replace(report, decision="wait", reason=f"{self.problem}; else: {report.reason}")
+def _counted(
+    given: Sequence[_One], is_number: Callable[[_One], bool], words: Callable[[_One], str]
+) -> tuple[tuple[_One, ...], str]:
+    """The scores that a gate can count, and what is wrong with the others; empty for nothing."""
+    good = tuple(filter(is_number, given))
+    bad = next((one for one in given if not is_number(one)), None)
+    if bad is None:
+        return good, ""
+    count = f"{len(given) - len(good)} of {len(given)} scores"
+    return good, f"{count} can not be counted ({words(bad)}): mend the verifier and ask again"
 
 
-def _scores(given: Sequence[_One], bad: Sequence[_One], words: str) -> Scores[_One]:
-    good = tuple(one for one in given if one not in bad)
-    problem = f"{len(bad)} of {len(given)} scores can not be counted ({words}): mend the verifier"
-    return Scores(
-        counted=good, unusable=len(bad), problem=f"{problem} and ask again" if bad else ""
+def _counted_pairs(pairs: Iterable[PairedScore]) -> tuple[tuple[PairedScore, ...], str]:
+    return _counted(
+        tuple(pairs),
+        lambda one: abs(one.control) <= _LARGEST >= abs(one.candidate),
+        lambda one: f"task {one.task!r} scored {one.control} and {one.candidate}",
     )
 
 
-def counted_pairs(pairs: Iterable[PairedScore]) -> Scores[PairedScore]:
-    """The pairs whose scores are numbers."""
-    given = tuple(pairs)
-    bad = [one for one in given if not (abs(one.control) <= _LARGEST >= abs(one.candidate))]
-    words = [f"task {one.task!r} scored {one.control} and {one.candidate}" for one in bad[:1]]
-    return _scores(given, bad, "".join(words))
+def _held_up(report: GateReport, problem: str) -> GateReport:
+    """The report, which passes nothing while some scores can not be counted."""
+    if report.decision != "pass" or not problem:
+        return report
+    return replace(report, decision="wait", reason=f"{problem}; else: {report.reason}")
 
 
-def counted_arms(scores: Iterable[ArmScore]) -> Scores[ArmScore]:
-    """The first score of each session that is from 0 to 1."""
-    first: dict[str, ArmScore] = {}
-    for score in scores:
-        first.setdefault(score.session, score)
-    given = tuple(first.values())
-    bad = [one for one in given if not 0 <= one.score <= 1]
-    words = [f"session {one.session!r} scored {one.score}, not from 0 to 1" for one in bad[:1]]
-    return _scores(given, bad, "".join(words))
-
-
-def first_of_group(pairs: Sequence[PairedScore]) -> tuple[PairedScore, ...]:
-    """The first pair of each group; a pair without a group stands alone, once for each task."""
-    first: dict[tuple[bool, str], PairedScore] = {}
-    for pair in pairs:
-        first.setdefault((bool(pair.group), pair.group or pair.task), pair)
-    return tuple(first.values())
-
-
-# --- The offline gate: recorded tasks that nobody learned from, each done with both definitio ----
-# The offline gate: recorded tasks that nobody learned from, each done with both definitions.
-#
+# --- The offline gate: recorded tasks that nobody learned from, each done with both definitions ---
 # The number of tasks is fixed before anything is looked at, so a plain test does, and it needs
-# fewer
-# tasks than the e-process. It must not be asked again with more tasks added until it passes.
+# fewer tasks than the e-process. It must not be asked again with more tasks added until it passes.
 
 
 OFFLINE = "offline"
 
 _LONGEST_NAME = 200
+_RESAMPLES = 10_000  # of the bootstrap of the gain
 
 _ROUNDING = 1e-9
 """Attempts at one task whose scores differ by less in all are equal but for rounding."""
@@ -348,48 +307,41 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = Non
         ('pass', 15, 0.5)
     """
     rules = rules or GateConfig()
-    scores = counted_pairs(pairs)
+    counted, problem = _counted_pairs(pairs)
     gains: dict[str, list[float]] = {}
-    for pair in scores.counted:
+    for pair in counted:
         gains.setdefault(pair.task, []).append(pair.candidate - pair.control)
     totals = {task: math.fsum(several) for task, several in gains.items()}
-    gained = [task for task, total in totals.items() if total > _ROUNDING]
-    lost = [task for task, total in totals.items() if total < -_ROUNDING]
+    gained = sorted(task for task, total in totals.items() if total > _ROUNDING)
+    lost = sorted(task for task, total in totals.items() if total < -_ROUNDING)
     wins, losses = len(gained), len(lost)
     p_value = one_sided_mid_p(wins, losses)
-    gain = _gain(scores.counted, rules)
+    gain = _gain(counted, rules)
     decision, reason = _decide_offline(wins, losses, p_value, gain.value, rules)
-    if scores.unusable:  # the tasks are fixed, so a verdict on a part of them is none
-        decision, reason = "wait", scores.problem
+    if problem:  # the tasks are fixed, so a verdict on a part of them is none
+        decision, reason = "wait", problem
+    before = math.fsum(pair.control for pair in counted) / max(1, len(counted))
+    after = math.fsum(pair.candidate for pair in counted) / max(1, len(counted))
     return GateReport(
         gate=OFFLINE,
         decision=decision,
-        reason=f"{reason}; {wins} tasks gained and {losses} lost, of {len(gains)}",
+        reason=f"{reason}; {wins} tasks gained and {losses} lost, of {len(gains)}: {before:.1%} "
+        f"right before, {after:.1%} after",
         statistics={
             "tasks": len(gains),
             "wins": wins,
             "losses": losses,
-            "unusable": scores.unusable,
-            "control": _mean([pair.control for pair in scores.counted]),
-            "candidate": _mean([pair.candidate for pair in scores.counted]),
+            "control": before,
+            "candidate": after,
             "gain": gain.value,
             "gain_low": gain.low,
             "gain_high": gain.high,
             "p_value": p_value,
             "level": rules.alpha,
         },
-        gained=_named(gained),
-        lost=_named(lost),
+        gained=tuple(task[:_LONGEST_NAME] for task in gained[:MOST_NAMED]),
+        lost=tuple(task[:_LONGEST_NAME] for task in lost[:MOST_NAMED]),
     )
-
-
-def _mean(scores: Sequence[float]) -> float:
-    return math.fsum(scores) / max(1, len(scores))
-
-
-def _named(tasks: Sequence[str]) -> tuple[str, ...]:
-    """The first names, cut to what an event keeps."""
-    return tuple(task[:_LONGEST_NAME] for task in sorted(tasks)[:MOST_NAMED])
 
 
 def _gain(pairs: tuple[PairedScore, ...], rules: GateConfig) -> Interval:
@@ -398,7 +350,7 @@ def _gain(pairs: tuple[PairedScore, ...], rules: GateConfig) -> Interval:
     if not pairs:
         return Interval(value=0.0, low=-1.0, high=1.0, level=level)
     gains = [Observation(value=one.candidate - one.control, task=one.task) for one in pairs]
-    return bootstrap_interval(gains, level=level, resamples=rules.resamples, seed=rules.seed)
+    return bootstrap_interval(gains, level=level, resamples=_RESAMPLES, seed=0)
 
 
 def _decide_offline(
@@ -409,18 +361,18 @@ def _decide_offline(
             f"too few tasks differ to show anything, at least {rules.min_pairs} are asked for: "
             "bring more held-out tasks"
         )
+    points = f"{100 * gain:+.1f} points"
     if gain <= rules.min_gain:
-        return "fail", f"no gain: {gain:+.3f} where more than {rules.min_gain:g} is asked for"
+        return "fail", f"no gain: {points} where more than {100 * rules.min_gain:g} is asked for"
     if p_value > rules.alpha:
         return "fail", (
-            f"no evidence of a gain: {gain:+.3f}, but so uneven a division has p = {p_value:.3g} "
+            f"no evidence of a gain: {points}, but so uneven a division has p = {p_value:.3g} "
             f"by chance, and {rules.alpha:g} is asked for"
         )
-    return "pass", f"a gain of {gain:+.3f} (p = {p_value:.3g})"
+    return "pass", f"a gain of {points} (p = {p_value:.3g})"
 
 
-# --- The shadow gate: is the candidate better on the requests of real users, looked at at any ----
-# The shadow gate: is the candidate better on the requests of real users, looked at at any time.
+# --- The shadow gate: is the candidate better on the requests of users, asked at any time ---------
 
 
 SHADOW = "shadow"
@@ -455,8 +407,11 @@ def shadow_gate(
     """
     rules = rules or GateConfig()
     level = rules.alpha if level is None else level
-    scores = counted_pairs(pairs)
-    single = first_of_group(scores.counted)
+    counted, problem = _counted_pairs(pairs)
+    first: dict[tuple[bool, str], PairedScore] = {}
+    for pair in counted:
+        first.setdefault((bool(pair.group), pair.group or pair.task), pair)
+    single = tuple(first.values())
     within = single[: rules.max_pairs]
     wins = [pair.candidate > pair.control for pair in within if pair.candidate != pair.control]
     better = evidence(log_e_path(wins), level=level, least=rules.min_pairs)
@@ -472,8 +427,7 @@ def shadow_gate(
             "pairs": len(within),
             "wins": sum(wins),
             "losses": len(wins) - sum(wins),
-            "same_group": len(scores.counted) - len(single),
-            "unusable": scores.unusable,
+            "same_group": len(counted) - len(single),
             "level": level,
             "log_e": better.log_e,
             "highest_log_e": better.highest,
@@ -482,7 +436,7 @@ def shadow_gate(
             "alarm_highest_log_e": worse.highest,
         },
     )
-    return scores.held_up(report)
+    return _held_up(report, problem)
 
 
 def _is_first(one: Evidence, other: Evidence) -> bool:
@@ -513,23 +467,18 @@ def _decide_shadow(
 
 
 # --- The canary gate: sessions of two arms, is the candidate no worse, and the alarm if it is ----
-# Sessions are not paired: each is served by one definition. They are put into *blocks* in the
-# order
-# of time, each closed as soon as it holds a session of either arm; the value of a block is the
-# mean
+# Sessions are not paired: each is served by one definition. They are put into *blocks* in the order
+# of time, each closed as soon as it holds a session of either arm; the value of a block is the mean
 # score of its candidates less that of its controls. Which sessions share a block depends on the
-# arms
-# and not on the scores, so the mean of a block, given all before it, is the true difference, and
-# betting on it (see ``betting``) gives two e-processes:
+# arms and not on the scores, so the mean of a block, given all before it, is the true difference,
+# and betting on it (``log_money_path``) gives two e-processes:
 #
 # * *no worse*, against the null hypothesis that the candidate is worse by ``margin`` or more;
 # * *alarm*, against the null hypothesis that it is not worse.
 #
 # Traffic that grows harder for both arms does not harm, since a block compares neighbours in time.
-# Turner, Ly and Grünwald (2024, "Generic E-variables for exact sequential k-sample tests that
-# allow
-# for optional stopping", *Journal of Statistical Planning and Inference* 230) have e-values for
-# two
+# Turner, Ly and Grünwald (2024, "Generic E-variables for exact sequential k-sample tests that allow
+# for optional stopping", *Journal of Statistical Planning and Inference* 230) have e-values for two
 # streams of coins; ours take scores between 0 and 1 and a margin as they are.
 
 
@@ -592,8 +541,15 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
         'fail'
     """
     rules = rules or GateConfig()
-    given = counted_arms(scores)
-    within = _within(given.counted, rules)
+    first: dict[str, ArmScore] = {}
+    for score in scores:
+        first.setdefault(score.session, score)
+    counted, problem = _counted(
+        tuple(first.values()),
+        lambda one: 0 <= one.score <= 1,
+        lambda one: f"session {one.session!r} scored {one.score}, not from 0 to 1",
+    )
+    within = _within(counted, rules)
     served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
     sessions = {arm: len(served[arm]) for arm in _ARMS}
     found = list(blocks(within))
@@ -619,7 +575,6 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
             "control_mean": means["control"],
             "candidate_mean": means["candidate"],
             "blocks": len(found),
-            "unusable": given.unusable,
             "no_worse_log_e": no_worse.log_e,
             "no_worse_p_value": no_worse.p_value,
             "alarm_log_e": alarm.log_e,
@@ -627,7 +582,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
             "margin": rules.margin,
         },
     )
-    return given.held_up(report)
+    return _held_up(report, problem)
 
 
 _ARMS: tuple[Arm, Arm] = ("control", "candidate")
@@ -677,59 +632,12 @@ def _decide_canary(
     )
 
 
-# --- The vetoes: the candidate must not cost much more, nor take requests from other tools -------
-# Both ask two questions at once, each with an e-process of its own (``log_money_path``): is the
-# mean above the limit, or below it? Whichever is answered first decides, at any time.
+# --- The veto: the candidate must not take requests from other tools ------------------------------
+# It asks two questions at once, each with an e-process of its own (``log_money_path``): is the mean
+# above the limit, or below it? Whichever is answered first decides, at any time.
 
 
 REGRESSION = "bystanders"
-_MOST_GROWTH = 1.0
-"""A task whose cost more than doubles counts as one whose cost doubles: the e-process needs a
-bound, and a tighter one decides sooner."""
-
-
-def cost_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = None) -> GateReport:
-    """Ask whether tokens grow by ``rules.token_growth`` at most, on the average over the tasks.
-
-    Args:
-        pairs: Tokens of both sides, in the order of time; the first pair of each task counts.
-        rules: The knobs.
-
-    Example:
-        >>> pairs = [PairedScore(task=str(n), control=900 + n, candidate=910) for n in range(60)]
-        >>> report = cost_gate(pairs)
-        >>> report.decision, round(report.statistics["growth"], 4)
-        ('pass', -0.0206)
-    """
-    rules = rules or GateConfig()
-    scores = counted_pairs(pairs)
-    tasks = list({pair.task: pair for pair in reversed(scores.counted)}.values())[::-1]
-    growths = [_growth(pair) for pair in tasks]
-    decision = _veto(growths, rules.token_growth, rules, low=-1.0, high=_MOST_GROWTH)
-    allowed, mean = f"{rules.token_growth:.0%}", fmean(growths) if growths else 0.0
-    reasons = {
-        "pass": f"tokens grow by {allowed} at most",
-        "fail": f"tokens grow by more than {allowed}",
-        "wait": f"whether tokens grow by more than {allowed} is open: bring more tasks",
-    }
-    report = GateReport(
-        gate="cost in tokens",
-        decision=decision,
-        reason=f"{reasons[decision]}; they grow by {mean:.1%} in {len(tasks)} tasks",
-        statistics={
-            "tasks": len(tasks),
-            "growth": mean,
-            "allowed_growth": rules.token_growth,
-            "unusable": scores.unusable,
-        },
-    )
-    return scores.held_up(report)
-
-
-def _growth(pair: PairedScore) -> float:
-    if pair.candidate <= pair.control:
-        return pair.candidate / pair.control - 1 if pair.control else 0.0
-    return min(pair.candidate / pair.control - 1 if pair.control else _MOST_GROWTH, _MOST_GROWTH)
 
 
 def regression_gate(
@@ -770,7 +678,7 @@ def regression_gate(
     changed = [one for one in others.values() if set(one.control) != set(one.candidate)]
     gone = [one for one in changed if not one.accepted]
     lost = [float(one in gone) for one in others.values()]
-    decision = _veto(lost, rules.lost_share, rules, low=0.0, high=1.0)
+    decision = _veto(lost, rules)
     share = wilson_interval(len(gone), len(lost), level=1 - 2 * rules.alpha)
     reasons = {
         "pass": "no more are lost than may be",
@@ -792,15 +700,14 @@ def regression_gate(
     )
 
 
-def _veto(
-    values: Sequence[float], limit: float, rules: GateConfig, *, low: float, high: float
-) -> Decision:
-    """Whether the mean is shown to be below a limit, or above it; whichever is first decides."""
-    if limit - low < _NONE:  # one value above is then one too many, and nothing shows that none is
-        return "fail" if any(value > limit for value in values) else "wait"
-    more = evidence(log_money_path(values, bound=limit, low=low, high=high), level=rules.alpha)
-    turned = (-value for value in values)
-    fewer = evidence(log_money_path(turned, bound=-limit, low=-high, high=-low), level=rules.alpha)
+def _veto(lost: Sequence[float], rules: GateConfig) -> Decision:
+    """Whether the mean is shown to be below the limit, or above it; whichever is first decides."""
+    limit = rules.lost_share
+    if limit < _NONE:  # one lost is then one too many, and nothing shows that none is
+        return "fail" if any(lost) else "wait"
+    more = evidence(log_money_path(lost, bound=limit, low=0.0), level=rules.alpha)
+    kept = (-value for value in lost)
+    fewer = evidence(log_money_path(kept, bound=-limit, high=0.0), level=rules.alpha)
     if _is_first(fewer, more):
         return "pass"
     return "wait" if more.reached is None else "fail"

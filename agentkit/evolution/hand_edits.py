@@ -13,10 +13,10 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, ProposalRecord
-from agentkit.library.directory.hand_edits import HandEdit
+from agentkit.library.directory.files import HandEdit
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.rebase import rebase
+from agentkit.library.merging import rebase
 from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import digest
 

@@ -1,4 +1,4 @@
-"""From the occurrences of a pattern to the definition of a composite."""
+"""From the occurrences of a pattern to a composite: program, definition and worked calls."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
@@ -16,8 +16,8 @@ from agentkit.composites.codec import is_text, literal_of, program_to_json
 from agentkit.composites.language import RESERVED
 from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
-from agentkit.evolution.patterns import Link, Occurrence, Ordering, Pattern
-from agentkit.evolution.trajectories import Flow, Given, RecordedCall, Trajectory
+from agentkit.evolution.patterns import Occurrence, Pattern
+from agentkit.evolution.trajectories import Flow, RecordedCall, Trajectory
 from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import (
     ChildReference,
@@ -28,16 +28,11 @@ from agentkit.tools.definition import (
     ToolDefinition,
 )
 
-# --- Names for what mining makes: tools, parameters and variables --------------------------------
-
+# --- Names for tools, parameters and variables ----------------------------------------------------
 
 LONGEST_TOOL_NAME = 64
 """What the providers' interfaces take."""
 
-_VERBS = frozenset(
-    {"calculate", "compute", "fetch", "find", "get", "list", "load", "look", "lookup", "make"}
-    | {"query", "read", "retrieve", "search", "up", "by"}
-)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
@@ -61,67 +56,12 @@ def tool_name(children: Sequence[str]) -> str:
     distinct = list(dict.fromkeys("_".join(words(child)) or "tool" for child in children))
     if len(distinct) == 1:
         distinct.append("again")
-    name = "_and_".join(distinct) if len(distinct) <= 3 else ""
-    if not 0 < len(name) <= LONGEST_TOOL_NAME:
+    name = "_and_".join(distinct)
+    if len(distinct) > 3 or len(name) > LONGEST_TOOL_NAME:
         name = f"{distinct[0]}_to_{distinct[-1]}_in_{len(children)}_calls"
     if len(name) > LONGEST_TOOL_NAME:
         name = f"{name[: LONGEST_TOOL_NAME - 9]}_{digest(list(children))[:8]}"
     return name if name.isidentifier() else f"tool_{name}"[:LONGEST_TOOL_NAME]
-
-
-def variable_names(children: Sequence[str], qualifiers: Sequence[str]) -> list[str]:
-    """A variable for the result of each call, told apart by its qualifier where that helps."""
-    nouns = [_noun(child) for child in children]
-    names: list[str] = []
-    for noun, qualifier in zip(nouns, qualifiers, strict=True):
-        wanted = f"{qualifier}_{noun}" if qualifier and nouns.count(noun) > 1 else noun
-        names.append(identifier(wanted, taken=names))
-    return names
-
-
-def _noun(child: str) -> str:
-    parts = [word for word in words(child.rpartition(".")[2]) if word not in _VERBS]
-    return "_".join(parts[-3:]) or "_".join(words(child)) or "result"
-
-
-def qualifiers(fed: Sequence[Collection[str]]) -> list[str]:
-    """What tells calls apart, read from the names of the parameters that their results fill.
-
-    Args:
-        fed: For each call the names of the parameters that its result fills.
-
-    Returns:
-        A word or two for each call; empty where the names do not tell it from all the others.
-
-    Example:
-        >>> qualifiers([["originSkyId", "originEntityId"], ["destinationSkyId"]])
-        ['origin', 'destination']
-    """
-    found = []
-    for at, names in enumerate(fed):
-        others = {
-            word
-            for other, each in enumerate(fed)
-            if other != at
-            for name in each
-            for word in words(name)
-        }
-        prefix = _common_prefix(words(name) for name in names)
-        own = [word for word in prefix if word not in others]
-        found.append("_".join(own[:2]))
-    return [text if found.count(text) == 1 else "" for text in found]
-
-
-def _common_prefix(names: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    prefix: tuple[str, ...] | None = None
-    for name in names:
-        if prefix is None:
-            prefix = name
-        same = 0
-        while same < min(len(prefix), len(name)) and prefix[same] == name[same]:
-            same += 1
-        prefix = prefix[:same]
-    return prefix or ()
 
 
 def identifier(wanted: str, taken: Collection[str]) -> str:
@@ -136,116 +76,44 @@ def identifier(wanted: str, taken: Collection[str]) -> str:
         name = f"value_{name}"
     if keyword.iskeyword(name) or name in RESERVED or name == "result":
         name = f"{name}_"
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name}_{number}", number + 1
+    return free
 
 
-# --- The text of a mined composite, as a program: one call after the other -----------------------
+def _qualifiers(pattern: Pattern) -> list[str]:
+    """A word that tells calls of one tool apart, such as ``origin``; empty where none is needed.
 
+    It is the first word of the arguments that the result of the call fills.
+    """
+    found = [next((words(name)[0] for name in fed if words(name)), "") for fed in pattern.feeds]
+    calls = Counter(step.tool for step in pattern.steps)
+    return [
+        word if calls[step.tool] > 1 and found.count(word) == 1 else ""
+        for step, word in zip(pattern.steps, found, strict=True)
+    ]
+
+
+def _variables(pattern: Pattern, taken: Iterable[str]) -> list[str]:
+    """A variable for the result of each call, called after what its tool finds or makes."""
+    names: list[str] = []
+    for step, qualifier in zip(pattern.steps, _qualifiers(pattern), strict=True):
+        noun = words(step.tool.rpartition(".")[2])
+        wanted = "_".join((noun[1:] or noun or ("result",))[-3:])
+        wanted = f"{qualifier}_{wanted}" if qualifier else wanted
+        names.append(identifier(wanted, taken=[*taken, *names]))
+    return names
+
+
+# --- The program ----------------------------------------------------------------------------------
 
 Slot: TypeAlias = tuple[int, str]
 """An argument of a pattern that comes from outside: index of the call, name of the argument."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProgramWriter:
-    """Writes the body of a program that makes the calls of a pattern.
-
-    Attributes:
-        pattern: The calls.
-        filled: What stands for each argument from outside.
-        orders: For each tool the declared order of its parameters.
-        fed: For each call a word for what its result is used as; mostly empty.
-    """
-
-    pattern: Pattern
-    filled: Mapping[Slot, ir.Expression]
-    orders: Mapping[str, Sequence[str]]
-    fed: Sequence[str]
-
-    def body(self, returned: Sequence[int], keys: Sequence[str]) -> ir.Block:
-        """The statements.
-
-        Args:
-            returned: Indexes of the calls whose results are returned.
-            keys: Names of these results in the returned object; empty when there is one.
-        """
-        variables = self._variables()
-        last = len(self.pattern.steps) - 1
-        body = [
-            ir.Assign(targets=(variables[at],), value=self._call(at, variables))
-            for at in range(last)
-        ]
-        if list(returned) == [last]:
-            return (*body, ir.Return(value=self._call(last, variables)))
-        body.append(ir.Assign(targets=(variables[last],), value=self._call(last, variables)))
-        return (*body, ir.Return(value=_returned(returned, keys, variables)))
-
-    def _variables(self) -> list[str]:
-        parameters = [part.name for part in self.filled.values() if isinstance(part, ir.Name)]
-        taken = [*written_names(self.pattern), *parameters]
-        variables: list[str] = []
-        for name in variable_names([step.tool for step in self.pattern.steps], self.fed):
-            variables.append(identifier(name, taken=[*taken, *variables]))
-        return variables
-
-    def _call(self, at: int, variables: Sequence[str]) -> ir.Call:
-        step = self.pattern.steps[at]
-        links = dict(step.arguments)
-        names = arguments_in_order(step.arguments, self.orders.get(step.tool, ()))
-        arguments = [
-            ir.Argument(name=name, value=self._value(at, name, links[name], variables))
-            for name in names
-        ]
-        return ir.Call(child=step.tool, arguments=tuple(arguments))
-
-    def _value(self, at: int, name: str, link: Link, variables: Sequence[str]) -> ir.Expression:
-        if link is None:
-            return self.filled[at, name]
-        value: ir.Expression = ir.Name(name=variables[link.step])
-        for step in link.path:
-            value = ir.Index(value=value, index=literal_of(step))
-        return ir.Builtin(function=link.cast, arguments=(value,)) if link.cast else value
-
-
-def _returned(
-    returned: Sequence[int], keys: Sequence[str], variables: Sequence[str]
-) -> ir.Expression:
-    if not keys:
-        return ir.Name(name=variables[returned[0]])
-    return ir.DictLiteral(
-        keys=tuple(ir.Constant(value=key) for key in keys),
-        values=tuple(ir.Name(name=variables[call]) for call in returned),
-    )
-
-
-def arguments_in_order(arguments: Sequence[tuple[str, Link]], declared: Sequence[str]) -> list[str]:
-    """Names of the arguments, declared ones first in their order."""
-    rank = {name: at for at, name in enumerate(declared)}
-    return sorted((name for name, _ in arguments), key=lambda n: (rank.get(n, len(rank)), n))
-
-
-def written_names(pattern: Pattern) -> list[str]:
-    """Names that the children take in the text of a program: variables are called otherwise."""
-    names: dict[str, None] = {}
-    for step in pattern.steps:
-        written = re.sub(r"\W", "_", step.tool, flags=re.ASCII)
-        names |= dict.fromkeys((step.tool, step.tool.partition(".")[0], written))
-    return list(names)
-
-
-# --- From the occurrences of a pattern to a program: what becomes a parameter, what is return ----
-# From the occurrences of a pattern to a program: what becomes a parameter, what is returned.
-
-
 _LONGEST_CONSTANT = 500  # characters; a longer text is what somebody wrote, not how a tool is used
 _LARGEST_CONSTANT = 256  # bits
 _SAME_OVER = 3  # occurrences over which an argument is constant, or equal to another
-_SHARE = 0.2  # of the occurrences that need a result, so that it is returned
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -288,169 +156,166 @@ class Lifting:
         return {key: results[call] for key, call in zip(self.keys, self.returned, strict=True)}
 
 
-def live_results(
-    trajectory: Trajectory, ordering: Ordering, occurrence: Occurrence
-) -> tuple[int, ...]:
-    """Indexes of the calls of an occurrence whose results are needed outside of it.
-
-    A result is needed when a later call outside uses it, when the final answer shows it, or when
-    no call uses it at all: then it was made for the answer.
-    """
-    return tuple(
-        at
-        for at, position in enumerate(occurrence.positions)
-        if not ordering.users[position]
-        or ordering.users[position] & ~occurrence.group
-        or position in trajectory.answered
-    )
-
-
-def returned_calls(live: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The calls whose results the program returns, given those that each occurrence needs."""
-    needed = Counter(call for one in live for call in one)
-    return tuple(sorted(call for call, count in needed.items() if count >= _SHARE * len(live)))
-
-
 def lift(
     pattern: Pattern,
     occurrences: Sequence[Occurrence],
     trajectories: Sequence[Trajectory],
     *,
     returned: tuple[int, ...],
-    orders: Mapping[str, Sequence[str]],
+    declared: Mapping[str, Sequence[str]],
 ) -> Lifting:
     """Make a program of a pattern.
+
+    An argument from outside becomes a parameter; those that varied together become one, and one
+    that never varied has its value as a default.
 
     Args:
         pattern: The calls.
         occurrences: Where it was found; at least one.
         trajectories: What the occurrences point into.
         returned: Indexes of the calls whose results are returned.
-        orders: For each tool the declared order of its parameters.
+        declared: For each tool the declared order of its parameters.
     """
     columns = {
         (call, name): _column((call, name), occurrences, trajectories)
         for call, step in enumerate(pattern.steps)
-        for name in arguments_in_order(step.arguments, orders.get(step.tool, ()))
+        for name in _in_order(pattern, call, declared)
         if dict(step.arguments)[name] is None
     }
-    defaults = {
-        slot: json.loads(column[0])
-        for slot, column in columns.items()
-        if len(column) >= _SAME_OVER
-        and len(set(column)) == 1
-        and not column[0].startswith(("flow ", "unread "))
-    }
-    fed = _fed(pattern)
-    parameters = _lifted_parameters(pattern, _merged(columns), defaults, fed)
-    keys = _result_keys(pattern, returned, fed)
-    filled: dict[Slot, ir.Expression] = {
-        slot: ir.Name(name=parameter.name) for parameter in parameters for slot in parameter.slots
-    }
-    writer = ProgramWriter(pattern=pattern, filled=filled, orders=orders, fed=fed)
+    parameters = tuple(_parameters(pattern, columns))
+    variables = _variables(pattern, [*_written(pattern), *(one.name for one in parameters)])
+    keys = tuple(variables[call] for call in returned) if len(returned) > 1 else ()
+    filled = {slot: one.name for one in parameters for slot in one.slots}
+    calls = [
+        _call(pattern, at, _in_order(pattern, at, declared), variables, filled)
+        for at in range(len(pattern.steps))
+    ]
     head = tuple(ir.Parameter(name=one.name, default=one.default) for one in parameters)
+    body = _body(calls, variables, returned, keys)
     return Lifting(
         pattern=pattern,
         parameters=parameters,
         returned=returned,
         keys=keys,
-        program=ir.Program(parameters=head, body=writer.body(returned, keys)),
+        program=ir.Program(parameters=head, body=body),
     )
 
 
-def _merged(columns: Mapping[Slot, tuple[str, ...]]) -> list[tuple[Slot, ...]]:
-    """Arguments that go together: those that varied, and were equal in every occurrence."""
-    groups: dict[tuple[object, ...], list[Slot]] = {}
-    for slot, column in columns.items():
-        values = tuple(text.removeprefix("flow ") for text in column)
-        varied = len(set(values)) > 1 and len(values) >= _SAME_OVER
-        groups.setdefault(values if varied else slot, []).append(slot)
-    return [tuple(group) for group in groups.values()]
-
-
-def fingerprint(trajectory: Trajectory, source: Flow | Given) -> str:
-    """Text that is equal for two arguments of one trajectory exactly when their values are.
-
-    A value that can not be read counts as equal to itself alone.
-    """
-    try:
-        return json.dumps(trajectory.value(source), sort_keys=True)
-    except LookupError:
-        return f"unread {source!r}"
+def _in_order(pattern: Pattern, call: int, declared: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names of the arguments of a call, declared ones first in their order."""
+    step = pattern.steps[call]
+    rank = {name: at for at, name in enumerate(declared.get(step.tool, ()))}
+    return sorted((n for n, _ in step.arguments), key=lambda n: (rank.get(n, len(rank)), n))
 
 
 def _column(
     slot: Slot, occurrences: Sequence[Occurrence], trajectories: Sequence[Trajectory]
 ) -> tuple[str, ...]:
+    """Texts that are equal exactly when the values of an argument are.
+
+    A value that can not be read counts as equal to itself alone.
+    """
     call, name = slot
     found = []
     for one in occurrences:
         trajectory = trajectories[one.trajectory]
         source = trajectory.steps[one.positions[call]].sources[name]
-        mark = "flow " if isinstance(source, Flow) else ""
-        found.append(mark + fingerprint(trajectory, source))
+        try:
+            text = json.dumps(trajectory.value(source), sort_keys=True)
+        except LookupError:
+            text = f"unread {source!r}"
+        found.append(f"flow {text}" if isinstance(source, Flow) else text)
     return tuple(found)
 
 
-def _is_literal(value: Any) -> bool:
-    """Whether a value can be a constant of a program, or the default of a parameter."""
-    if isinstance(value, str):
-        return is_text(value) and len(value) <= _LONGEST_CONSTANT
-    if isinstance(value, int):
-        return value.bit_length() <= _LARGEST_CONSTANT
-    return value is None or (isinstance(value, float) and math.isfinite(value))
-
-
-# --- names ----------------------------------------------------------------------------------------
-
-
-def _fed(pattern: Pattern) -> list[str]:
-    """For each call a word for what its result is used as, such as ``origin``; mostly empty."""
-    names: list[list[str]] = [[] for _ in pattern.steps]
-    for step in pattern.steps:
-        for name, link in step.arguments:
-            if link is not None:
-                names[link.step].append(name)
-    found = [""] * len(pattern.steps)
-    for tool in {step.tool for step in pattern.steps}:
-        same = [at for at, step in enumerate(pattern.steps) if step.tool == tool]
-        if len(same) > 1:
-            for at, text in zip(same, qualifiers([names[at] for at in same]), strict=True):
-                found[at] = text
-    return found
-
-
-def _lifted_parameters(
-    pattern: Pattern,
-    groups: Sequence[tuple[Slot, ...]],
-    defaults: Mapping[Slot, Any],
-    fed: Sequence[str],
-) -> tuple[LiftedParameter, ...]:
-    wanted = [group[0][1] for group in groups]
-    taken = written_names(pattern)
-    made: list[LiftedParameter] = []
-    for group in groups:
-        (call, name), *_ = group
+def _parameters(
+    pattern: Pattern, columns: Mapping[Slot, tuple[str, ...]]
+) -> Iterator[LiftedParameter]:
+    groups: dict[tuple[object, ...], list[Slot]] = {}
+    for slot, column in columns.items():
+        values = tuple(text.removeprefix("flow ") for text in column)
+        is_shared = len(set(values)) > 1 and len(values) >= _SAME_OVER
+        groups.setdefault(values if is_shared else slot, []).append(slot)
+    wanted = [group[0][1] for group in groups.values()]
+    qualifiers = _qualifiers(pattern)
+    taken = _written(pattern)
+    made = []
+    for group in groups.values():
+        call, name = group[0]
         text = name
         if wanted.count(name) > 1:
-            text = f"{fed[call] or '_'.join(words(pattern.steps[call].tool))}_{name}"
+            text = f"{qualifiers[call] or '_'.join(words(pattern.steps[call].tool))}_{name}"
         text = identifier(text, taken=taken)
         taken.append(text)
-        value = defaults.get(group[0], ...)
-        default = ir.Constant(value=value) if value is not ... and _is_literal(value) else None
-        made.append(LiftedParameter(name=text, slots=group, default=default))
-    return tuple(sorted(made, key=lambda parameter: parameter.default is not None))
+        default = _constant(columns[group[0]])
+        made.append(LiftedParameter(name=text, slots=tuple(group), default=default))
+    yield from sorted(made, key=lambda one: one.default is not None)
 
 
-def _result_keys(pattern: Pattern, returned: Sequence[int], fed: Sequence[str]) -> tuple[str, ...]:
-    if len(returned) == 1:
-        return ()
-    names = variable_names([step.tool for step in pattern.steps], fed)
-    return tuple(names[call] for call in returned)
+def _constant(column: Sequence[str]) -> ir.Constant | None:
+    """The value of an argument that never varied, where a program can hold it."""
+    is_constant = len(column) >= _SAME_OVER and len(set(column)) == 1
+    if not is_constant or column[0].startswith(("flow ", "unread ")):
+        return None
+    value = json.loads(column[0])
+    if isinstance(value, str):
+        is_literal = is_text(value) and len(value) <= _LONGEST_CONSTANT
+    elif isinstance(value, int):
+        is_literal = value.bit_length() <= _LARGEST_CONSTANT
+    else:
+        is_literal = isinstance(value, float) and math.isfinite(value)
+    return ir.Constant(value=value) if is_literal or value is None else None
 
 
-# --- From a chosen pattern to the definition of a composite --------------------------------------
+def _written(pattern: Pattern) -> list[str]:
+    """Names that the children take in the text of a program: variables are called otherwise."""
+    names: dict[str, None] = {}
+    for step in pattern.steps:
+        written = re.sub(r"\W", "_", step.tool, flags=re.ASCII)
+        names |= dict.fromkeys((step.tool, step.tool.partition(".")[0], written))
+    return list(names)
 
+
+def _call(
+    pattern: Pattern,
+    at: int,
+    names: Iterable[str],
+    variables: Sequence[str],
+    filled: Mapping[Slot, str],
+) -> ir.Call:
+    step = pattern.steps[at]
+    links = dict(step.arguments)
+    arguments = []
+    for name in names:
+        link = links[name]
+        value: ir.Expression = ir.Name(name=variables[link.step] if link else filled[at, name])
+        for part in link.path if link else ():
+            value = ir.Index(value=value, index=literal_of(part))
+        if link and link.cast:
+            value = ir.Builtin(function=link.cast, arguments=(value,))
+        arguments.append(ir.Argument(name=name, value=value))
+    return ir.Call(child=step.tool, arguments=tuple(arguments))
+
+
+def _body(
+    calls: Sequence[ir.Call],
+    variables: Sequence[str],
+    returned: Sequence[int],
+    keys: Sequence[str],
+) -> ir.Block:
+    assigned = tuple(
+        ir.Assign(targets=(name,), value=call) for name, call in zip(variables, calls, strict=True)
+    )
+    if list(returned) == [len(calls) - 1]:
+        return (*assigned[:-1], ir.Return(value=calls[-1]))
+    values = tuple(ir.Name(name=variables[call]) for call in returned)
+    if not keys:
+        return (*assigned, ir.Return(value=values[0]))
+    texts = tuple(ir.Constant(value=key) for key in keys)
+    return (*assigned, ir.Return(value=ir.DictLiteral(keys=texts, values=values)))
+
+
+# --- The definition -------------------------------------------------------------------------------
 
 _LONGEST_SENTENCE = 160
 MOST_EXAMPLES = 3
@@ -483,7 +348,6 @@ class MinedComposite:
         lifting: The pattern and how its parameters were lifted.
         support: Episodes in which it could stand.
         uses: Calls of it that would have been made, over all episodes.
-        gain: Calls saved over all episodes, less the calls of the program and one.
         evidence: Ids of the episodes, bounded.
         worked: Occurrences that can be worked calls, the best first, with the recorded calls behind
             each: on them it can be tried out although a child must not run.
@@ -493,7 +357,6 @@ class MinedComposite:
     lifting: Lifting
     support: int
     uses: int
-    gain: int
     evidence: tuple[str, ...]
     worked: tuple[WorkedCall, ...]
 
@@ -520,87 +383,19 @@ class MinedComposite:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """A pattern that is worth a tool.
-
-    Attributes:
-        lifting: Its program.
-        occurrences: Every place where the program could stand.
-        placed: Those that are left when the choices before it have taken theirs.
-        gain: Units saved: calls of all episodes, less the calls of the program and one.
-    """
-
-    lifting: Lifting
-    occurrences: tuple[Occurrence, ...]
-    placed: tuple[Occurrence, ...]
-    gain: int
-
-    @property
-    def support(self) -> int:
-        """Trajectories in which the program could stand."""
-        return len({occurrence.trajectory for occurrence in self.occurrences})
-
-
-MOST_EVIDENCE = 50
-"""Ids of episodes that a candidate names."""
-
-
-def candidate_of(
-    choice: Choice,
-    name: str,
-    trajectories: Sequence[Trajectory],
-    tools: Mapping[str, ToolDefinition],
-) -> MinedComposite:
-    """The definition of a composite, from a chosen pattern.
+def definition_of(
+    lifting: Lifting, name: str, tools: Mapping[str, ToolDefinition]
+) -> ToolDefinition:
+    """The definition of a lifted pattern, without worked calls.
 
     Args:
-        choice: The pattern and where it stands.
+        lifting: The program and its parameters.
         name: The composite's name.
-        trajectories: What the occurrences point into.
         tools: Definitions of the children by name.
     """
-    worked = _worked(choice.lifting, choice.occurrences, trajectories)
-    ids = dict.fromkeys(trajectories[o.trajectory].trajectory_id for o in choice.placed)
-    return MinedComposite(
-        definition=_definition(
-            choice.lifting, name, tools, [one.example for one in worked[:MOST_EXAMPLES]]
-        ),
-        lifting=choice.lifting,
-        support=choice.support,
-        uses=len(choice.placed),
-        gain=choice.gain,
-        evidence=tuple(ids)[:MOST_EVIDENCE],
-        worked=worked,
-    )
-
-
-def _definition(
-    lifting: Lifting, name: str, tools: Mapping[str, ToolDefinition], examples: Sequence[Example]
-) -> ToolDefinition:
     steps = [tools[step.tool] for step in lifting.pattern.steps]
     children = {child.name: child for child in steps}
-    return ToolDefinition(
-        name=name,
-        signature=Signature(
-            parameters=_parameters_schema(lifting, steps),
-            result=_result(lifting, steps),
-            effects=join_effects(child.signature.effects for child in children.values()),
-            children=tuple(
-                ChildReference(name=child.name, digest=child.digest) for child in children.values()
-            ),
-        ),
-        description=Description(
-            summary=_summary(steps), tags=("mined",), parameters=_texts(lifting, steps)
-        ),
-        examples=tuple(examples),
-        body=program_to_json(lifting.program),
-        origin=Origin(kind="composite", reference="mined from episodes"),
-    )
-
-
-def _parameters_schema(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dict[str, Any]:
-    properties: dict[str, Any] = {}
+    properties, texts = {}, {}
     for parameter in lifting.parameters:
         call, argument = parameter.slots[0]
         schema = _alone(steps[call].signature.properties.get(argument))
@@ -608,16 +403,38 @@ def _parameters_schema(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dic
         if parameter.default is not None:
             schema["default"] = parameter.default.value
         properties[parameter.name] = schema
+        for path, text in steps[call].description.parameters.items():
+            rest = path.removeprefix(argument)
+            if path.startswith(argument) and rest[:1] in {"", ".", "["}:
+                texts[f"{parameter.name}{rest}"] = text
     required = [parameter.name for parameter in lifting.parameters if parameter.default is None]
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _result(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dict[str, Any] | None:
     results = [steps[call].signature.result for call in lifting.returned]
-    if not lifting.keys:
-        return None if results[0] is None else dict(results[0])
-    properties = dict(zip(lifting.keys, map(_alone, results), strict=True))
-    return {"type": "object", "properties": properties, "required": list(lifting.keys)}
+    result = None if results[0] is None else dict(results[0])
+    if lifting.keys:
+        result = {
+            "type": "object",
+            "properties": dict(zip(lifting.keys, map(_alone, results), strict=True)),
+            "required": list(lifting.keys),
+        }
+    told = dict.fromkeys(_sentence(child) for child in steps)
+    return ToolDefinition(
+        name=name,
+        signature=Signature(
+            parameters={"type": "object", "properties": properties, "required": required},
+            result=result,
+            effects=join_effects(child.signature.effects for child in children.values()),
+            children=tuple(
+                ChildReference(name=child.name, digest=child.digest) for child in children.values()
+            ),
+        ),
+        description=Description(
+            summary=f"{len(steps)} calls in one. " + " Then: ".join(told),
+            tags=("mined",),
+            parameters=texts,
+        ),
+        body=program_to_json(lifting.program),
+        origin=Origin(kind="composite", reference="mined from episodes"),
+    )
 
 
 def _alone(schema: Any) -> dict[str, Any]:
@@ -630,12 +447,6 @@ def _alone(schema: Any) -> dict[str, Any]:
     return dict(schema)
 
 
-def _summary(steps: Sequence[ToolDefinition]) -> str:
-    """What the calls do, in order, told once for each tool."""
-    told = dict.fromkeys(_sentence(child) for child in steps)
-    return f"{len(steps)} calls in one. " + " Then: ".join(told)
-
-
 def _sentence(child: ToolDefinition) -> str:
     text = " ".join(child.description.summary.split()) or " ".join(words(child.name))
     text = text.removeprefix(f"{len(child.signature.children)} calls in one. ")
@@ -645,24 +456,8 @@ def _sentence(child: ToolDefinition) -> str:
     return f"{first}."
 
 
-def _texts(lifting: Lifting, steps: Sequence[ToolDefinition]) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for parameter in lifting.parameters:
-        call, argument = parameter.slots[0]
-        for path, text in steps[call].description.parameters.items():
-            rest = path.removeprefix(argument)
-            if path == argument or (path.startswith(argument) and rest[:1] in {".", "["}):
-                texts[f"{parameter.name}{rest}"] = text
-    return texts
-
-
-# --- L4 -------------------------------------------------------------------------------------------
-
-
-def _worked(
-    lifting: Lifting,
-    occurrences: Sequence[Occurrence],
-    trajectories: Sequence[Trajectory],
+def worked_calls(
+    lifting: Lifting, occurrences: Sequence[Occurrence], trajectories: Sequence[Trajectory]
 ) -> tuple[WorkedCall, ...]:
     """Occurrences with distinct arguments whose calls were recorded whole, the shortest first.
 
@@ -671,26 +466,28 @@ def _worked(
     found: dict[str, tuple[int, WorkedCall]] = {}
     for occurrence in occurrences[:_LOOKED_AT]:
         trajectory = trajectories[occurrence.trajectory]
-        steps = [trajectory.steps[position] for position in occurrence.positions]
-        if not all(step.is_whole for step in steps):
+        if not all(trajectory.steps[position].is_whole for position in occurrence.positions):
             continue
         try:
-            recorded = [trajectory.recorded(position) for position in occurrence.positions]
+            recorded = tuple(map(trajectory.recorded, occurrence.positions))
         except LookupError:  # an argument that the recording does not hold
             continue
         if not all(is_json(one.arguments) and is_json(one.result) for one in recorded):
             continue
-        arguments = {p.name: _filled(recorded, p.slots[0]) for p in lifting.parameters}
+        slots = ((one.name, one.slots[0]) for one in lifting.parameters)
+        arguments = {name: recorded[call].arguments[own] for name, (call, own) in slots}
         key = json.dumps(arguments, sort_keys=True)
-        length = len(key) + len(json.dumps([one.result for one in recorded]))
+        results = [one.result for one in recorded]
+        length = len(key) + len(json.dumps(results))
         if key not in found and length <= _LONGEST_EXAMPLE:
-            result = lifting.result_of([step.result for step in steps])
+            result = lifting.result_of(results)
             example = Example(arguments=arguments, result=result, query=trajectory.request)
-            found[key] = length, WorkedCall(example=example, recorded=tuple(recorded))
+            found[key] = length, WorkedCall(example=example, recorded=recorded)
     shortest = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
     return tuple(worked for _, (_, worked) in shortest[: MOST_EXAMPLES + _SPARE])
 
 
-def _filled(calls: Sequence[RecordedCall], slot: Slot) -> Any:
-    call, name = slot
-    return calls[call].arguments[name]
+def with_worked_calls(composite: MinedComposite, chosen: Iterable[WorkedCall]) -> MinedComposite:
+    """The composite with these as its worked calls."""
+    examples = tuple(one.example for one in chosen)
+    return replace(composite, definition=replace(composite.definition, examples=examples))

@@ -8,10 +8,12 @@ what people say), and written with its events in one transaction of the ``reposi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeVar
 
+from agentkit._waiting import wait_for
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
@@ -35,22 +37,20 @@ from agentkit.evolution.decide import (
     recorded_reports,
     status_of,
 )
-from agentkit.evolution.dry_run import with_examples
+from agentkit.evolution.dry_run import InsertPolicy, Judge, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insert_outcomes import (
-    InsertOutcome,
-    InsertPolicy,
-    Judge,
-    Procedure,
-    Rejected,
+from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
+from agentkit.evolution.learning import (
+    LearningConfig,
+    LearnReport,
+    Passed,
+    has_passed,
+    lessons_of,
+    uses_of,
 )
-from agentkit.evolution.insertion import Candidate, InsertPlan, plan_insert
-from agentkit.evolution.learning import LearningConfig, LearnReport, lessons_of
-from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
-from agentkit.evolution.loops import from_sync, require_loop
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.promotion import Transition
-from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposerRecord
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
     LibraryState,
@@ -59,19 +59,18 @@ from agentkit.evolution.repository import (
     Written,
 )
 from agentkit.evolution.rollback import Undoable, find_change
-from agentkit.evolution.usage import Passed, has_passed, uses_of
 from agentkit.evolution.validation.checks import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.library.changes import now
-from agentkit.library.event_chain import Operation, Signer
-from agentkit.library.events import Author
+from agentkit.library.changes import now, rollback_change
+from agentkit.library.events import Author, Operation, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
-from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
-from agentkit.tools.canonical import digest, is_json
+from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
+
+T = TypeVar("T")
 
 LESSON = "learn-"
 """How ids of changes begin that came from learning."""
@@ -182,13 +181,12 @@ class ToolManager:
         self._repository.reload()
         return self.library
 
-    def register(
-        self,
-        tools: Iterable[Tool | ToolDefinition],
-        *,
-        reason: str = "",
-        proposal_id: str | None = None,
-    ) -> int:
+    @property
+    def policy(self) -> InsertPolicy:
+        """What is asked of a candidate."""
+        return self._procedure.policy
+
+    def register(self, tools: Iterable[Tool | ToolDefinition], *, reason: str = "") -> int:
         """Add primitives that a person gives, unexamined, as ``agentkit tools add`` does.
 
         Names that the library holds already are left as they are.
@@ -205,12 +203,13 @@ class ToolManager:
         if composites:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
         self._repository.bind(given)
-        return self._define(
-            "register",
-            lambda held: tuple(tool.definition for tool in given if tool.name not in held),
-            change_id=proposal_id,
-            reason=reason,
-        )
+
+        def decide(state: LibraryState) -> Transaction | None:
+            new = tuple(tool.definition for tool in given if tool.name not in state.library)
+            return self._change("register", new, state, reason)
+
+        self._write(decide)
+        return self._repository.reload().library.version
 
     def record(
         self,
@@ -218,19 +217,17 @@ class ToolManager:
         *,
         evidence: Sequence[str] = (),
         reason: str = "",
-        proposal_id: str | None = None,
     ) -> int:
         """Add recorded calls to primitives as their worked calls (L4), and change nothing else.
 
         They are taken as they are: what a tool that touches the world answered can not be tried.
-        A call that the tool has an answer to keeps that answer, and no tool gets more worked calls
-        than ``InsertPolicy.max_examples``. Composites above are pinned anew in the same change.
+        A call that the tool has an answer to keeps that answer. Composites above are pinned anew in
+        the same change.
 
         Args:
             worked_calls: By name of the tool.
             evidence: Ids of the episodes that they were recorded in.
             reason: Why, for the tools' history.
-            proposal_id: Recognises a retry: the same id changes the library once.
 
         Returns:
             The library version that holds them.
@@ -256,14 +253,12 @@ class ToolManager:
                 if not (is_json(one.arguments) and is_json(one.result)):
                     call = f"{one.arguments!r} gave {one.result!r}"
                     raise UsageError(f"a recorded call of {name!r} is not JSON data: {call:.300}")
-        most = self._procedure.policy.max_examples
-        return self._define(
-            "record",
-            lambda held: _with_recorded(held, worked_calls, most=most),
-            change_id=proposal_id,
-            reason=reason,
-            evidence=evidence,
-        )
+
+        def decide(state: LibraryState) -> Transaction | None:
+            grown = _with_recorded(state.library, worked_calls)
+            return self._change("record", grown, state, reason, evidence)
+
+        return self._write(decide).version
 
     def learn(
         self,
@@ -272,7 +267,6 @@ class ToolManager:
         rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
-        proposal_id: str | None = None,
         dry_run: bool = False,
     ) -> LearnReport:
         """Add worked examples (L4) to the tools that episodes used with success.
@@ -288,8 +282,6 @@ class ToolManager:
             rules: What is kept.
             passed: Which episodes went well; by default those whose verdict says so.
             reason: Why, for the tools' history.
-            proposal_id: Recognises a retry: the same id changes the library once, and adds nothing
-                the second time. The history shows it behind ``learn-``.
             dry_run: Write nothing, and report what would be added.
 
         Returns:
@@ -323,37 +315,23 @@ class ToolManager:
 
         def decide(state: LibraryState) -> Transaction | None:
             nonlocal report
-            records = state.ledger.proposals.values()
-            tried = {one.tool_name for one in records if one.state in EXPERIMENTS}
+            tried = {one for one in state.ledger.experiments if state.ledger.experiment(one)}
             uses = tuple(one for one in every_use if one.tool not in tried)
             grown, report = lessons_of(uses, state.library, rules, self._learned_from)
             changed = repinned(state.library, grown) if grown else ()
             above = tuple(one.name for one in changed if one.name not in report.added)
             report = replace(report, repinned=above)
-            if dry_run or not changed:
+            if dry_run:
                 return None
             count = len(report.evidence)
-            content = [report.version, sorted(report.added), list(report.evidence)]
-            lesson = LibraryChange(
-                proposal_id=LESSON + (proposal_id or digest(content)[:32]),
-                upserts=changed,
-                reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
-                evidence=report.evidence,
-            )
-            return Transaction.outside_proposals("learn", lesson, state, self._author)
+            why = reason or f"learned from {count} episode{'' if count == 1 else 's'}"
+            return self._change("learn", changed, state, why, report.evidence)
 
-        done = self._repository.write(decide, attempts=self._procedure.policy.attempts)
-        if done.transaction is None:
-            return report
-        return report.written(done.version) if done.is_new else report.repeated(done.version)
+        done = self._write(decide)
+        return replace(report, version=done.version, is_written=done.transaction is not None)
 
     def insert(
-        self,
-        candidate: Candidate,
-        *,
-        evidence: Sequence[str] = (),
-        reason: str = "",
-        proposal_id: str | None = None,
+        self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
     ) -> InsertOutcome:
         """Add a candidate, merge it into a tool that does the same, or reject it with a reason.
 
@@ -361,79 +339,45 @@ class ToolManager:
             candidate: The text of one function, or a definition with a program.
             evidence: Ids of the episodes that it was made from.
             reason: Why, for the tool's history.
-            proposal_id: Recognises a retry: the same id changes the library once.
 
         Returns:
-            What came of it. With ``Rejected`` the library is as it was.
+            What came of it. With ``Rejected`` the library is as it was; so it is with the same
+            candidate given again, which is merged into itself.
 
         Raises:
             StoreError: The store failed.
             ModelError: The judge could not answer.
             UsageError: Called where an event loop runs; await ``insert_async`` there.
         """
-        return from_sync(
-            lambda: self.insert_async(
-                candidate, evidence=evidence, reason=reason, proposal_id=proposal_id
-            )
-        )
+        return _waited(lambda: self.insert_async(candidate, evidence=evidence, reason=reason))
 
     async def insert_async(
-        self,
-        candidate: Candidate,
-        *,
-        evidence: Sequence[str] = (),
-        reason: str = "",
-        proposal_id: str | None = None,
+        self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        made = None if proposal_id is None else self._version_made_by(proposal_id)
-        if made is not None:
-            return await self._first_outcome(candidate, made, proposal_id or "")
-        change_id = proposal_id or f"insert-{uuid.uuid4().hex}"
-        planned: list[InsertPlan] = []
+        outcome: list[InsertOutcome] = []
 
         async def decide(state: LibraryState) -> Transaction | None:
             plan = await plan_insert(candidate, state.library, self._procedure)
-            planned.append(plan)
-            if not plan.upserts:
-                return None
-            change = LibraryChange(
-                proposal_id=change_id, upserts=plan.upserts, reason=reason, evidence=tuple(evidence)
-            )
-            return Transaction.outside_proposals("insert", change, state, self._author)
+            outcome[:] = [plan.outcome]
+            return self._change("insert", plan.upserts, state, reason, evidence)
 
-        attempts = self._procedure.policy.attempts
-        done = await self._repository.write_async(decide, attempts=attempts)
-        plan = planned[-1]
-        if done.transaction is None or isinstance(plan.outcome, Rejected):
-            return plan.outcome
-        if not done.is_new:
-            return await self._first_outcome(candidate, done.version, change_id)
-        return replace(plan.outcome, version=done.version)
+        done = await self._repository.write_async(decide)
+        [found] = outcome
+        return found if isinstance(found, Rejected) else replace(found, version=done.version)
 
-    def _version_made_by(self, change_id: str) -> int | None:
-        """The library version that a change made; None when the store does not know it."""
-        events = self._store.events()
-        made = (one.library_version for one in events if one.facts.get("change") == change_id)
-        return next(made, None)
+    def preview(self, candidate: Candidate) -> InsertOutcome:
+        """What ``insert`` would do; nothing is written. The version is the next one."""
+        return _waited(lambda: self.preview_async(candidate))
 
-    async def _first_outcome(
-        self, candidate: Candidate, version: int, change_id: str
-    ) -> InsertOutcome:
-        """What came of a candidate whose change the store knows: decided as it was then.
+    async def preview_async(self, candidate: Candidate) -> InsertOutcome:
+        """As ``preview``, where an event loop runs."""
+        return (await plan_insert(candidate, self.library, self._procedure)).outcome
 
-        Raises:
-            StoreError: The change was another one.
-        """
-        plan = await plan_insert(candidate, self._repository.at(version - 1), self._procedure)
-        made = self._store.load(version)
-        names = [one.name for one in plan.upserts if one.name in made]
-        if not names or tuple(made[name].definition for name in names) != plan.upserts:
-            raise _change_id_taken(change_id)
-        self._repository.reload()
-        if isinstance(plan.outcome, Rejected):
-            return plan.outcome
-        return replace(plan.outcome, version=version)
+    async def review(self, candidate: Candidate) -> Rejected | None:
+        """Why ``insert`` would reject a candidate; None when it would not."""
+        outcome = await self.preview_async(candidate)
+        return outcome if isinstance(outcome, Rejected) else None
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -550,8 +494,8 @@ class ToolManager:
             ModelError: The judge could not answer; the proposal is kept, and waits.
             UsageError: Called where an event loop runs; await ``submit_async`` there.
         """
-        proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
-        return from_sync(lambda: self._submit(proposal_id, kept))
+        proposal_id, kept = promotion.identified(suggestion)
+        return _waited(lambda: self._submit(proposal_id, kept))
 
     async def submit_async(
         self, suggestion: Suggestion, *, episodes: Sequence[Episode] = ()
@@ -563,12 +507,12 @@ class ToolManager:
             episodes: What happened lately, beside the episodes that the suggestion names as its
                 evidence: a new rule may not refuse a call that the tool took in them.
         """
-        proposal_id, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        proposal_id, kept = promotion.identified(suggestion)
         return await self._submit(proposal_id, kept, episodes)
 
     def decided_before(self, suggestion: Suggestion) -> ProposalRecord | None:
         """The proposal that brought all of a suggestion, if it was taken back or refused."""
-        _, kept = promotion.identified(suggestion, max_bytes=self._policy.max_bytes)
+        _, kept = promotion.identified(suggestion)
         if not isinstance(kept, Proposal):
             return None
         return decided_before(self.ledger, self.revision, kept)
@@ -594,7 +538,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.reject(state, proposal_id, person, reason, self._context),
+            lambda state: approvals.reject(state, proposal_id, person, reason),
         )
 
     def overrule(
@@ -614,8 +558,8 @@ class ToolManager:
 
         Raises:
             UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
-                not be overruled; its proposer is in quarantine; ``person`` is none; the reason is
-                empty; or called where an event loop runs.
+                not be overruled; ``person`` is none; the reason is empty; or called where an event
+                loop runs.
             StoreError: The store failed, or other writers committed first every time.
         """
 
@@ -630,7 +574,7 @@ class ToolManager:
                 sources=self._sources(state.ledger.find(proposal_id)),
             )
 
-        return from_sync(lambda: self._write_async(decide)).state.ledger.find(proposal_id)
+        return _waited(lambda: self._write_async(decide)).state.ledger.find(proposal_id)
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.
@@ -697,7 +641,7 @@ class ToolManager:
                 brought on before stays.
         """
         wanted = self._open() if proposal_id is None else (proposal_id,)
-        return tuple(from_sync(partial(self._advance, one)) for one in wanted)
+        return tuple(_waited(partial(self._advance, one)) for one in wanted)
 
     async def advance_async(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
         """As ``advance``, where an event loop runs."""
@@ -774,34 +718,6 @@ class ToolManager:
         self._write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
 
-    def release(self, proposer: str, *, person: Author, reason: str = "") -> ProposerRecord:
-        """Take from a quarantined proposer again; its proposals are looked at anew.
-
-        Raises:
-            UsageError: Nobody of that name ever proposed anything, or ``person`` is none.
-            StoreError: The store failed, or other writers committed first every time.
-        """
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            return await approvals.release(
-                state, proposer, person, reason, self._context, sources=self._sources
-            )
-
-        return from_sync(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
-
-    def preview(self, candidate: Candidate) -> InsertOutcome:
-        """What ``insert`` would do; nothing is written. The version is the next one."""
-        return from_sync(lambda: self.preview_async(candidate))
-
-    async def preview_async(self, candidate: Candidate) -> InsertOutcome:
-        """As ``preview``, where an event loop runs."""
-        return (await plan_insert(candidate, self.library, self._procedure)).outcome
-
-    async def review(self, candidate: Candidate) -> Rejected | None:
-        """Why ``insert`` would reject a candidate; None when it would not."""
-        outcome = await self.preview_async(candidate)
-        return outcome if isinstance(outcome, Rejected) else None
-
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
     ) -> ProposalRecord:
@@ -831,13 +747,12 @@ class ToolManager:
         """
         state = self._repository.state
         record = state.ledger.find(proposal_id)
-        change = self._change(record, state.library)
+        change = self._to_judge(record, state.library)
         if self._judge is None or change is None:
             return record
-        require_loop()
         return self.judge(record.proposal_id, await self._judge(change))
 
-    def _change(self, record: ProposalRecord, library: Library) -> ProposedChange | None:
+    def _to_judge(self, record: ProposalRecord, library: Library) -> ProposedChange | None:
         """What a judge is to read of an open proposal; None when nobody needs one.
 
         The change is that of the proposer: what others changed meanwhile is no part of it.
@@ -880,7 +795,7 @@ class ToolManager:
                 sources=self._sources(found),
             )
 
-        done = await self._repository.write_async(decide, attempts=self._policy.attempts)
+        done = await self._repository.write_async(decide)
         after = done.state.ledger.find(record.proposal_id)
         if done.transaction and done.transaction.makes_version and after.state == record.state:
             raise _change_id_taken(done.transaction.change_id)
@@ -910,36 +825,31 @@ class ToolManager:
         return self._write(decide).state.ledger.find(proposal_id)
 
     def _write(self, decide: Callable[[LibraryState], Transaction | None]) -> Written[None]:
-        return self._repository.write(decide, attempts=self._policy.attempts)
+        return self._repository.write(decide)
 
     async def _write_async(
         self, decide: Callable[[LibraryState], Awaitable[Transaction | None]]
     ) -> Written[None]:
-        return await self._repository.write_async(decide, attempts=self._policy.attempts)
+        return await self._repository.write_async(decide)
 
-    def _define(
+    def _change(
         self,
         operation: Operation,
-        build: Callable[[Library], tuple[ToolDefinition, ...]],
-        *,
-        change_id: str | None,
+        upserts: tuple[ToolDefinition, ...],
+        state: LibraryState,
         reason: str,
         evidence: Sequence[str] = (),
-    ) -> int:
-        """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
-        identity = change_id or f"{operation}-{uuid.uuid4().hex}"
-
-        def decide(state: LibraryState) -> Transaction | None:
-            changed = build(state.library)
-            if not changed:
-                return None
-            change = LibraryChange(
-                proposal_id=identity, upserts=changed, reason=reason, evidence=tuple(evidence)
-            )
-            return Transaction.outside_proposals(operation, change, state, self._author)
-
-        self._repository.write(decide, attempts=self._procedure.policy.attempts)
-        return self._repository.reload().library.version
+    ) -> Transaction | None:
+        """A change that no proposal made; None for no definitions."""
+        if not upserts:
+            return None
+        change = LibraryChange(
+            proposal_id=f"{operation}-{uuid.uuid4().hex}",
+            upserts=upserts,
+            reason=reason,
+            evidence=tuple(evidence),
+        )
+        return Transaction.outside_proposals(operation, change, state, self._author)
 
     def _learned_from(self, name: str) -> frozenset[str]:
         """Ids of the episodes that a tool has learned from, taken back or not."""
@@ -948,7 +858,7 @@ class ToolManager:
 
 
 def _with_recorded(
-    library: Library, worked_calls: Mapping[str, Sequence[Example]], *, most: int
+    library: Library, worked_calls: Mapping[str, Sequence[Example]]
 ) -> tuple[ToolDefinition, ...]:
     """The definitions that change when recorded calls are added, children before parents.
 
@@ -964,7 +874,7 @@ def _with_recorded(
             raise UsageError(
                 f"{name!r} is a composite: its worked calls are tried, by insert(), not recorded"
             )
-        grown = with_examples(known, examples, most=most)
+        grown = with_examples(known, examples)
         if grown is not known:
             changed.append(grown)
     return repinned(library, changed) if changed else ()
@@ -974,4 +884,18 @@ def _change_id_taken(change_id: str) -> StoreError:
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"
+    )
+
+
+def _waited(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """The result of a coroutine, for code that has no event loop."""
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return wait_for(begin())
+    raise UsageError(
+        "a sync method of ToolManager was called where an event loop runs; await its async form "
+        "there (insert_async, submit_async, advance_async, ...)"
     )

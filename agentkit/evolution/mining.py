@@ -1,33 +1,47 @@
-"""``mine``: composites from what episodes did, without asking a model.
+"""Composites from what episodes did, without asking a model.
 
 Recurring sub-trajectories become composites, as in CoCoDA (section 3.2), where a teacher writes
-them; here they are counted. The result only proposes; ``ToolManager.insert`` decides. Composites of
+them; here they are counted. The result only proposes; the Tool Manager decides. Composites of
 composites come from later episodes, which call the first ones.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from agentkit.composites import language as ir
 from agentkit.composites.codec import program_from_json, program_to_json
+from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
+from agentkit.evolution.dry_run import MAX_EXAMPLES, InsertPolicy, call_key, runs_live
+from agentkit.evolution.insertion import InsertOutcome
+from agentkit.evolution.learning import PASSWORD_FIELD, private_part, suspicious_part
 from agentkit.evolution.lifting import (
-    Choice,
+    MOST_EXAMPLES,
     Lifting,
     MinedComposite,
-    candidate_of,
+    WorkedCall,
+    definition_of,
     lift,
-    live_results,
-    returned_calls,
     tool_name,
+    with_worked_calls,
+    worked_calls,
 )
-from agentkit.evolution.patterns import Occurrence, Ordering, Pattern, PatternSearch
-from agentkit.evolution.trajectories import Trajectory
-from agentkit.library.conflicts import distinct_name
-from agentkit.tools.definition import ToolDefinition
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.patterns import CallOrder, Occurrence, Pattern, PatternSearch, support_of
+from agentkit.evolution.proposal import Proposal, ProposalRecord
+from agentkit.evolution.trajectories import Trajectory, trajectories_of
+from agentkit.library.events import Author
+from agentkit.library.library import Library
+from agentkit.library.merging import distinct_name
+from agentkit.library.pins import with_current_pins
+from agentkit.metrics.calls import CanonicalCall
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import Example, ToolDefinition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,19 +67,22 @@ class MiningResult:
         composites: The best first.
         trajectories: Trajectories looked at.
         calls: Their calls.
-        calls_after: Calls that would have been left, each composite counting as one.
     """
 
     composites: tuple[MinedComposite, ...]
     trajectories: int
     calls: int
-    calls_after: int
+
+    @property
+    def calls_after(self) -> int:
+        """Calls that would have been left, each composite counting as one."""
+        return self.calls - sum(one.saves for one in self.composites)
 
 
 def mine(
     trajectories: Iterable[Trajectory],
     tools: Mapping[str, ToolDefinition],
-    rules: MiningConfig | None = None,
+    rules: MiningConfig = MiningConfig(),
 ) -> MiningResult:
     """Composites for calls that recur together, with the data that they pass on.
 
@@ -74,149 +91,150 @@ def mine(
     Args:
         trajectories: Successful ones; of several with the same id the first counts.
         tools: Definitions by name.
-        rules: How to mine; ``MiningConfig()`` by default.
+        rules: How to mine.
     """
-    rules = rules or MiningConfig()
     unique = {one.trajectory_id: one for one in reversed(list(trajectories))}
     corpus = [unique[key] for key in sorted(unique)]
     reading = {name for name, tool in tools.items() if tool.signature.effects.is_read_only}
     search = PatternSearch(corpus, reading.__contains__)
-    frequent = {
+    frequent = search.frequent(min_support=rules.min_support, max_calls=rules.max_calls)
+    usable = {
         pattern: found
-        for pattern, found in search.frequent(
-            min_support=rules.min_support, max_calls=rules.max_calls
-        ).items()
+        for pattern, found in frequent.items()
         if all(step.tool in tools for step in pattern.steps)
     }
-    orders = {name: tuple(tool.signature.properties) for name, tool in tools.items()}
-    selection = Selection(corpus, search.orderings, orders=orders, min_support=rules.min_support)
-    taken = set(tools)
-    found = tuple(
-        candidate_of(choice, _name(choice, taken), corpus, tools)
-        for choice in selection.choose(frequent, rules.limit)
-    )
-    calls = sum(len(one.steps) for one in corpus)
+    chooser = _Chooser(corpus, search.orders, tools, rules)
     return MiningResult(
-        composites=found,
+        composites=tuple(chooser.choose(usable)),
         trajectories=len(corpus),
-        calls=calls,
-        calls_after=calls - sum(one.saves for one in found),
+        calls=sum(len(one.steps) for one in corpus),
     )
 
 
-def _name(choice: Choice, taken: set[str]) -> str:
-    parameters = {parameter.name for parameter in choice.lifting.parameters}
-    wanted = tool_name([step.tool for step in choice.lifting.pattern.steps])
-    name = distinct_name(wanted, taken | parameters)
-    taken.add(name)
-    return name
+# --- Which patterns are worth a tool --------------------------------------------------------------
+
+_SHARE = 0.2  # of the occurrences that need a result, so that it is returned
+MOST_EVIDENCE = 50
+"""Ids of episodes that a candidate names."""
+
+_Lifted = tuple[Lifting, tuple[Occurrence, ...]]
 
 
-class Selection:
-    """Choose the patterns that save most, greedily; no call belongs to two of them.
-
-    Args:
-        trajectories: The corpus.
-        orderings: The order that the calls of each need.
-        orders: Names of the parameters of each tool, as declared.
-        min_support: Trajectories that a chosen pattern is used in at least.
-    """
+class _Chooser:
+    """Chooses the patterns that save most, greedily; no call belongs to two of them."""
 
     def __init__(
         self,
-        trajectories: Sequence[Trajectory],
-        orderings: Sequence[Ordering],
-        *,
-        orders: Mapping[str, Sequence[str]],
-        min_support: int,
+        corpus: Sequence[Trajectory],
+        orders: Sequence[CallOrder],
+        tools: Mapping[str, ToolDefinition],
+        rules: MiningConfig,
     ) -> None:
-        self._trajectories = trajectories
-        self._orderings = orderings
+        self._corpus = corpus
         self._orders = orders
-        self._min_support = min_support
-        self._taken = [0] * len(trajectories)
-        self._lifted: dict[Pattern, tuple[Lifting, tuple[Occurrence, ...]] | None] = {}
+        self._tools = tools
+        self._rules = rules
+        self._declared = {name: tuple(tool.signature.properties) for name, tool in tools.items()}
+        self._names = set(tools)
+        self._taken = [0] * len(corpus)
 
-    def choose(self, frequent: Mapping[Pattern, Sequence[Occurrence]], limit: int) -> list[Choice]:
-        """The best patterns, the best first.
+    def choose(self, frequent: Mapping[Pattern, Sequence[Occurrence]]) -> list[MinedComposite]:
+        """The best composites, the best first.
 
         What a pattern saves only falls when others take its calls. So the first in the queue is
         looked at again, and chosen if it is still the first (a lazy greedy choice).
-
-        Args:
-            frequent: Patterns with their occurrences.
-            limit: Most patterns.
         """
-        waiting = [
-            (-_gain(pattern, len(found)), -len(pattern.steps), pattern.key, pattern)
-            for pattern, found in frequent.items()
-        ]
+        waiting = [(-_gain(one, len(at)), -len(one.steps), one.key) for one, at in frequent.items()]
+        by_key = {pattern.key: pattern for pattern in frequent}
+        lifted: dict[str, _Lifted | None] = {}
         heapq.heapify(waiting)
-        chosen: list[Choice] = []
-        while waiting and len(chosen) < limit:
-            _, size, key, pattern = heapq.heappop(waiting)
-            lifted = self._lift(pattern, frequent[pattern])
-            if lifted is None:
+        chosen: list[MinedComposite] = []
+        while waiting and len(chosen) < self._rules.limit:
+            _, size, key = heapq.heappop(waiting)
+            pattern = by_key[key]
+            if key not in lifted:
+                lifted[key] = self._lifted(pattern, frequent[pattern])
+            found = lifted[key]
+            if found is None:
                 continue
-            placed = self._placeable(lifted[1])
+            placed = self._placeable(found[1])
             gain = _gain(pattern, len(placed))
-            support = len({occurrence.trajectory for occurrence in placed})
-            if gain <= 0 or support < self._min_support:
+            if gain <= 0 or support_of(placed) < self._rules.min_support:
                 continue
-            if waiting and (-gain, size, key) > waiting[0][:3]:
-                heapq.heappush(waiting, (-gain, size, key, pattern))
+            if waiting and (-gain, size, key) > waiting[0]:
+                heapq.heappush(waiting, (-gain, size, key))
                 continue
-            if not _is_program(lifted[0].program):
-                continue
-            for occurrence in placed:
-                self._taken[occurrence.trajectory] |= occurrence.group
-            lifting, occurrences = lifted
-            chosen.append(
-                Choice(lifting=lifting, occurrences=occurrences, placed=tuple(placed), gain=gain)
-            )
+            if _is_program(found[0]):
+                chosen.append(self._composite(*found, placed))
         return chosen
 
-    def _lift(
-        self, pattern: Pattern, found: Sequence[Occurrence]
-    ) -> tuple[Lifting, tuple[Occurrence, ...]] | None:
-        """The program of a pattern, and the occurrences that it can stand for; worked out once."""
-        if pattern not in self._lifted:
-            self._lifted[pattern] = self._lift_new(pattern, found)
-        return self._lifted[pattern]
+    def _lifted(self, pattern: Pattern, found: Sequence[Occurrence]) -> _Lifted | None:
+        """The program of a pattern, and the occurrences that it can stand for.
 
-    def _lift_new(
-        self, pattern: Pattern, found: Sequence[Occurrence]
-    ) -> tuple[Lifting, tuple[Occurrence, ...]] | None:
-        live = [
-            live_results(self._trajectories[o.trajectory], self._orderings[o.trajectory], o)
-            for o in found
-        ]
-        returned = returned_calls(live)
+        It returns the results that enough occurrences need outside of it.
+        """
+        needed = [self._needed(one) for one in found]
+        counted = Counter(call for one in needed for call in one)
+        returned = tuple(sorted(one for one in counted if counted[one] >= _SHARE * len(found)))
         fitting = tuple(
-            o for o, needed in zip(found, live, strict=True) if set(needed) <= set(returned)
+            one for one, calls in zip(found, needed, strict=True) if calls <= set(returned)
         )
-        if len({occurrence.trajectory for occurrence in fitting}) < self._min_support:
+        if support_of(fitting) < self._rules.min_support:
             return None
-        lifting = lift(pattern, fitting, self._trajectories, returned=returned, orders=self._orders)
+        lifting = lift(pattern, fitting, self._corpus, returned=returned, declared=self._declared)
         return lifting, fitting
 
-    def _placeable(self, occurrences: Sequence[Occurrence]) -> list[Occurrence]:
+    def _needed(self, occurrence: Occurrence) -> set[int]:
+        """Indexes of the calls of an occurrence whose results are needed outside of it.
+
+        A later call outside uses it, the final answer shows it, or no call uses it at all: then it
+        was made for the answer.
+        """
+        users = self._orders[occurrence.trajectory].users
+        answered = self._corpus[occurrence.trajectory].answered
+        return {
+            at
+            for at, position in enumerate(occurrence.positions)
+            if not users[position] or users[position] & ~occurrence.group or position in answered
+        }
+
+    def _placeable(self, occurrences: Iterable[Occurrence]) -> list[Occurrence]:
         """The occurrences whose calls nothing has taken, and that share none with each other."""
         taken: dict[int, int] = {}
         placed = []
-        for occurrence in occurrences:
-            index = occurrence.trajectory
-            before = taken.get(index, self._taken[index])
-            if not before & occurrence.group:
-                taken[index] = before | occurrence.group
-                placed.append(occurrence)
+        for one in occurrences:
+            before = taken.get(one.trajectory, self._taken[one.trajectory])
+            if not before & one.group:
+                taken[one.trajectory] = before | one.group
+                placed.append(one)
         return placed
 
+    def _composite(
+        self, lifting: Lifting, occurrences: Sequence[Occurrence], placed: Sequence[Occurrence]
+    ) -> MinedComposite:
+        for one in placed:
+            self._taken[one.trajectory] |= one.group
+        parameters = {parameter.name for parameter in lifting.parameters}
+        wanted = tool_name([step.tool for step in lifting.pattern.steps])
+        name = distinct_name(wanted, self._names | parameters)
+        self._names.add(name)
+        ids = dict.fromkeys(self._corpus[one.trajectory].trajectory_id for one in placed)
+        worked = worked_calls(lifting, occurrences, self._corpus)
+        composite = MinedComposite(
+            definition=definition_of(lifting, name, self._tools),
+            lifting=lifting,
+            support=support_of(occurrences),
+            uses=len(placed),
+            evidence=tuple(ids)[:MOST_EVIDENCE],
+            worked=worked,
+        )
+        return with_worked_calls(composite, worked[:MOST_EXAMPLES])
 
-def _is_program(program: ir.Program) -> bool:
+
+def _is_program(lifting: Lifting) -> bool:
     """Whether the language takes it: keys and constants of episodes can be unusual."""
     try:
-        program_from_json(program_to_json(program))
+        program_from_json(program_to_json(lifting.program))
     except CompositeError:
         return False
     return True
@@ -226,3 +244,193 @@ def _gain(pattern: Pattern, uses: int) -> int:
     """Calls that a composite saves, less the calls that it is made of and one."""
     size = len(pattern.steps)
     return uses * (size - 1) - (size + 1)
+
+
+# --- Recorded calls of children, kept as their worked calls ---------------------------------------
+# A composite whose children touch the world can not be tried out by calling them. InsertTool
+# answers them from their worked calls, so what the episodes recorded of them has to be there first.
+# The world changes between episodes: the same question may have been answered differently. A tool
+# keeps one answer to a question, and worked calls that rely on another one are left out.
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recordings:
+    """What has to be known of the children before composites can be tried out.
+
+    Attributes:
+        worked_calls: Further worked calls of primitives, by name.
+        composites: The composites, with worked calls that agree with these records.
+    """
+
+    worked_calls: Mapping[str, tuple[Example, ...]]
+    composites: tuple[MinedComposite, ...]
+
+
+def with_recordings(
+    library: Library,
+    composites: Iterable[MinedComposite],
+    *,
+    policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+) -> Recordings:
+    """Choose worked calls for composites, and keep the recorded calls behind them.
+
+    Tools that may run while a candidate is tried out need no records.
+
+    Args:
+        library: The library that the composites are proposed for.
+        composites: What mining found.
+        policy: Which tools may run, and how many worked calls a tool keeps.
+    """
+    shelf = _Shelf(library, policy)
+    chosen = [
+        with_worked_calls(one, islice(filter(shelf.take, one.worked), MOST_EXAMPLES))
+        for one in composites
+    ]
+    return Recordings(
+        worked_calls={name: tuple(examples) for name, examples in shelf.new.items()},
+        composites=tuple(chosen),
+    )
+
+
+class _Shelf:
+    """One answer for each question that a tool was asked."""
+
+    def __init__(self, library: Library, policy: InsertPolicy) -> None:
+        self._definitions = {
+            one.name: one
+            for one in library.definitions
+            if not one.is_composite and not runs_live(one, policy)
+        }
+        self._known: dict[str, dict[CanonicalCall, Example]] = {
+            name: {call_key(one, made.arguments): made for made in reversed(one.worked_calls)}
+            for name, one in self._definitions.items()
+        }
+        self.new: dict[str, list[Example]] = {}
+
+    def take(self, worked: WorkedCall) -> bool:
+        """Keep the records behind a worked call, unless they contradict those that are kept.
+
+        Models read worked calls, so what looks private or like an attack on models is not kept.
+        """
+        if not _is_presentable(worked):
+            return False
+        new: dict[tuple[str, CanonicalCall], Example] = {}
+        for call in worked.recorded:
+            if call.tool not in self._known:
+                continue
+            key = call_key(self._definitions[call.tool], call.arguments)
+            example = Example(
+                arguments=call.arguments, result=call.result, query=worked.example.query
+            )
+            known = self._known[call.tool].get(key) or new.setdefault((call.tool, key), example)
+            if _text(known.result) != _text(call.result):
+                return False
+        more = Counter(tool for tool, _ in new)
+        if any(len(self._known[tool]) + more[tool] > MAX_EXAMPLES for tool in more):
+            return False
+        for (tool, key), example in new.items():
+            self._known[tool][key] = example
+            self.new.setdefault(tool, []).append(example)
+        return True
+
+
+def _is_presentable(worked: WorkedCall) -> bool:
+    """Whether nothing in a worked call, or in the calls behind it, looks private or hostile."""
+    parts = [[call.arguments, call.result] for call in worked.recorded]
+    example = worked.example
+    said = [example.query, example.arguments, example.result, *parts]
+    is_private = private_part(said, secret=PASSWORD_FIELD) is not None
+    return not is_private and suspicious_part(said) is None
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _recorded(
+    manager: ToolManager, composites: Sequence[MinedComposite]
+) -> tuple[MinedComposite, ...]:
+    """Record the calls that the composites need; the composites with what agrees with them."""
+    recordings = with_recordings(manager.library, composites, policy=manager.policy)
+    if recordings.worked_calls:
+        manager.record(
+            recordings.worked_calls,
+            evidence=tuple(dict.fromkeys(id_ for one in composites for id_ in one.evidence)),
+            reason="recorded calls, to try mined composites on",
+        )
+        # another writer may have recorded other answers in between
+        recordings = with_recordings(manager.library, composites, policy=manager.policy)
+    return recordings.composites
+
+
+# --- Handing them to the Tool Manager -------------------------------------------------------------
+
+_MINING = Author(kind="program", name="mining")
+
+
+def insert_mined(
+    manager: ToolManager, composites: Sequence[MinedComposite]
+) -> dict[str, InsertOutcome]:
+    """Put mined composites into the library at once, as far as the Tool Manager takes them.
+
+    Their literals come from conversations and nobody is asked, so this is for libraries that no
+    user is served from: experiments and benchmarks. Elsewhere ``submit_mined`` makes them wait.
+
+    Returns:
+        What came of each, by its proposed name.
+
+    Raises:
+        StoreError: The store failed, or other writers were faster every time.
+    """
+    return {
+        one.name: manager.insert(
+            pinned_to(one, manager.library), evidence=one.evidence, reason=_reason(one)
+        )
+        for one in _recorded(manager, composites)
+    }
+
+
+async def submit_mined(
+    manager: ToolManager, episodes: Iterable[Episode], rules: MiningConfig
+) -> tuple[ProposalRecord, ...]:
+    """Mine episodes, and propose what was not proposed before.
+
+    The proposals wait, whatever the tools do: a composite is a tool that models did not have. One
+    with the program of a composite that there is, or that was proposed, is left out.
+
+    Args:
+        manager: Takes the proposals in.
+        episodes: What happened.
+        rules: What mining looks for.
+
+    Returns:
+        Where each new proposal stands.
+    """
+    tools = {definition.name: definition for definition in manager.library.definitions}
+    found = mine(trajectories_of(episodes).trajectories, tools, rules)
+    earlier = (record.candidate for record in manager.ledger.proposals.values())
+    there = (*tools.values(), *(one for one in earlier if one is not None))
+    known = {digest(one.body) for one in there if one.is_composite}
+    fresh = [one for one in found.composites if digest(one.definition.body) not in known]
+    records = []
+    for one in _recorded(manager, fresh) if fresh else ():
+        proposal = Proposal.of(
+            None,
+            pinned_to(one, manager.library),
+            stream="composite",
+            author=_MINING,
+            reason=_reason(one),
+            evidence=one.evidence,
+        )
+        records.append(await manager.submit_async(proposal))
+    return tuple(records)
+
+
+def _reason(composite: MinedComposite) -> str:
+    return f"mined: {composite.uses} uses in {composite.support} episodes"
+
+
+def pinned_to(composite: MinedComposite, library: Library) -> ToolDefinition:
+    """The definition of a mined composite, pinned to its children as a library holds them now."""
+    definition = composite.definition
+    return with_current_pins(library.with_tools([definition]), definition)

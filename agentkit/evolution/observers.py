@@ -1,4 +1,7 @@
-"""Observers of finished runs: work after the answer, and verdicts for the sessions of a canary."""
+"""Observers of finished runs: verdicts for the sessions of a canary, and shadow runs.
+
+Both work after the answer: on a queue that nobody waits for.
+"""
 
 from __future__ import annotations
 
@@ -6,45 +9,73 @@ import asyncio
 import contextvars
 import logging
 import threading
+import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.session import new_episode_id
+from agentkit.agent.checks import ContractChecker
+from agentkit.agent.executor import CallHistory
+from agentkit.agent.output import normalize_response
+from agentkit.agent.refine import refine
+from agentkit.agent.session import new_episode_id, unrouted
 from agentkit.agent.types import FinishedRun
-from agentkit.episodes import Episode, Evidence, Verdict, Verifier
-from agentkit.episodes.labels import ARM, EXPERIMENT, VIEW_OF
-from agentkit.library.store import EpisodeStore
-
-# --- ``Background``: work that waits until nobody else does, and is dropped rather than waite ----
-
+from agentkit.diagnosis.wording import describe_failure
+from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
+from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, SHADOW_OF, VIEW_OF
+from agentkit.errors import (
+    CompositeError,
+    DefinitionError,
+    ModelConnectionError,
+    ModelError,
+    ModelStatusError,
+    ModelTimeoutError,
+    UsageError,
+)
+from agentkit.evolution.serving import (
+    Experiment,
+    LedgerWatch,
+    Overlays,
+    bucket,
+    experiment_for,
+    running,
+)
+from agentkit.library.library import nearest_names
+from agentkit.library.store import EpisodeStore, Store
+from agentkit.messages import Message, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.metrics.calls import CanonicalCall, canonical_calls
+from agentkit.models.base import ModelRequest
+from agentkit.retrieval.tokens import estimate_tokens
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.validation import ArgumentValidator
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-class Background(Generic[T]):
+class Background(ABC, Generic[T]):
     """A bounded queue with one worker, which runs on the event loop of whoever put something in.
 
     No thread is started: a model's connections often belong to one event loop. When a loop ends
-    while work is left, the work stays on the queue, for the next loop or for ``drain_sync``; what
-    is being done then is dropped.
+    while work is left, as that of ``run_sync`` does, the work stays on the queue, for the next loop
+    or for ``drain_sync``; what is being done then is dropped.
 
     Args:
-        handle: Does one piece of work. What it raises is logged and counted.
         size: Most pieces that wait; one more is dropped.
         name: What the work is called in the log.
 
     Attributes:
-        counts: How many pieces were ``done``, ``dropped`` or ``failed``; ``handle`` may add its
-            own.
+        counts: What came of the work, by outcome: ``done`` counts all that was handled, ``dropped``
+            what found the queue full or closed, ``failed`` what raised (see the log).
     """
 
-    def __init__(self, handle: Callable[[T], Awaitable[None]], *, size: int, name: str) -> None:
-        self._handle = handle
+    def __init__(self, *, size: int, name: str) -> None:
         self._size = size
         self._name = name
         self._waiting: deque[T] = deque()
@@ -53,35 +84,10 @@ class Background(Generic[T]):
         self._closed = False
         self.counts: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def count(self, what: str) -> None:
-        """Count one more; threads may do so at once."""
-        with self._lock:
-            self.counts[what] += 1
-
-    def put(self, work: T, *, start: bool = True) -> bool:
-        """Put a piece of work on the queue; False when it was dropped.
-
-        Args:
-            work: What to do.
-            start: Whether the running event loop may begin with it.
-        """
-        with self._lock:
-            accepted = not self._closed and len(self._waiting) < self._size
-            if accepted:
-                self._waiting.append(work)
-            else:
-                self.counts["dropped"] += 1
-        if accepted and start:
-            self._start()
-        return accepted
-
     async def drain(self) -> None:
         """Do all that waits, and wait for what this loop is at."""
-        worker = self._worker
-        if worker is not None and not worker.done() and _is_here(worker):
+        worker = self._at_work()
+        if worker is not None and worker.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([worker])
         await self._work()
 
@@ -94,49 +100,63 @@ class Background(Generic[T]):
         wait_for(self.drain())
 
     async def aclose(self) -> None:
-        """Stop what is at work, drop what waits, and take nothing more."""
+        """Stop what is at work, drop what waits, and take nothing more; ``drain`` loses nothing."""
         self._closed = True
-        worker = self._worker
-        if worker is not None and not worker.done() and _is_here(worker):
+        worker = self._at_work()
+        if worker is not None and worker.get_loop() is asyncio.get_running_loop():
             worker.cancel()
             await asyncio.wait([worker])
         with self._lock:
             self.counts["dropped"] += len(self._waiting)
             self._waiting.clear()
 
-    def _start(self) -> None:
+    @abstractmethod
+    async def _handle(self, work: T) -> None:
+        """Do one piece of work; what it raises is logged and counted."""
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self.counts[what] += 1
+
+    def _put(self, work: T, *, start: bool) -> None:
+        """Put a piece of work on the queue; ``start``: the running loop may begin with it."""
+        with self._lock:
+            accepted = not self._closed and len(self._waiting) < self._size
+            if accepted:
+                self._waiting.append(work)
+            else:
+                self.counts["dropped"] += 1
+        if accepted and start and self._at_work() is None:
+            # An empty context: what the work does is no part of the run that it follows.
+            self._worker = asyncio.get_running_loop().create_task(
+                self._work(), context=contextvars.Context()
+            )
+
+    def _at_work(self) -> asyncio.Task[None] | None:
         worker = self._worker
-        if worker is not None and not worker.done() and not worker.get_loop().is_closed():
-            return
-        # An empty context: what the work does is no part of the run that it follows.
-        self._worker = asyncio.get_running_loop().create_task(
-            self._work(), context=contextvars.Context()
-        )
+        if worker is None or worker.done() or worker.get_loop().is_closed():
+            return None
+        return worker
 
     async def _work(self) -> None:
         while (item := self._next()) is not None:
             try:
                 await self._handle(item)
             except asyncio.CancelledError:
-                self.count("dropped")
+                self._count("dropped")
                 raise
             except Exception as error:
-                self.count("failed")
+                self._count("failed")
                 logger.exception("%s failed: %s", self._name, type(error).__name__)
             else:
-                self.count("done")
+                self._count("done")
 
     def _next(self) -> T | None:
         with self._lock:
             return self._waiting.popleft() if self._waiting else None
 
 
-def _is_here(task: asyncio.Task[None]) -> bool:
-    return task.get_loop() is asyncio.get_running_loop()
-
-
-# --- Verdicts for the sessions of a canary, so that its gate has something to count --------------
-
+# --- Verdicts for the sessions of a canary, so that its gate has something to count ---------------
 
 OUTCOME = "outcome"
 """The name of the verifier that goes by what happened alone."""
@@ -175,8 +195,7 @@ def outcome(episode: Episode) -> Verdict:
         The verdict; with a ``fault`` when calls wait for somebody, since nobody knows yet.
     """
     if episode.stop_reason == "deferred":
-        waits = Evidence(kind="gold_error", message="calls wait for somebody outside the run")
-        return Verdict(passed=False, evidence=(waits,), verifier=OUTCOME, fault="gold_error")
+        return _unknown("calls wait for somebody outside the run", OUTCOME)
     evidence = [
         Evidence(
             kind="call_failed",
@@ -192,11 +211,21 @@ def outcome(episode: Episode) -> Verdict:
     if episode.stop_reason != "finished":
         message = f"the run ended as {episode.stop_reason}"
         evidence.append(Evidence(kind="missing_answer", message=message))
+    return _verdict(evidence, OUTCOME)
+
+
+def _verdict(evidence: Sequence[Evidence], verifier: str) -> Verdict:
     passed = not evidence
-    return Verdict(passed=passed, score=float(passed), evidence=tuple(evidence), verifier=OUTCOME)
+    return Verdict(passed=passed, score=float(passed), evidence=tuple(evidence), verifier=verifier)
 
 
-class CanaryJudge:
+def _unknown(reason: str, verifier: str) -> Verdict:
+    """A verdict that counts for neither side."""
+    evidence = (Evidence(kind="gold_error", message=reason),)
+    return Verdict(passed=False, evidence=evidence, verifier=verifier, fault="gold_error")
+
+
+class CanaryJudge(Background[Episode]):
     """An ``Observer`` that judges the runs of a canary, of both arms, after their answer.
 
     Where the verdict comes from people or from another system, leave it out and append
@@ -211,36 +240,394 @@ class CanaryJudge:
     def __init__(
         self, store: EpisodeStore, *, verifier: Verifier | None = None, queue: int = 1000
     ) -> None:
+        super().__init__(size=queue, name="judging a canary")
         self._store = store
         self._verifier = verifier
-        self._work: Background[Episode]
-        self._work = Background(self._judge, size=queue, name="judging a canary")
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """How many runs were ``done``, ``dropped`` or ``failed``."""
-        return self._work.counts
 
     def observe(self, run: FinishedRun) -> None:
         """Put a run on the queue, if it belongs to an experiment."""
         episode = run.result.episode
         if {EXPERIMENT, ARM} <= episode.metadata.keys():
-            self._work.put(episode, start=not run.ends_loop)
+            self._put(episode, start=not run.ends_loop)
 
-    async def drain(self) -> None:
-        """Judge all that waits."""
-        await self._work.drain()
-
-    def drain_sync(self) -> None:
-        """``drain`` for programs without an event loop of their own."""
-        self._work.drain_sync()
-
-    async def aclose(self) -> None:
-        """Stop, and drop what waits; ``drain`` before it loses nothing."""
-        await self._work.aclose()
-
-    async def _judge(self, episode: Episode) -> None:
-        found = outcome(episode)
+    async def _handle(self, work: Episode) -> None:
+        found = outcome(work)
         if self._verifier is not None:
-            found = await self._verifier.verify(episode)
-        await asyncio.to_thread(self._store.append, judged(episode, found))
+            found = await self._verifier.verify(work)
+        await asyncio.to_thread(self._store.append, judged(work, found))
+
+
+# --- Shadow: ask once more, with a candidate, what was answered, and run nothing ------------------
+
+_BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses of a server that may answer the same request later."""
+
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShadowLimits:
+    """Bounds on shadow runs.
+
+    Attributes:
+        share: Share of the sessions whose runs are repeated, from 0 to 1.
+        queue: Most runs that wait to be repeated; further ones are dropped.
+        tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
+            one answer at most; None for no bound. A model that reports no usage is counted by an
+            estimate.
+        timeout_seconds: Longest wait for one answer.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    share: float = 1.0
+    queue: int = 100
+    tokens_per_hour: int | None = 200_000
+    timeout_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise UsageError(f"ShadowLimits.share is a number from 0 to 1, got {self.share}")
+        for name in ("queue", "tokens_per_hour", "timeout_seconds"):
+            if not (getattr(self, name) or 0) >= 0:
+                raise UsageError(f"ShadowLimits.{name} is 0 or more, got {getattr(self, name)}")
+
+
+class ShadowRunner(Background[FinishedRun]):
+    """An ``Observer`` that tries candidates in shadow: users see nothing of it.
+
+    After an answer it asks the same model the same request with the candidate's definition in place
+    of the one that there is, and keeps both proposals as episodes with a verdict each. Calls are
+    checked against the contract and the rules, and never run, whatever the tool. The answer itself
+    costs no further request, and is not waited for.
+
+    Beside those of ``Background`` it counts runs as ``recorded``: both sides are in the store;
+    ``skipped``: nothing was tried on it; ``over_budget``; ``unavailable``: the model was busy or
+    not there.
+
+    Args:
+        store: Holds the ledger, and takes the episodes.
+        verifier: Judges both sides from what they propose; without it they are judged by what
+            worked in the run, see ``agreement``.
+        limits: Bounds.
+        watch: Follows the ledger; give the one of a ``CanaryRouter`` to read it once.
+        clock: Seconds of a clock that never goes backwards.
+
+    Example:
+        >>> from agentkit import Agent, open_store
+        >>> from agentkit.testing import ScriptedModel
+        >>> store = open_store("memory:")
+        >>> shadow = ShadowRunner(store)
+        >>> agent = Agent(ScriptedModel(["Hello."]), store=store, observers=[shadow])
+        >>> agent.run_sync("Hi").text
+        'Hello.'
+        >>> shadow.drain_sync()
+        >>> shadow.counts["skipped"]  # nothing is being tried
+        1
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        verifier: Verifier | None = None,
+        limits: ShadowLimits = ShadowLimits(),
+        watch: LedgerWatch | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(size=limits.queue, name="a shadow run")
+        self.watch = watch or LedgerWatch(store)
+        self.limits = limits
+        self._episodes: EpisodeStore = store
+        self._verifier = verifier
+        self._overlays = Overlays()
+        self._clock = clock
+        self._spent: deque[tuple[float, int]] = deque()
+
+    def observe(self, run: FinishedRun) -> None:
+        """Put a run on the queue, if it may be repeated."""
+        known = self.watch.last
+        is_idle = known is not None and self.watch.is_fresh and not running(known, "shadow")
+        is_candidate = run.result.episode.metadata.get(ARM) == "candidate"
+        if run.request is None or is_candidate or is_idle:
+            self._count("skipped")
+        else:
+            self._put(run, start=not run.ends_loop)
+
+    async def _handle(self, work: FinishedRun) -> None:
+        experiment = await self._experiment(work)
+        if experiment is None or work.request is None:
+            self._count("skipped")
+            return
+        if not self._has_room():
+            self._count("over_budget")
+            return
+        turn, error = None, ""
+        try:
+            turn = await self._ask(work, self._with_candidate(work, work.request, experiment))
+        except (ModelError, TimeoutError) as caught:
+            if _is_passing(caught):
+                self._count("unavailable")
+                logger.warning("a shadow run got no answer: %s", caught)
+                return
+            error = f"{type(caught).__name__}: {caught}"
+        await self._record(work.result.episode, work.request, experiment, turn, error)
+
+    async def _experiment(self, run: FinishedRun) -> Experiment | None:
+        """What is tried on a run, if anything is: one experiment, for its share of sessions.
+
+        A run whose first request did not offer the tool is not changed by a candidate.
+        """
+        ledger = await self.watch.current()
+        if not self.watch.is_trusted or run.request is None:
+            return None
+        episode = run.result.episode
+        key = episode.session_id or episode.episode_id
+        offered = {tool.name for tool in run.request.tools}
+        fitting = [
+            one
+            for one in running(ledger, "shadow")
+            if one.fits(run.library) and one.tool_name in offered
+        ]
+        found = experiment_for(key, fitting)
+        if found is None:
+            return None
+        share = self.limits.share if found.share is None else found.share
+        return found if bucket("shadow", key, found.proposal_id) < share else None
+
+    def _with_candidate(
+        self, run: FinishedRun, request: ModelRequest, experiment: Experiment
+    ) -> ModelRequest:
+        """The request with the candidate's definition.
+
+        Libraries that are offered whole give the same tuple each time, as adapters like it.
+        """
+        before, after = run.library, self._overlays.of(run.library, experiment.candidate)
+        if request.tools is before.definitions:
+            return replace(request, tools=after.definitions)
+        tools = (after[one.name].definition if one.name in before else one for one in request.tools)
+        return replace(request, tools=tuple(tools))
+
+    def _has_room(self) -> bool:
+        """Whether something more may be spent in the hour that ends now."""
+        since = self._clock() - _HOUR
+        while self._spent and self._spent[0][0] <= since:
+            self._spent.popleft()
+        most = self.limits.tokens_per_hour
+        return most is None or sum(tokens for _, tokens in self._spent) < most
+
+    async def _ask(self, run: FinishedRun, request: ModelRequest) -> Turn:
+        """What the model proposes, its calls checked and not run."""
+        started = time.perf_counter()
+        async with asyncio.timeout(self.limits.timeout_seconds):
+            response = await run.model.complete(request)
+            usage, trace = response.usage, None
+            if run.refinement.mode != "none" and response.message.tool_calls:
+                response, trace = await refine(
+                    lambda again, _: run.model.complete(again), request, response, run.refinement
+                )
+                usage += trace.usage
+        self._spent.append((self._clock(), usage.total_tokens or _estimate(request)))
+        message = normalize_response(response.message, ())
+        seconds = time.perf_counter() - started
+        return Turn(
+            message=message,
+            results=checked_calls(message.tool_calls, request),
+            usage=usage,
+            refine=trace,
+            seconds=seconds,
+            model_seconds=seconds,
+        )
+
+    async def _record(
+        self,
+        original: Episode,
+        request: ModelRequest,
+        experiment: Experiment,
+        turn: Turn | None,
+        error: str,
+    ) -> None:
+        """Keep both sides, recorded and judged alike.
+
+        The original's side has no arm: as a control it is known by the candidate's label
+        ``shadow_of``, which names it.
+        """
+        first = original.turns[0]
+        control = Turn(  # without what running its calls gave and took
+            message=first.message,
+            results=checked_calls(first.message.tool_calls, request),
+            usage=first.usage,
+            refine=first.refine,
+            seconds=first.model_seconds,
+            model_seconds=first.model_seconds,
+        )
+        mine = _side(original, control, experiment, {VIEW_OF: original.episode_id})
+        digest = experiment.candidate.digest
+        labels = {SHADOW_OF: mine.episode_id, ARM: "candidate", CANDIDATE: digest}
+        for side in (mine, _side(original, turn, experiment, labels, error=error)):
+            kept = side
+            if side.turns and self._verifier is not None:
+                kept = replace(side, verdict=await self._verifier.verify(side))
+            elif side.turns:
+                verdict = agreement(side.turns[0], original, request.tools)
+                kept = replace(side, verdict=verdict)
+            await asyncio.to_thread(self._episodes.append, kept)
+        self._count("recorded")
+
+
+def _is_passing(error: ModelError | TimeoutError) -> bool:
+    """Whether the failure says nothing of the definitions: nobody was there to answer."""
+    if isinstance(error, ModelStatusError):
+        return error.status in _BUSY
+    return isinstance(error, ModelConnectionError | ModelTimeoutError | TimeoutError)
+
+
+def _estimate(request: ModelRequest) -> int:
+    """Tokens of a request whose model reports none: of its messages and the tools' words."""
+    texts = [message.text for message in request.messages]
+    texts += [f"{tool.name} {tool.text} {tool.parameters_schema}" for tool in request.tools]
+    return sum(map(estimate_tokens, texts))
+
+
+def _side(
+    original: Episode,
+    turn: Turn | None,
+    experiment: Experiment,
+    labels: Mapping[str, str],
+    *,
+    error: str = "",
+) -> Episode:
+    """One side of a shadow run as an episode: the turn of the repeated request and no more."""
+    answered = turn is not None and not turn.message.tool_calls
+    return Episode(
+        episode_id=new_episode_id(),
+        request=original.request,
+        turns=() if turn is None else (turn,),
+        stop_reason="error" if error else "finished",
+        output=turn.message.text if turn is not None and answered else None,
+        model=original.model,
+        library_version=original.library_version,
+        session_id=original.session_id,
+        history_length=original.history_length,
+        usage=Usage() if turn is None else turn.usage,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seconds=0.0 if turn is None else turn.seconds,
+        error=error or None,
+        metadata={**unrouted(original.metadata), EXPERIMENT: experiment.proposal_id, **labels},
+    )
+
+
+# --- Calls that are looked at and never run: would the executor have let them through? ------------
+
+_NOT_RUN = ToolFailure(
+    kind="denied", rule="The call is valid; a shadow run executes nothing.", retryable=False
+)
+
+
+def checked_calls(calls: Iterable[ToolCall], request: ModelRequest) -> tuple[ToolResult, ...]:
+    """A result for each call: ``failed`` with the rule that it breaks, else ``denied``, unrun.
+
+    Looked at are, in the order of the executor: whether the tool was offered, whether the arguments
+    can be read, the contract's schema, preconditions, and learned rules. No function is called.
+
+    Args:
+        calls: What a model proposed.
+        request: What it was asked, with the conversation so far.
+    """
+    offered = {definition.name: definition for definition in request.tools}
+    results = []
+    for call in calls:
+        failure = _failure(call, offered, request.messages)
+        found = failure or _NOT_RUN
+        results.append(
+            ToolResult(
+                call_id=call.call_id,
+                name=call.name,
+                status="denied" if failure is None else "failed",
+                text=describe_failure(call.name, found),
+                failure=found,
+                attempts=0,
+            )
+        )
+    return tuple(results)
+
+
+def _failure(
+    call: ToolCall, offered: Mapping[str, ToolDefinition], said: Sequence[Message]
+) -> ToolFailure | None:
+    definition = offered.get(call.name)
+    if definition is None:
+        nearest = nearest_names(call.name, offered)
+        rule = f"Offered are {len(offered)} tools."
+        return ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
+    if call.malformed is not None:
+        return ToolFailure(kind="malformed_arguments", rule=f"It was: {call.malformed[:200]!r}.")
+    try:
+        arguments = ArgumentValidator(definition).runnable(call.arguments)
+        if isinstance(arguments, ArgumentProblem):
+            return arguments.failure()
+        checker = ContractChecker("always")
+        return checker.before(definition, arguments, CallHistory(said).known)
+    except (DefinitionError, CompositeError) as error:  # a definition that nothing can be held to
+        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+
+
+# --- A verdict on calls that nobody ran, from what happened to the calls of the run itself --------
+# What it can show: a candidate that proposes at once what the run found only after failures, and
+# one that proposes calls which break the contract or a rule. What it can not show: that calls which
+# worked were the right ones, nor that another valid call would have worked as well, which counts
+# against the candidate here. So a gain that it shows is one, a loss may be none.
+
+SHADOW_AGREEMENT = "shadow_agreement"
+"""The verifier's name in verdicts."""
+
+
+def agreement(turn: Turn, original: Episode, definitions: Iterable[ToolDefinition]) -> Verdict:
+    """Whether a side calls what worked in the answered run.
+
+    It passes when it makes calls where the run made some, and each of them is valid and the same as
+    one that worked in the run, at that point or later; or when both answer without a call.
+
+    Args:
+        turn: What the side answered to the first request.
+        original: The answered run.
+        definitions: The tools that were offered.
+
+    Returns:
+        The verdict; with a fault where a call of the run was not carried out, since nobody knows.
+    """
+    first = original.turns[0]
+    if any(one.status in {"denied", "deferred"} for one in first.results):
+        reason = f"a call of {original.episode_id} was not carried out"
+        return _unknown(reason, SHADOW_AGREEMENT)
+    return _verdict([*_disagreements(turn, original, tuple(definitions))], SHADOW_AGREEMENT)
+
+
+def _disagreements(
+    turn: Turn, original: Episode, definitions: tuple[ToolDefinition, ...]
+) -> Iterator[Evidence]:
+    calls = turn.message.tool_calls
+    made_calls = bool(original.turns[0].message.tool_calls)
+    if made_calls and not calls:
+        message = "answered without a call, where the run made some"
+        yield Evidence(kind="missing_call", message=message, turn=0)
+    worked: set[CanonicalCall] = set()
+    for one in original.turns if made_calls else ():
+        ok = {result.call_id for result in one.results if result.status == "ok"}
+        did = [call for call in one.message.tool_calls if call.call_id in ok]
+        worked.update(canonical_calls(did, definitions))
+    failed = {one.call_id: one.failure for one in turn.results if one.status == "failed"}
+    for call, made in zip(calls, canonical_calls(calls, definitions), strict=True):
+        about = Evidence(
+            kind="unexpected_call",
+            message=f"{call.name}: no such call worked in the run",
+            turn=0,
+            call_id=call.call_id,
+            tool=call.name,
+        )
+        failure = failed.get(call.call_id)
+        if failure is not None:
+            yield replace(about, kind="call_failed", message=f"{call.name}: {failure.rule}")
+        elif made not in worked:
+            yield about

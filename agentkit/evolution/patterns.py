@@ -1,8 +1,7 @@
-"""Recurring groups of calls that pass data to each other, and the order that calls need.
+"""Groups of calls that recur in trajectories, joined by flows of data.
 
-A pattern is a small graph: calls by tool and argument names, joined by flows of data. Its calls
-need not be adjacent in the trajectories, and calls that may run in either order count as the same
-pattern in either order.
+A pattern is a small graph: calls by tool and argument names, joined by flows. Its calls need not be
+adjacent, and calls that may run in either order count as the same pattern in either order.
 
 Positions are bits of an integer here: a trajectory has tens of calls, and sets of them are looked
 at many thousand times.
@@ -10,84 +9,92 @@ at many thousand times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentkit.evolution.trajectories import Flow, Source, Step, Trajectory, used_steps
+from agentkit.evolution.trajectories import Flow, Trajectory, used_steps
 
-IsReadOnly = Callable[[str], bool]
+IsReadOnly: TypeAlias = Callable[[str], bool]
 """Whether the tool of that name is known to change nothing."""
 
 _MAX_STEPS = 64  # only so many first calls of a trajectory are looked at
 _MAX_GROUPS = 500  # groups of one size that are looked at in one trajectory
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ordering:
-    """The order that the calls of one trajectory need.
+# --- The order that calls need --------------------------------------------------------------------
 
-    A call comes after those whose results it uses. Calls that may change something keep their
-    place among all others, since a read may see what they did.
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallOrder:
+    """What the calls of one trajectory need of each other; a set of positions for each call.
 
     Attributes:
-        after: For each position, every position that must come after it, directly or not.
-        users: For each position, the set of positions that use its result.
-        linked: For each position, the set of positions joined to it by a flow of data.
-        opaque: For each position, the set of positions that its arguments were made from in a way
-            that no path describes.
+        before: The calls that must come before it, directly or not.
+        users: The calls that use its result.
+        linked: The calls joined to it by a flow of data.
+        opaque: The calls that its arguments were made from in a way that no path describes.
     """
 
-    after: tuple[int, ...]
+    before: tuple[int, ...]
     users: tuple[int, ...]
     linked: tuple[int, ...]
     opaque: tuple[int, ...]
 
+    @classmethod
+    def of(cls, trajectory: Trajectory, is_read_only: IsReadOnly) -> CallOrder:
+        """The order that the calls of a trajectory need."""
+        users, linked, opaque = ([0] * len(trajectory.steps) for _ in range(3))
+        needed: list[tuple[str, list[int]]] = []
+        for position, step in enumerate(trajectory.steps):
+            uses: list[int] = []
+            for source in step.sources.values():
+                for used in used_steps(source):
+                    uses.append(used)
+                    users[used] |= 1 << position
+                    if isinstance(source, Flow):
+                        linked[position] |= 1 << used
+                        linked[used] |= 1 << position
+                    else:
+                        opaque[position] |= 1 << used
+            needed.append((step.tool, uses))
+        before = _before(needed, is_read_only)
+        return cls(before=before, users=tuple(users), linked=tuple(linked), opaque=tuple(opaque))
+
     def is_whole(self, group: int) -> bool:
-        """Whether ``group`` can become one call.
+        """Whether a group of calls can become one call.
 
         Nothing outside may have to come between its members, and every argument that is made from
         results of members has to be a flow, so that a program can make it.
         """
-        reached = 0
+        outside = 0
         for member in bits(group):
             if self.opaque[member] & group:
                 return False
-            reached |= self.after[member]
-        return not any(self.after[other] & group for other in bits(reached & ~group))
+            outside |= self.before[member] & ~group
+        return not any(self.before[other] & group for other in bits(outside))
 
 
-def ordering_of(trajectory: Trajectory, is_read_only: IsReadOnly) -> Ordering:
-    """The order that the calls of ``trajectory`` need."""
-    count = len(trajectory.steps)
-    before, users, linked, opaque = ([0] * count for _ in range(4))
-    seen, changing = 0, 0
-    for position, step in enumerate(trajectory.steps):
-        for source in step.sources.values():
-            for used in used_steps(source):
-                before[position] |= 1 << used
-                users[used] |= 1 << position
-                if isinstance(source, Flow):
-                    linked[position] |= 1 << used
-                    linked[used] |= 1 << position
-                else:
-                    opaque[position] |= 1 << used
-        reads = is_read_only(step.tool)
-        before[position] |= changing if reads else seen
-        seen |= 1 << position
-        changing |= 0 if reads else 1 << position
-    return Ordering(
-        after=_closure(before), users=tuple(users), linked=tuple(linked), opaque=tuple(opaque)
-    )
+def _before(
+    calls: Iterable[tuple[str, Iterable[int]]], is_read_only: IsReadOnly
+) -> tuple[int, ...]:
+    """For each call all that must come before it: those whose results it uses, and more.
 
-
-def _closure(before: Sequence[int]) -> tuple[int, ...]:
-    after = [0] * len(before)
-    for position in range(len(before) - 1, -1, -1):
-        reached = after[position] | 1 << position
-        for earlier in bits(before[position]):
-            after[earlier] |= reached
-    return tuple(after)
+    A call that may change something keeps its place among all others, since a read may see what it
+    did.
+    """
+    found: list[int] = []
+    changing = 0
+    for at, (tool, uses) in enumerate(calls):
+        direct = changing if is_read_only(tool) else (1 << at) - 1
+        direct |= group_of(uses)
+        reached = direct
+        for earlier in bits(direct):
+            reached |= found[earlier]
+        found.append(reached)
+        if not is_read_only(tool):
+            changing |= 1 << at
+    return tuple(found)
 
 
 def bits(group: int) -> Iterator[int]:
@@ -102,6 +109,16 @@ def bits(group: int) -> Iterator[int]:
         yield lowest.bit_length() - 1
         group ^= lowest
 
+
+def group_of(positions: Iterable[int]) -> int:
+    """Positions as a set of bits."""
+    group = 0
+    for position in positions:
+        group |= 1 << position
+    return group
+
+
+# --- Patterns -------------------------------------------------------------------------------------
 
 Link: TypeAlias = "Flow | None"
 """Where an argument comes from within a pattern; None for outside of it."""
@@ -119,13 +136,28 @@ class PatternStep:
     tool: str
     arguments: tuple[tuple[str, Link], ...]
 
+    @property
+    def sources(self) -> list[int]:
+        """The calls of the pattern whose results it uses."""
+        return [link.step for _, link in self.arguments if link is not None]
+
+    def placed(self, places: Mapping[int, int]) -> PatternStep:
+        """The same with its sources at other places; those that have none are outside."""
+        arguments = tuple(
+            (name, Flow(step=places[link.step], path=link.path, cast=link.cast))
+            if link is not None and link.step in places
+            else (name, None)
+            for name, link in self.arguments
+        )
+        return PatternStep(tool=self.tool, arguments=arguments)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
     """Calls joined by flows of data, in an order in which they can run.
 
-    Two patterns are equal exactly when their graphs are: of all orders in which the calls can run,
-    theirs gives the smallest text.
+    Attributes:
+        steps: The calls.
     """
 
     steps: tuple[PatternStep, ...]
@@ -133,7 +165,25 @@ class Pattern:
     @property
     def key(self) -> str:
         """The pattern as text, for sorting."""
-        return _key(self.steps)
+        return repr(
+            [
+                (step.tool, [(n, k and (k.step, k.path, k.cast)) for n, k in step.arguments])
+                for step in self.steps
+            ]
+        )
+
+    @property
+    def feeds(self) -> tuple[tuple[str, ...], ...]:
+        """For each call the names of the arguments that its result fills."""
+        return tuple(
+            tuple(
+                name
+                for step in self.steps
+                for name, link in step.arguments
+                if link is not None and link.step == at
+            )
+            for at in range(len(self.steps))
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -151,62 +201,39 @@ class Occurrence:
     @property
     def group(self) -> int:
         """The positions as a set of bits."""
-        return _group(self.positions)
+        return group_of(self.positions)
 
 
-_Named: TypeAlias = tuple[Pattern, tuple[int, ...]]
-
-
-class Shape:
-    """What trajectories with the same calls and flows have in common; worked out once for all.
-
-    Args:
-        trajectory: One of them.
-        is_read_only: Whether a tool is known to change nothing.
-    """
-
-    def __init__(self, trajectory: Trajectory, is_read_only: IsReadOnly) -> None:
-        self.ordering: Ordering = ordering_of(trajectory, is_read_only)
-        self._is_read_only = is_read_only
-        self._calls = [(step.tool, _links(step)) for step in trajectory.steps]
-
-    def name(self, group: int, known: dict[Pattern, _Named]) -> _Named:
-        """The pattern of a group of calls, and their positions in its order."""
-        positions = tuple(bits(group))
-        local = {position: at for at, position in enumerate(positions)}
-        raw = Pattern(steps=tuple(_within(*self._calls[one], local) for one in positions))
-        if raw not in known:
-            orders = _orders(_needs(raw.steps, self._is_read_only))
-            order = min(orders, key=lambda order: _key(_reordered(raw.steps, order)))
-            known[raw] = (Pattern(steps=_reordered(raw.steps, order)), order)
-        pattern, order = known[raw]
-        return pattern, tuple(positions[at] for at in order)
-
-
-_Found: TypeAlias = tuple[Shape, tuple[int, ...]]
+def support_of(occurrences: Iterable[Occurrence]) -> int:
+    """In how many trajectories something occurs."""
+    return len({one.trajectory for one in occurrences})
 
 
 class PatternSearch:
-    """The patterns of a corpus, from small ones to large ones.
+    """Finds the patterns of a corpus; a pattern grows by a call only while it is frequent.
 
     Args:
-        trajectories: Where to look.
+        trajectories: The corpus.
         is_read_only: Whether a tool is known to change nothing.
     """
 
     def __init__(self, trajectories: Sequence[Trajectory], is_read_only: IsReadOnly) -> None:
-        self._indexes: dict[Shape, list[int]] = {}
-        self.orderings: list[Ordering] = []
-        shapes: dict[Hashable, Shape] = {}
-        for index, trajectory in enumerate(trajectories):
-            key = tuple(
-                (step.tool, tuple((name, _place(one)) for name, one in step.sources.items()))
-                for step in trajectory.steps
-            )
-            if key not in shapes:
-                shapes[key] = Shape(trajectory, is_read_only)
-            self._indexes.setdefault(shapes[key], []).append(index)
-            self.orderings.append(shapes[key].ordering)
+        self.orders = [CallOrder.of(one, is_read_only) for one in trajectories]
+        self._calls = [
+            [
+                PatternStep(
+                    tool=step.tool,
+                    arguments=tuple(
+                        (name, source if isinstance(source, Flow) else None)
+                        for name, source in sorted(step.sources.items())
+                    ),
+                )
+                for step in one.steps
+            ]
+            for one in trajectories
+        ]
+        self._is_read_only = is_read_only
+        self._known: dict[tuple[PatternStep, ...], tuple[Pattern, tuple[int, ...]]] = {}
 
     def frequent(self, *, min_support: int, max_calls: int) -> dict[Pattern, list[Occurrence]]:
         """Patterns of two calls or more that occur in enough trajectories, with every occurrence.
@@ -216,58 +243,47 @@ class PatternSearch:
             max_calls: Most calls of a pattern.
         """
         found: dict[Pattern, list[Occurrence]] = {}
-        for level in self._levels(min_support, max_calls):
+        groups = [[1 << at for at in range(min(len(one), _MAX_STEPS))] for one in self._calls]
+        for _ in range(max_calls - 1):
+            level: dict[Pattern, list[Occurrence]] = {}
+            for index, smaller in enumerate(groups):
+                for group in _grown(smaller, self.orders[index]):
+                    pattern, positions = self._named(index, group)
+                    occurrence = Occurrence(trajectory=index, positions=positions)
+                    level.setdefault(pattern, []).append(occurrence)
+            groups = [[] for _ in self._calls]
             for pattern, places in level.items():
-                whole = [(one, at) for one, at in places if one.ordering.is_whole(_group(at))]
-                if self._support(whole) >= min_support:
-                    found[pattern] = sorted(
-                        Occurrence(trajectory=index, positions=at)
-                        for shape, at in whole
-                        for index in self._indexes[shape]
-                    )
+                if support_of(places) < min_support:
+                    continue
+                for one in places:
+                    groups[one.trajectory].append(one.group)
+                whole = [one for one in places if self.orders[one.trajectory].is_whole(one.group)]
+                if support_of(whole) >= min_support:
+                    found[pattern] = sorted(whole)
         return found
 
-    def _levels(self, min_support: int, max_calls: int) -> Iterator[Mapping[Pattern, list[_Found]]]:
-        """Patterns of two calls, of three, and so on; a pattern grows only while it is frequent."""
-        known: dict[Pattern, _Named] = {}
-        seeds: dict[Shape, list[int]] = {
-            one: [1 << at for at in range(min(len(one.ordering.after), _MAX_STEPS))]
-            for one in self._indexes
-        }
-        for _ in range(max_calls - 1):
-            level: dict[Pattern, list[_Found]] = {}
-            for shape, groups in seeds.items():
-                for group in _grown(groups, shape.ordering):
-                    pattern, positions = shape.name(group, known)
-                    level.setdefault(pattern, []).append((shape, positions))
-            level = {one: at for one, at in level.items() if self._support(at) >= min_support}
-            if not level:
-                return
-            yield level
-            seeds = {}
-            for found in level.values():
-                for shape, positions in found:
-                    seeds.setdefault(shape, []).append(_group(positions))
-
-    def _support(self, found: Iterable[_Found]) -> int:
-        return sum(len(self._indexes[shape]) for shape in {shape for shape, _ in found})
+    def _named(self, index: int, group: int) -> tuple[Pattern, tuple[int, ...]]:
+        """The pattern of a group of calls, and their positions in its order."""
+        positions = tuple(bits(group))
+        local = {position: at for at, position in enumerate(positions)}
+        raw = tuple(self._calls[index][one].placed(local) for one in positions)
+        if raw not in self._known:
+            order = _ordered(Pattern(steps=raw), self._is_read_only)
+            places = {old: new for new, old in enumerate(order)}
+            steps = tuple(raw[old].placed(places) for old in order)
+            self._known[raw] = Pattern(steps=steps), order
+        pattern, order = self._known[raw]
+        return pattern, tuple(positions[at] for at in order)
 
 
-def _group(positions: Iterable[int]) -> int:
-    group = 0
-    for position in positions:
-        group |= 1 << position
-    return group
-
-
-def _grown(groups: Iterable[int], ordering: Ordering) -> list[int]:
+def _grown(groups: Iterable[int], order: CallOrder) -> list[int]:
     """Every group with one call more, joined to it by a flow; each once."""
     within = (1 << _MAX_STEPS) - 1
     found: dict[int, None] = {}
     for group in sorted(groups):
         joined = 0
         for member in bits(group):
-            joined |= ordering.linked[member]
+            joined |= order.linked[member]
         for other in bits(joined & ~group & within):
             found[group | 1 << other] = None
             if len(found) == _MAX_GROUPS:
@@ -275,70 +291,20 @@ def _grown(groups: Iterable[int], ordering: Ordering) -> list[int]:
     return list(found)
 
 
-def _place(source: Source) -> Hashable:
-    if isinstance(source, Flow):
-        return (source.step, source.path, source.cast)
-    return source.uses
+def _ordered(raw: Pattern, is_read_only: IsReadOnly) -> tuple[int, ...]:
+    """An order in which calls can run, chosen by what they are and not by when they were made.
 
+    Of the calls that can come next, the first by name, arguments and what its result is used for.
+    """
+    steps, feeds = raw.steps, raw.feeds
+    before = _before([(step.tool, step.sources) for step in steps], is_read_only)
+    places: dict[int, int] = {}
 
-def _links(step: Step) -> tuple[tuple[str, Link], ...]:
-    return tuple(
-        (name, source if isinstance(source, Flow) else None)
-        for name, source in sorted(step.sources.items())
-    )
+    def label(at: int) -> tuple[str, tuple[str, ...], int]:
+        return Pattern(steps=(steps[at].placed(places),)).key, tuple(sorted(feeds[at])), at
 
-
-def _within(
-    tool: str, links: tuple[tuple[str, Link], ...], local: Mapping[int, int]
-) -> PatternStep:
-    """A call as a part of a group: flows from outside of it are none."""
-    return PatternStep(tool=tool, arguments=tuple((name, _moved(k, local)) for name, k in links))
-
-
-def _moved(link: Link, places: Mapping[int, int]) -> Link:
-    if link is None or link.step not in places:
-        return None
-    return Flow(step=places[link.step], path=link.path, cast=link.cast)
-
-
-def _needs(steps: Sequence[PatternStep], is_read_only: IsReadOnly) -> list[int]:
-    """For each call the set of calls that must come before it."""
-    needs, seen, changing = [], 0, 0
-    for at, step in enumerate(steps):
-        reads = is_read_only(step.tool)
-        need = changing if reads else seen
-        for _, link in step.arguments:
-            if link is not None:
-                need |= 1 << link.step
-        needs.append(need)
-        seen |= 1 << at
-        changing |= 0 if reads else 1 << at
-    return needs
-
-
-def _orders(needs: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Every order in which calls with these needs can run."""
-    waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]
-    while waiting:
-        order, done = waiting.pop()
-        if len(order) == len(needs):
-            yield order
-        waiting += [
-            ((*order, at), done | 1 << at)
-            for at, need in enumerate(needs)
-            if not done >> at & 1 and not need & ~done
-        ]
-
-
-def _reordered(steps: tuple[PatternStep, ...], order: Sequence[int]) -> tuple[PatternStep, ...]:
-    new = {old: at for at, old in enumerate(order)}
-    return tuple(_within(steps[old].tool, steps[old].arguments, new) for old in order)
-
-
-def _key(steps: Iterable[PatternStep]) -> str:
-    return repr(
-        [
-            [step.tool, [[n, k and [k.step, k.path, k.cast]] for n, k in step.arguments]]
-            for step in steps
-        ]
-    )
+    while len(places) < len(steps):
+        done = group_of(places)
+        ready = [at for at in range(len(steps)) if at not in places and not before[at] & ~done]
+        places[min(ready, key=label)] = len(places)
+    return tuple(places)

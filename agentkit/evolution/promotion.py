@@ -20,19 +20,19 @@ from agentkit.evolution.decide import (
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Above, look_above
+from agentkit.evolution.insertion import MAX_BYTES, Above, breaks, look_above
 from agentkit.evolution.ledger import EXPERIMENTS
 from agentkit.evolution.proposal import (
     Proposal,
     ProposalRecord,
     ProposalState,
+    Suggestion,
     UnreadableProposal,
     outstanding,
 )
-from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.event_chain import cut
+from agentkit.library.events import cut
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -79,7 +79,7 @@ class Transition:
 # --- Taking in ------------------------------------------------------------------------------------
 
 
-def identified(suggestion: Suggestion, *, max_bytes: int) -> tuple[str, Suggestion]:
+def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
     """A suggestion in a form that an event can keep, and the id that the ledger gives it.
 
     A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
@@ -87,15 +87,14 @@ def identified(suggestion: Suggestion, *, max_bytes: int) -> tuple[str, Suggesti
 
     Args:
         suggestion: What a proposer suggests.
-        max_bytes: Largest candidate, in bytes of its canonical JSON.
     """
-    kept = _readable(suggestion, max_bytes) if isinstance(suggestion, Proposal) else suggestion
+    kept = _readable(suggestion) if isinstance(suggestion, Proposal) else suggestion
     if isinstance(kept, Proposal):
         return kept.proposal_id, kept
     return f"unreadable-{uuid.uuid4().hex[:20]}", kept
 
 
-def _readable(proposal: Proposal, max_bytes: int) -> Suggestion:
+def _readable(proposal: Proposal) -> Suggestion:
     try:
         record = proposal.to_json()
         size = len(canonical_json(record))
@@ -105,10 +104,10 @@ def _readable(proposal: Proposal, max_bytes: int) -> Suggestion:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         code, message = "not_json", f"the candidate is no JSON data: {error}"
     else:
-        if size <= max_bytes:
+        if size <= MAX_BYTES:
             return proposal
         code = "too_large"
-        message = f"the candidate has {size:,} bytes, at most {max_bytes:,} are kept"
+        message = f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept"
     failed = FailedCheck(
         code=code,
         layer="lexical",
@@ -146,38 +145,34 @@ async def submit(
     if proposal_id in state.ledger.proposals:
         return None
     version = state.library.version
-    writer = EventWriter.of_new(proposal_id, suggestion, context.author, version=version)
-    result = None
-    if isinstance(suggestion, Proposal):
-        result = await context.checker.check(
-            suggestion.candidate,
-            suggestion.base,
-            state,
-            sources=sources,
-            proposal=suggestion,
-            episodes=episodes,
-        )
-        facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
-        first = writer.draft("proposed", suggestion.reason, **facts)
-        first = replace(first, author=suggestion.author, evidence=suggestion.evidence)
-    else:
-        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
-        first = writer.draft(
-            "proposed", "the answer can not be read as a proposal", unreadable=unread
-        )
-        first = replace(first, author=suggestion.author)
-    if state.ledger.is_quarantined(writer.proposer):
-        why = f"nothing is taken from {writer.proposer!r} until a person releases it"
-        return Transaction(drafts=(first, writer.draft("quarantined", why)))
+    writer = EventWriter(
+        author=context.author,
+        proposal_id=proposal_id,
+        tool_name=cut(suggestion.tool_name),
+        version=version,
+    )
     if isinstance(suggestion, UnreadableProposal):
-        no = writer.rejected(
-            state.ledger, context.policy, by="unreadable", failed=suggestion.failed
-        )
-        return Transaction(drafts=(first, *no))
-    if result is not None and result.failed:
-        no = writer.rejected(state.ledger, context.policy, by=result.by, failed=result.failed)
-        return Transaction(drafts=(first, *no))
-    if result is not None and result.needs:
+        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
+        why = "the answer can not be read as a proposal"
+        first = replace(writer, author=suggestion.author).draft("proposed", why, unreadable=unread)
+        return Transaction(drafts=(first, writer.rejected("unreadable", failed=suggestion.failed)))
+    result = await context.checker.check(
+        suggestion.candidate,
+        suggestion.base,
+        state,
+        sources=sources,
+        proposal=suggestion,
+        episodes=episodes,
+    )
+    facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
+    first = replace(
+        writer.draft("proposed", suggestion.reason, **facts),
+        author=suggestion.author,
+        evidence=suggestion.evidence,
+    )
+    if result.failed:
+        return Transaction(drafts=(first, writer.rejected(result.by, failed=result.failed)))
+    if result.needs:
         return Transaction(drafts=(first,))
     return Transaction(drafts=(first, writer.draft("validated", "every check passed")))
 
@@ -203,9 +198,11 @@ async def promote(
         sources: Texts that the candidate must not copy from.
     """
     writer = EventWriter.of(record, context.author, version=state.library.version)
-    if _has_lost_its_base(record, state):
-        result = await context.checker.check_record(record, state, sources)
-        return _rebased(writer, record, state, result, context)
+    tool = state.library.get(record.tool_name)
+    current = "" if tool is None else tool.definition.digest
+    if record.state in EXPERIMENTS and current != record.base:
+        why = f"{record.tool_name!r} has another revision by now, and the trial compared the old"
+        return Transaction(drafts=(writer.rejected("library", reason=why),))
     step = next_step(record, state.ledger, context.policy, reports)
     if isinstance(step, ProposalStatus):
         return step
@@ -214,8 +211,7 @@ async def promote(
     if step.stage == "rejected":
         if record.state == "canary":
             return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
-        no = writer.rejected(state.ledger, context.policy, by="gate", reason=step.why)
-        return Transaction(drafts=(*said, *no))
+        return Transaction(drafts=(*said, writer.rejected("gate", reason=step.why)))
     entered = await _enter(writer, record, state, step, context=context, sources=sources)
     if isinstance(entered, ProposalStatus):
         return entered
@@ -237,8 +233,7 @@ async def _enter(
     result = await context.checker.check_record(record, state, sources)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
-        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
-        return Transaction(drafts=no)
+        return Transaction(drafts=(writer.rejected("library", failed=result.failed),))
     if result.waits_for or missing:
         agree = f"by now a {' and a '.join(missing)} must agree"
         return ProposalStatus(why=result.waits_for or agree)
@@ -248,35 +243,6 @@ async def _enter(
     if step.stage == "canary" and context.policy.canary_share is not None:
         facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
     return Transaction(drafts=(writer.draft(step.stage, step.why, **facts),))
-
-
-def _has_lost_its_base(record: ProposalRecord, state: LibraryState) -> bool:
-    """Whether a proposal is being tried against a revision that its tool no longer has."""
-    tool = state.library.get(record.tool_name)
-    current = "" if tool is None else tool.definition.digest
-    return record.state in EXPERIMENTS and current != record.base
-
-
-def _rebased(
-    writer: EventWriter,
-    record: ProposalRecord,
-    state: LibraryState,
-    result: CheckResult,
-    context: LifecycleContext,
-) -> Transaction:
-    """An experiment whose tool changed goes on with the candidate moved onto the change.
-
-    Runs use a candidate only with the revision that it was made for, so without this step the
-    experiment would stand still. The numbers so far are kept: they compare the same edit. Where
-    the candidate fails now, what it was made on has moved, which is nobody's fault.
-    """
-    if result.failed or result.base is None:
-        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
-        return Transaction(drafts=no)
-    facts = result.facts(record.base)
-    facts.pop("needs", None)
-    why = f"{record.tool_name!r} has revision {result.base.digest[:12]} by now"
-    return Transaction(drafts=(writer.draft("rebased", why, **facts),))
 
 
 async def _activated(
@@ -292,13 +258,10 @@ async def _activated(
     candidate = result.candidate
     try:
         above = await look_above(candidate, state.library, context.checker.inserting)
-        broken = above.broken
     except LibraryError as error:
-        above, broken = Above(), {candidate.name: str(error)}
-    if broken:
-        failed = [_breaks(candidate, name, how) for name, how in broken.items()]
-        no = writer.rejected(state.ledger, context.policy, by="parents", failed=failed)
-        return Transaction(drafts=no)
+        above = Above(broken=(breaks(candidate, candidate.name, str(error)),))
+    if above.broken:
+        return Transaction(drafts=(writer.rejected("parents", failed=above.broken),))
     after = replace(writer, version=state.library.version + 1)
     facts = result.facts(record.base)
     facts.pop("needs", None)
@@ -324,13 +287,4 @@ async def _activated(
         change_id=record.proposal_id,
         reason=record.reason or why,
         evidence=evidence,
-    )
-
-
-def _breaks(candidate: ToolDefinition, name: str, how: str) -> FailedCheck:
-    return FailedCheck(
-        code="breaks_parent",
-        layer="semantic",
-        message=f"{name!r} is made of {candidate.name!r}, and would break: {how}",
-        advice=f"keep what {name!r} relies on, or revise it first",
     )

@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from agentkit.composites.composite import composite_tool
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.loops import completed
 from agentkit.library.changes import now
-from agentkit.library.event_chain import EventDraft, Operation, Signer, chained, written
-from agentkit.library.events import Author, LibraryEvent
-from agentkit.library.library import Library
-from agentkit.library.linking import link
+from agentkit.library.events import (
+    Author,
+    EventDraft,
+    LibraryEvent,
+    Operation,
+    Signer,
+    chained,
+    written,
+)
+from agentkit.library.library import Library, link
 from agentkit.library.pins import repinned
 from agentkit.library.store import EventStore, LibraryChange, ToolStore
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 T = TypeVar("T")
+
+_ATTEMPTS = 100  # how often a change is decided anew when other writers commit first
 
 
 class LibraryStore(ToolStore, EventStore, Protocol):
@@ -223,24 +229,21 @@ class LibraryRepository:
                 self._is_code_new = False
         return self.state
 
-    def write(
-        self, decide: Callable[[LibraryState], Transaction | T], *, attempts: int
-    ) -> Written[T]:
+    def write(self, decide: Callable[[LibraryState], Transaction | T]) -> Written[T]:
         """As ``write_async``, for a decision that waits for nothing; also where a loop runs."""
 
         async def decide_now(state: LibraryState) -> Transaction | T:
             return decide(state)
 
-        return completed(self.write_async(decide_now, attempts=attempts))
+        return _completed(self.write_async(decide_now))
 
     async def write_async(
-        self, decide: Callable[[LibraryState], Awaitable[Transaction | T]], *, attempts: int
+        self, decide: Callable[[LibraryState], Awaitable[Transaction | T]]
     ) -> Written[T]:
         """Decide on a transaction and commit it, again while other writers commit first.
 
         Args:
             decide: Gives the transaction, or anything else when there is nothing to write.
-            attempts: How often it is decided at most.
 
         Raises:
             StaleVersionError: Other writers committed first every time.
@@ -248,21 +251,17 @@ class LibraryRepository:
                 deciding again finds out.
         """
         state = self.state
-        while True:
+        for attempt in range(_ATTEMPTS):
             decided = await decide(state)
             if not isinstance(decided, Transaction):
                 return Written(state=state, version=state.library.version, instead=decided)
             try:
                 return self._commit(decided, state)
             except StaleVersionError:
-                attempts -= 1
-                if not attempts:
+                if attempt == _ATTEMPTS - 1:
                     raise
                 state = self.reload()
-
-    def at(self, version: int) -> Library:
-        """The library as it was, with the code of this process."""
-        return bound_library(self.store.load(version), self._code)
+        raise AssertionError("the last attempt returns or raises")
 
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """An earlier definition of a tool by its digest; None when it never had that one."""
@@ -301,21 +300,9 @@ class LibraryRepository:
         tools = [self._with_code(definition, state.library) for definition in changed]
         library = state.library.with_tools(tools).at_version(version)
         with self._lock:
-            before, linked = self._library.version, self._linked
-            ledger = self._ledger or Ledger()
-            if version > before:  # else another thread is ahead
+            if version > self._library.version:  # else another thread is ahead
                 self._library, self._linked = library, None
-                if linked is not None and before == version - 1:
-                    self._linked = self._linked_with(tools, linked).at_version(version)
-        return LibraryState(library=library, ledger=ledger)
-
-    def _linked_with(self, tools: Iterable[Tool], linked: Library) -> Library:
-        """A linked library with changed tools, children before parents."""
-        for tool in tools:
-            if tool.definition.is_composite:
-                tool = composite_tool(tool.definition, linked.tools, limits=self.limits)  # noqa: PLW2901
-            linked = linked.with_tools([tool])
-        return linked
+            return LibraryState(library=library, ledger=self._ledger or Ledger())
 
     def _with_code(self, definition: ToolDefinition, library: Library) -> Tool:
         if definition.name in self._code:
@@ -336,6 +323,17 @@ class LibraryRepository:
         with self._lock:
             if self._ledger is None or ledger.sequence > self._ledger.sequence:
                 self._ledger = ledger
+
+
+def _completed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, whether an event loop runs or not."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+    coroutine.close()
+    raise AssertionError("the decision waited for something")
 
 
 def bound_library(stored: Library, code: Mapping[str, Tool]) -> Library:

@@ -26,20 +26,19 @@ from agentkit.evolution.differences import (
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import ProposalRecord, ProposalState, Stream
+from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.proposers.composites import source_of
-from agentkit.evolution.validation.origins import FreshText, fresh_texts
+from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
 from agentkit.library.dag import ancestors
-from agentkit.library.events import EventKind, LibraryEvent
+from agentkit.library.events import EventKind
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules.demands import demanded
 from agentkit.tools.schema_validator import fits
 
-# --- The words of a review: states, events and the numbers of gates as sentences for people ------
-
+# --- The words of a review ------------------------------------------------------------------------
 
 STATE_WORDS: Mapping[ProposalState, str] = {
     "proposed": "waiting for somebody to agree",
@@ -49,11 +48,11 @@ STATE_WORDS: Mapping[ProposalState, str] = {
     "active": "in use",
     "superseded": "replaced by a later proposal",
     "rejected": "rejected",
-    "quarantined": "held back: its proposer is quarantined",
+    "quarantined": "held back",
     "rolled_back": "taken back",
 }
 
-_ORIGINS: Mapping[Stream, str] = {
+_ORIGINS: Mapping[str, str] = {
     "evidence": "what tools answered and verifiers found; no model was asked",
     "feedback": "a model read failed conversations",
     "evolution": "a model read conversations that went well",
@@ -98,16 +97,6 @@ _EVENTS: Mapping[EventKind, str] = {
 }
 
 
-def event_words(event: LibraryEvent) -> str:
-    """What happened, in two or three words."""
-    return _EVENTS.get(event.kind, event.kind.replace("_", " "))
-
-
-def origin_words(record: ProposalRecord) -> str:
-    """Where a proposal comes from."""
-    return _ORIGINS.get(record.stream, record.stream)  # type: ignore[call-overload,no-any-return]  # any text
-
-
 _SPEAKERS: Mapping[OriginKind, str] = {
     "person": "a person",
     "code": "the project's code",
@@ -119,7 +108,7 @@ _SPEAKERS: Mapping[OriginKind, str] = {
 }
 
 
-def text_words(text: FreshText) -> str:
+def _text_words(text: FreshText) -> str:
     """Whose words a new text is, and whether it waits for somebody."""
     by = f"{_SPEAKERS[text.kind]} ({text.where})" if text.where else _SPEAKERS[text.kind]
     used = "; an accepted call used it" if text.is_used else ""
@@ -127,25 +116,16 @@ def text_words(text: FreshText) -> str:
     return f"{text.field}: {text.text!r}, by {by}{used}{waits}"
 
 
-def demand_words(name: str, demanded: ToolDefinition | None, tool: str) -> str:
-    """What models would be made to do before a tool; empty for a call that does no harm."""
+def _effect(demanded: ToolDefinition | None) -> str:
+    """What a call that models would be made to do can do; empty for one that does no harm."""
     if demanded is None:
-        effect = "unknown here"
-    elif demanded.signature.effects.destructive:
-        effect = "destructive"
-    elif demanded.signature.effects.open_world:
-        effect = "reaches beyond the application"
-    elif demanded.signature.effects.writes is not False:
-        effect = "may write"
-    else:
-        return ""
-    return f"This would make models call {name} ({effect}) before {tool}."
-
-
-def rejected_by(record: ProposalRecord) -> str:
-    """Who said no to a proposal that is rejected."""
-    by = str(record.rejection.facts.get("by", ""))
-    return _REJECTED_BY.get(by, by or "somebody")
+        return "unknown here"
+    effects = demanded.signature.effects
+    if effects.destructive:
+        return "destructive"
+    if effects.open_world:
+        return "reaches beyond the application"
+    return "may write" if effects.writes is not False else ""
 
 
 def pin_words(tool_name: str, version: int) -> str:
@@ -154,138 +134,7 @@ def pin_words(tool_name: str, version: int) -> str:
     return f"{what} is pinned to version {version}"
 
 
-def many(number: int, noun: str) -> str:
-    """``3 tasks``, ``1 task``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def chance(p_value: float) -> str:
-    """How likely a result is by luck alone.
-
-    Example:
-        >>> chance(0.005), chance(0.31), chance(0.0)
-        ('1 in 200', '31 in 100', 'less than 1 in 1,000,000')
-    """
-    if p_value < 1e-6:
-        return "less than 1 in 1,000,000"
-    return f"{p_value * 100:.0f} in 100" if p_value > 0.1 else f"1 in {1 / p_value:,.0f}"
-
-
-def gate_words(report: GateReport) -> str:
-    """What a gate found, and what follows, for readers who know no statistics.
-
-    A gate that has no words of its own, or a report without its numbers, keeps its reason.
-
-    Example:
-        >>> from agentkit.evolution.gates import PairedScore
-        >>> from agentkit.evolution.gates import offline_gate
-        >>> pairs = [PairedScore(task=str(n), control=n % 2, candidate=1) for n in range(30)]
-        >>> print(gate_words(offline_gate(pairs)))
-        15 of 30 held-out tasks right before, 30 after: +50.0 points, 90% interval +36.7 to +66.7.
-        By luck alone that happens in 1 of 65,536 cases; the limit is 1 in 20. That is a gain.
-    """
-    words = _GATES.get(report.gate)
-    try:
-        return report.reason if words is None else words(report, report.statistics)
-    except KeyError:  # written by an earlier version
-        return report.reason
-
-
-def brief_words(report: GateReport) -> str:
-    """What a gate found, on one line.
-
-    Example:
-        >>> numbers = {"tasks": 39, "wins": 12, "losses": 0, "gain": 0.308}
-        >>> report = GateReport(gate="offline", decision="pass", reason="-", statistics=numbers)
-        >>> brief_words(report)
-        '+30.8 points on 39 held-out tasks: 12 gained, 0 lost'
-    """
-    numbers = report.statistics
-    if report.gate != "offline" or not {"tasks", "wins", "losses", "gain"} <= numbers.keys():
-        return report.reason
-    if not numbers["tasks"]:
-        return "no held-out task uses this tool"
-    tasks, wins, losses = (int(numbers[name]) for name in ("tasks", "wins", "losses"))
-    gain = f"{100 * numbers['gain']:+.1f} points on {many(tasks, 'held-out task')}"
-    return f"{gain}: {wins:,} gained, {losses:,} lost"
-
-
-def _offline(report: GateReport, numbers: Mapping[str, float]) -> str:
-    tasks, before, after = int(numbers["tasks"]), numbers["control"], numbers["candidate"]
-    if not tasks:
-        return "No held-out task uses this tool, so nothing could be compared."
-    low, high, gain = (100 * numbers[name] for name in ("gain_low", "gain_high", "gain"))
-    level = 1 - 2 * numbers["level"]
-    scored = (
-        f"{_right(before, tasks)} before, {_right(after, 0)} after"
-        if not _is_count(before, tasks) or not _is_count(after, tasks)
-        else f"{before * tasks:.0f} of {many(tasks, 'held-out task')} right before, "
-        f"{after * tasks:.0f} after"
-    )
-    found = f"{scored}: {gain:+.1f} points, {level:.0%} interval {low:+.1f} to {high:+.1f}."
-    luck = _luck(numbers["p_value"])
-    limit = f"the limit is {chance(numbers['level'])}"
-    ends: Mapping[str, str] = {
-        "pass": f"{luck}; {limit}. That is a gain.",
-        "fail": (
-            "That is no gain." if gain <= 0 else f"{luck}; {limit}. That is no evidence of a gain."
-        ),
-        "wait": f"Undecided: {report.reason}.",
-    }
-    return f"{found}\n{ends[report.decision]}"
-
-
-def _luck(p_value: float) -> str:
-    """How often a gain as large as this one comes without a better definition."""
-    return f"By luck alone that happens in {chance(p_value).replace(' in ', ' of ', 1)} cases"
-
-
-def _right(mean: float, tasks: int) -> str:
-    of = f" on {many(tasks, 'held-out task')}" if tasks else ""
-    return f"{mean:.1%}{of}"
-
-
-def _is_count(mean: float, tasks: int) -> bool:
-    return abs(mean * tasks - round(mean * tasks)) < 1e-6
-
-
-def _canary(report: GateReport, numbers: Mapping[str, float]) -> str:
-    served, others = int(numbers["candidate_sessions"]), int(numbers["control_sessions"])
-    found = (
-        f"{many(served, 'session')} with the change: {numbers['candidate_mean']:.1%} right; "
-        f"{many(others, 'session')} without it: {numbers['control_mean']:.1%}."
-    )
-    margin = f"{100 * numbers['margin']:g} points"
-    ends: Mapping[str, str] = {
-        "pass": f"It is not worse by {margin} or more.",
-        "fail": f"It was stopped: {report.reason.partition(';')[0]}.",
-        "wait": f"More sessions are needed to say that it is not worse by {margin}.",
-    }
-    return f"{found}\n{ends[report.decision]}"
-
-
-def _shadow(report: GateReport, numbers: Mapping[str, float]) -> str:
-    found = (
-        f"Repeated unseen on {many(int(numbers['pairs']), 'request')}: "
-        f"{int(numbers['wins'])} better, {int(numbers['losses'])} worse."
-    )
-    ends: Mapping[str, str] = {
-        "pass": f"{_luck(numbers['p_value'])}. That is a gain.",
-        "fail": f"It was stopped: {report.reason.partition(';')[0]}.",
-        "wait": "More requests are needed to say whether it is better.",
-    }
-    return f"{found}\n{ends[report.decision]}"
-
-
-_GATES: Mapping[str, Callable[[GateReport, Mapping[str, float]], str]] = {
-    "offline": _offline,
-    "canary": _canary,
-    "shadow": _shadow,
-}
-
-
-# --- Conversations in which a tool failed, in short: the request, the wrong call and the answ ----
-
+# --- Conversations in which a tool failed: the request, the wrong call and the answer -------------
 
 FindEpisode: TypeAlias = Callable[[str], Episode | None]
 """Gives the episode of an id, None where it is not kept; ``EpisodeStore.get`` is one."""
@@ -344,10 +193,11 @@ def _conversation(
     verdict = episode.verdict
     findings = () if verdict is None or verdict.passed else verdict.evidence
     blamed = {one.parameter for one in findings if one.tool in {"", tool} and one.parameter}
+    results = {one.call_id: one for turn in episode.turns for one in turn.results}
     calls = [
-        (call, result)
+        (call, results.get(call.call_id))
         for turn in episode.turns
-        for call, result in _pairs(turn.message.tool_calls, turn.results)
+        for call in turn.message.tool_calls
         if episode.library_names.get(call.name, call.name) == tool
     ]
     failed = [pair for pair in calls if pair[1] is not None and pair[1].status != "ok"]
@@ -366,16 +216,9 @@ def _conversation(
             for name, v in call.arguments.items()
         },
         wrong=_wrong(call, result, blamed, after),
-        answer=_answer(result),
+        answer="" if result is None else result.failure.rule if result.failure else result.text,
     )
     return told, bool(failed or findings)
-
-
-def _pairs(
-    calls: Iterable[ToolCall], results: Iterable[ToolResult]
-) -> Iterator[tuple[ToolCall, ToolResult | None]]:
-    by_id = {result.call_id: result for result in results}
-    return ((call, by_id.get(call.call_id)) for call in calls)
 
 
 def _wrong(
@@ -389,22 +232,12 @@ def _wrong(
     refused = {
         name
         for name, value in call.arguments.items()
-        if isinstance(properties, Mapping)
-        and fits(value, properties.get(name, {}), root=schema) is False
+        if fits(value, properties.get(name, {}), root=schema) is False
     }
     return tuple(name for name in call.arguments if name in named | refused | blamed)
 
 
-def _answer(result: ToolResult | None) -> str:
-    if result is None:
-        return ""
-    return result.text if result.failure is None else result.failure.rule
-
-
-# --- ``Review``: all that a person needs to decide about a proposal, as data for any view --------
-# The terminal renders it now, and a browser may render the same. Texts are as they were written:
-# whoever shows them makes control characters visible and folds what is long.
-
+# --- The review -----------------------------------------------------------------------------------
 
 _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
 
@@ -421,14 +254,9 @@ class Comparison:
     stage: str
     report: GateReport
 
-    @property
-    def words(self) -> str:
-        """The numbers in words."""
-        return gate_words(self.report)
-
     def to_json(self) -> dict[str, Any]:
         """The comparison as a JSON object."""
-        return {"stage": self.stage, "words": self.words, **self.report.to_json()}
+        return {"stage": self.stage, **self.report.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -544,7 +372,8 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
     """
     record = manager.ledger.find(which)
     stands = manager.standing(record.proposal_id)
-    base, candidate = _sides(manager, record)
+    base = manager.revision(record.tool_name, record.base) if record.base else None
+    candidate = record.candidate
     views = [None if one is None else ModelView.of(one) for one in (base, candidate)]
     changes = () if candidate is None else view_changes(*views)
     newest = manager.library.get(record.tool_name)
@@ -554,9 +383,9 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         tool=record.tool_name,
         state=record.state,
         status=STATE_WORDS[record.state],
-        waits_for=_waits_for(record, _in_words(record, stands.why)),
+        waits_for=_waits_for(record, stands.why),
         commands=(*stands.commands, *_other_ways(record)),
-        origin=origin_words(record),
+        origin=_ORIGINS.get(record.stream, record.stream),
         proposer=record.author.name,
         proposer_kind=record.author.kind,
         why=record.reason,
@@ -576,7 +405,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         failed_checks=record.failed,
         overrulable=record.overrulable,
         agreed=tuple(_agreed(record)),
-        dependents=_dependents(manager.library, record.tool_name),
+        dependents=() if newest is None else ancestors(manager.library, record.tool_name),
         answer=record.unreadable_text,
         is_outdated=record.is_open
         and newest is not None
@@ -615,14 +444,6 @@ def _plain(value: Any) -> Any:
     return asdict(value) if hasattr(value, "__dataclass_fields__") else value
 
 
-def _sides(
-    manager: ToolManager, record: ProposalRecord
-) -> tuple[ToolDefinition | None, ToolDefinition | None]:
-    """The definition without the proposal and with it."""
-    base = manager.revision(record.tool_name, record.base) if record.base else None
-    return base, record.candidate
-
-
 def _unseen(base: ToolDefinition | None, candidate: ToolDefinition) -> Iterator[Difference]:
     """What no model sees; a program is shown as text elsewhere."""
     empty = ToolDefinition(name=candidate.name)
@@ -639,9 +460,9 @@ def _demands(
     wanted = {} if candidate is None else demanded(candidate, library)
     inside = () if candidate is None else {pin.name for pin in candidate.signature.children}
     for name, definition in wanted.items():
-        words = demand_words(name, definition, candidate.name if candidate else "")
-        if words and name not in had and name not in inside:
-            yield words
+        effect = _effect(definition)
+        if candidate and effect and name not in had and name not in inside:
+            yield f"This would make models call {name} ({effect}) before {candidate.name}."
 
 
 def _foreign_words(
@@ -657,7 +478,7 @@ def _foreign_words(
         change = ProposedChange(base=base, candidate=candidate, library=library)
     for text in fresh_texts(with_origins(change, record.proposal)):
         if text.waits or (text.where and text.kind != "code"):
-            yield text_words(text)
+            yield _text_words(text)
 
 
 def _program(definition: ToolDefinition | None) -> str:
@@ -669,16 +490,10 @@ def _program(definition: ToolDefinition | None) -> str:
         return f"# the body is no program: {error}"
 
 
-def _in_words(record: ProposalRecord, why: str) -> str:
-    """A reason without the notation of statistics, where it is what a gate said."""
-    for one in _comparisons(record):
-        why = why.replace(one.report.reason, brief_words(one.report))
-    return why
-
-
 def _waits_for(record: ProposalRecord, why: str) -> str:
     if record.state == "rejected":
-        return f"rejected by {rejected_by(record)}{f': {why}' if why else ''}"
+        by = str(record.rejection.facts.get("by", "")) or "somebody"
+        return f"rejected by {_REJECTED_BY.get(by, by)}{f': {why}' if why else ''}"
     if record.state == "active" and record.activation is not None:
         return f"in use since library version {record.activation.library_version}: {why}"
     return why
@@ -712,18 +527,14 @@ def _agreed(record: ProposalRecord) -> Iterator[str]:
             yield f"{event.author.name}{f': {event.reason}' if event.reason else ''}"
 
 
-def _dependents(library: Library, tool: str) -> tuple[str, ...]:
-    return ancestors(library, tool) if tool in library else ()
-
-
 def _history(record: ProposalRecord) -> Iterator[HistoryEntry]:
     for event in record.events:
         yield HistoryEntry(
             number=event.sequence,
             at=event.at,
-            what=event_words(event),
+            what=_EVENTS.get(event.kind, event.kind.replace("_", " ")),
             who=event.author.name,
             who_kind=event.author.kind,
-            reason=_in_words(record, event.reason) if event.kind != "proposed" else "",
+            reason=event.reason if event.kind != "proposed" else "",
             library_version=event.library_version if event.digest_after else 0,
         )

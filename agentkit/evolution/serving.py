@@ -18,8 +18,7 @@ from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, L
 from agentkit.errors import DefinitionError, StoreError, UsageError
 from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
-from agentkit.library.library import Library
-from agentkit.library.linking import link
+from agentkit.library.library import Library, link
 from agentkit.library.pins import repinned
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import EventStore
@@ -118,8 +117,7 @@ def _share(record: ProposalRecord) -> float | None:
 
 
 # --- Who takes part in what: pure functions of ids, so that nobody has to remember ---------------
-# A place between 0 and 1 is made of the SHA-256 of the ids, and compared with the share. So the
-# same
+# A place between 0 and 1 is made of the SHA-256 of the ids, and compared with the share. So a
 # session always gets the same arm, in every process; and raising the share only adds sessions.
 
 
@@ -196,13 +194,11 @@ def with_overrides(library: Library, definitions: Mapping[str, ToolDefinition]) 
     ]
     if not changed:
         return library
-    moved = repinned(library, changed)
-    return link(library.with_tools(_with_code(library, one) for one in moved))
-
-
-def _with_code(library: Library, definition: ToolDefinition) -> Tool:
-    tool = library.get(definition.name)
-    return Tool(definition=definition) if tool is None else tool.with_definition(definition)
+    moved = []
+    for one in repinned(library, changed):
+        tool = library.get(one.name)
+        moved.append(Tool(definition=one) if tool is None else tool.with_definition(one))
+    return link(library.with_tools(moved))
 
 
 class Overlays:
@@ -243,9 +239,6 @@ class LedgerWatch:
             latest. 0 looks each time.
         max_age_seconds: For how long the last answer counts while the store can not be read.
         clock: Seconds of a clock that never goes backwards.
-
-    Attributes:
-        errors: How often the store could not be read; each was logged.
     """
 
     def __init__(
@@ -265,7 +258,6 @@ class LedgerWatch:
         self._ledger: Ledger | None = None
         self._read_at = 0.0
         self._tried_at = 0.0
-        self.errors = 0
 
     @property
     def last(self) -> Ledger | None:
@@ -329,7 +321,6 @@ class LedgerWatch:
                 events = self._store.events(after=0 if known is None else known.sequence)
                 self._ledger = (known or Ledger()).after(events)
             except StoreError:
-                self.errors += 1
                 if known is None:
                     raise
                 logger.exception("the events can not be read; what was read last counts on")

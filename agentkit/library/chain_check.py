@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from agentkit.errors import AgentKitError, StoreFormatError
-from agentkit.library.event_chain import ChainHead, Verifier
-from agentkit.library.events import EventKind, LibraryEvent
+from agentkit.errors import StoreFormatError
+from agentkit.library.changes import actual_digest
+from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Verifier
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import ToolDefinition
 
 FaultCode = Literal[
     "gap",  # events are missing
@@ -84,8 +83,7 @@ def verify_chain(
         Faults and notes; see ``ChainFault.is_note``.
 
     Example:
-        >>> from agentkit.library.event_chain import EventDraft, chained
-        >>> from agentkit.library.events import Author
+        >>> from agentkit.library.events import Author, EventDraft, chained
         >>> draft = EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))
         >>> events = chained(None, [draft] * 4, at="2026-11-21T10:00:00+00:00")
         >>> verify_chain(events)
@@ -116,15 +114,20 @@ def _faults(
         yield from _time(before, event)
         if verifier is None:
             unchecked += bool(event.signature)
-        elif event.sequence >= signed_from or event.signature:
+        elif event.signature or event.sequence >= signed_from:
             yield from _signature(verifier, event, hash_)
         if expected_head is not None and event.sequence == expected_head.sequence:
             seen = hash_
         before, before_hash = event, hash_
-    if expected_head is not None and expected_head.sequence:
-        yield from _head(before, seen, expected_head)
+    last = 0 if before is None else before.sequence
+    if expected_head is not None and expected_head.sequence and seen != expected_head.hash:
+        yield _head(last, expected_head.sequence)
     if unchecked:
-        yield _unchecked(unchecked, before)
+        signed = f"{unchecked:,} events carry signatures"
+        if unchecked == 1:
+            signed = "1 event carries a signature"
+        message = f"{signed} that nobody checked: no key was given"
+        yield ChainFault(sequence=last, code="unchecked", message=message)
 
 
 def _place(
@@ -151,10 +154,9 @@ def _place(
 
 
 def _time(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[ChainFault]:
-    if before is None:
-        return
-    earlier, later = _moment(before), _moment(event)
-    if earlier is not None and later is not None and later < earlier:
+    earlier = None if before is None else _moment(before)
+    later = _moment(event)
+    if before is not None and earlier and later and later < earlier:
         words = f"is of {event.at}, before event {before.sequence} ({before.at}): a clock was set"
         yield _fault(event, "clock", words)
 
@@ -167,26 +169,12 @@ def _signature(verifier: Verifier, event: LibraryEvent, hash_: str) -> Iterator[
         yield _fault(event, "signature", words)
 
 
-def _head(last: LibraryEvent | None, seen: str, expected: ChainHead) -> Iterator[ChainFault]:
-    if seen == expected.hash:
-        return
-    end = "is empty" if last is None else f"ends with event {last.sequence}"
-    if last is None or last.sequence < expected.sequence:
-        words = (
-            f"the chain {end}, but event {expected.sequence} was seen before: its end was cut off"
-        )
-    else:
-        words = f"event {expected.sequence} is another than the one that was seen before"
-    yield ChainFault(sequence=expected.sequence, code="head", message=words)
-
-
-def _unchecked(count: int, last: LibraryEvent | None) -> ChainFault:
-    signed = "1 event carries a signature" if count == 1 else f"{count:,} events carry signatures"
-    return ChainFault(
-        sequence=0 if last is None else last.sequence,
-        code="unchecked",
-        message=f"{signed} that nobody checked: no key was given",
-    )
+def _head(last: int, expected: int) -> ChainFault:
+    message = f"event {expected} is another than the one that was seen before"
+    if last < expected:
+        end = f"ends with event {last}" if last else "is empty"
+        message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
+    return ChainFault(sequence=expected, code="head", message=message)
 
 
 def _fault(event: LibraryEvent, code: FaultCode, words: str) -> ChainFault:
@@ -240,35 +228,46 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
         ['no event tells of library version 1']
     """
     kept = tuple(events)
-    held = _Held(store)
-    found = [fault for event in kept if event.library_version for fault in _readable(event, held)]
+    histories: dict[str, Sequence[ToolRevision]] = {}
+    found: list[ChainFault] = []
+    for event in kept:
+        if event.library_version:
+            try:
+                found += _library_faults(event, store, histories)
+            except StoreFormatError as error:
+                words = f"tells of what the store does not read: {error}"
+                found.append(_fault(event, "definition", words))
     return (*found, *_untold(kept, store.versions()))
 
 
-def _readable(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
-    """The faults of an event; what the store itself refuses to read is one."""
-    try:
-        yield from _library_faults(event, held)
-    except StoreFormatError as error:
-        yield _library_fault(event, f"tells of what the store does not read: {error}")
-
-
-def _library_faults(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
+def _library_faults(
+    event: LibraryEvent, store: ToolStore, histories: dict[str, Sequence[ToolRevision]]
+) -> Iterator[ChainFault]:
+    """What an event says and the store does not; each history is read once."""
     version = event.library_version
     for name, told in told_digests(event):
-        actual = held.digest(name, version)
+        if name not in histories:
+            histories[name] = store.history(name)
+        earlier = [one.definition for one in histories[name] if one.version <= version]
+        held = earlier[-1] if earlier else None
+        actual = "" if held is None else actual_digest(held)
         if actual != told:
-            yield _library_fault(
+            yield _fault(
                 event,
+                "definition",
                 f"says that {name!r} had {_words(told)} at library version {version}, but the "
                 f"store holds {_words(actual)}",
             )
     bulk = bulk_of(event)
     if bulk is not None:
-        made = held.made_by(version)
+        applied = next(iter(store.changes(after=version - 1)), None)
+        is_it = applied is not None and applied.version == version
+        upserts = applied.change.upserts if applied is not None and is_it else ()
+        made = {one.name: actual_digest(one) for one in upserts}
         if (len(made), digest(made)) != bulk:
-            yield _library_fault(
+            yield _fault(
                 event,
+                "definition",
                 f"says that library version {version} brought {bulk[0]:,} definitions "
                 f"with a digest over all of them, but the store holds {len(made):,}, or others",
             )
@@ -300,50 +299,8 @@ def told_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
         yield from ((name, "") for name in removed if isinstance(name, str))
 
 
-class _Held:
-    """What a store holds, each history read once.
-
-    Args:
-        store: Where the definitions are kept.
-    """
-
-    def __init__(self, store: ToolStore) -> None:
-        self._store = store
-        self._histories: dict[str, Sequence[ToolRevision]] = {}
-
-    def digest(self, name: str, version: int) -> str:
-        """The digest that a tool had at a library version; empty when it was not there."""
-        earlier = [one for one in self._history(name) if one.version <= version]
-        definition = earlier[-1].definition if earlier else None
-        return "" if definition is None else _digest(definition)
-
-    def made_by(self, version: int) -> dict[str, str]:
-        """The digests of the definitions that one library version brought, by tool."""
-        made = next(iter(self._store.changes(after=version - 1)), None)
-        upserts = made.change.upserts if made is not None and made.version == version else ()
-        return {one.name: _digest(one) for one in upserts}
-
-    def _history(self, name: str) -> Sequence[ToolRevision]:
-        if name not in self._histories:
-            self._histories[name] = self._store.history(name)
-        return self._histories[name]
-
-
-def _library_fault(event: LibraryEvent, words: str) -> ChainFault:
-    message = f"event {event.sequence} {words}"
-    return ChainFault(sequence=event.sequence, code="definition", message=message)
-
-
 def _words(told: str) -> str:
     return f"the definition with digest {told[:12]}" if told else "none"
-
-
-def _digest(definition: ToolDefinition) -> str:
-    """The digest of what a definition says, whatever the store keeps as its digest."""
-    try:
-        return ToolDefinition.from_json(definition.to_json()).digest
-    except (AgentKitError, ValueError, RecursionError):
-        return "unknown, for it is no definition"
 
 
 def _untold(events: Iterable[LibraryEvent], versions: Iterable[int]) -> Iterator[ChainFault]:

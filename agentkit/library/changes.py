@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from agentkit.episodes import Episode
@@ -16,10 +17,12 @@ from agentkit.errors import (
     StoreError,
     StoreFormatError,
     StoreLookupError,
+    ToolNotFoundError,
     UsageError,
 )
-from agentkit.library.events import LibraryEvent, check_types
-from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.library.events import ChainHead, LibraryEvent, check_types
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeFilter, LibraryChange, ToolStore
 from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
@@ -54,11 +57,51 @@ def check_change(change: LibraryChange) -> None:
             f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once; "
             "one change holds one step for each tool"
         )
-    if change.created_at:
-        _check_time(change)
+    if change.created_at and not _is_moment(change.created_at):
+        raise StoreError(
+            f"change {change.proposal_id!r} says that it was made at {change.created_at!r}; write "
+            "ISO 8601 with a time zone, or nothing for the time of the commit"
+        )
     for definition in change.upserts:
-        _digest(definition)
-    _check_events(change)
+        try:
+            definition.digest  # noqa: B018 - it is kept
+        except (ValueError, RecursionError) as error:
+            raise StoreError(
+                f"tool {definition.name!r} can not be stored: {error}. Definitions hold JSON data "
+                "only"
+            ) from error
+    before: LibraryEvent | None = None
+    for event in change.events:
+        _check_event(event, before, change)
+        before = event
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _check_event(event: LibraryEvent, before: LibraryEvent | None, change: LibraryChange) -> None:
+    """Refuse an event out of its place, or that could not be read again: it would end the chain."""
+    why = ""
+    place = event.sequence - 1 if before is None else before.sequence
+    if event.sequence != place + 1 or (before and event.previous != before.hash):
+        why = f"it does not follow event {place}"
+    elif event.sequence < 1 or (event.sequence == 1) != (event.previous == ""):
+        why = "it is neither the first nor names the one before"
+    else:
+        try:
+            check_types(event)
+            why = "" if is_json(event.facts) and event.hash else "its facts are no JSON data"
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            why = str(error)
+    if why:
+        raise StoreError(
+            f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
+            "make events with agentkit.library.events.chained"
+        )
 
 
 def check_follows(events: Sequence[LibraryEvent], last: LibraryEvent | None) -> None:
@@ -67,9 +110,9 @@ def check_follows(events: Sequence[LibraryEvent], last: LibraryEvent | None) -> 
     Raises:
         StaleChainError: The store's chain does not end where the events were chained to.
     """
-    held, end = (0, "") if last is None else (last.sequence, last.hash)
-    if events and (events[0].sequence, events[0].previous) != (held + 1, end):
-        raise StaleChainError(expected=events[0].sequence - 1, actual=held)
+    head = ChainHead.of(last)
+    if events and (events[0].sequence, events[0].previous) != (head.sequence + 1, head.hash):
+        raise StaleChainError(expected=events[0].sequence - 1, actual=head.sequence)
 
 
 def are_held(events: Sequence[LibraryEvent], held: Sequence[LibraryEvent]) -> bool:
@@ -81,6 +124,11 @@ def are_held(events: Sequence[LibraryEvent], held: Sequence[LibraryEvent]) -> bo
     """
     hashes = [event.hash for event in held[: len(events)]]
     return bool(events) and hashes == [event.hash for event in events]
+
+
+def missing_tool(name: str, library: Library) -> ToolNotFoundError:
+    """The error for a change that removes what the library lacks."""
+    return ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
 
 
 def check_filter(matching: EpisodeFilter) -> None:
@@ -162,6 +210,17 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
     return definition
 
 
+def actual_digest(definition: ToolDefinition) -> str:
+    """The digest of what a definition says, whatever the store keeps as its digest.
+
+    That of what can have none is no digest, and says so.
+    """
+    try:
+        return replace(definition).digest  # a copy knows no digest yet
+    except (ValueError, RecursionError) as error:
+        return f"none, for it is no definition ({error})"
+
+
 def changed_definition(definition: ToolDefinition, why: str, place: object) -> StoreFormatError:
     """The error for a definition that is not the one that was written there."""
     return StoreFormatError(
@@ -180,71 +239,6 @@ def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:
 def now() -> str:
     """The time of a commit: ISO 8601 in UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
-
-
-def _check_time(change: LibraryChange) -> None:
-    try:
-        aware = datetime.fromisoformat(change.created_at).tzinfo is not None
-    except ValueError:
-        aware = False
-    if not aware:
-        raise StoreError(
-            f"change {change.proposal_id!r} says that it was made at {change.created_at!r}; write "
-            "ISO 8601 with a time zone, or nothing for the time of the commit"
-        )
-
-
-def _digest(definition: ToolDefinition) -> str:
-    try:
-        return definition.digest
-    except (ValueError, RecursionError) as error:
-        raise StoreError(
-            f"tool {definition.name!r} can not be stored: {error}. Definitions hold JSON data only"
-        ) from error
-
-
-def _check_events(change: LibraryChange) -> None:
-    before: LibraryEvent | None = None
-    for event in change.events:
-        place = event.sequence if before is None else before.sequence + 1
-        end = event.previous if before is None else _hash(before, change)
-        if event.sequence != place or event.previous != end:
-            raise _no_chain(change, event, f"does not follow event {place - 1}")
-        if event.sequence < 1 or (event.sequence == 1) != (event.previous == ""):
-            raise _no_chain(change, event, "is neither the first nor names the one before")
-        before = event
-    if before is not None:
-        _hash(before, change)
-
-
-def _hash(event: LibraryEvent, change: LibraryChange) -> str:
-    """The hash of an event that can be read again: one that could not would end the chain."""
-    try:
-        check_types(event)
-        why = "" if is_json(event.facts) and event.hash else "its facts are no JSON data"
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise _no_event(change, event, str(error)) from error
-    if why:
-        raise _no_event(change, event, why)
-    return event.hash
-
-
-def _no_event(change: LibraryChange, event: LibraryEvent, why: str) -> StoreError:
-    return StoreError(
-        f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
-        "make events with agentkit.library.event_chain.chained"
-    )
-
-
-def _no_chain(change: LibraryChange, event: LibraryEvent, what: str) -> StoreError:
-    return StoreError(
-        f"the events of change {change.proposal_id!r} are no chain: event {event.sequence} {what}; "
-        "make them with agentkit.library.event_chain.chained"
-    )
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 
 
 def begun_at(episode: Episode, *, kept: datetime) -> datetime:
@@ -266,11 +260,65 @@ def begun_at(episode: Episode, *, kept: datetime) -> datetime:
         return kept
 
 
-def microseconds(time: datetime) -> int:
-    """A time as whole microseconds since 1970, for a column that is compared and sorted.
+def rollback_change(
+    store: ToolStore, tool_name: str, *, to_version: int, proposal_id: str, author: str = ""
+) -> LibraryChange:
+    """The change that gives a tool the definition it had at an earlier library version.
+
+    Rolling back goes forward: committing the change makes a new version and a new entry in the
+    tool's history, and nothing is ever deleted. A tool that was removed since comes back, as the
+    last in the order.
+
+    Args:
+        store: Where the tool is kept.
+        tool_name: The tool to restore.
+        to_version: The library version whose definition of the tool is wanted.
+        proposal_id: Identifies the change; see ``LibraryChange``.
+        author: Who rolls back.
+
+    Raises:
+        ToolNotFoundError: The store never held a tool of that name.
+        StoreError: There is no such version; or the tool was not in the library then; or the tool
+            already is as it was then, so that there is nothing to do.
 
     Example:
-        >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
-        1000000
+        >>> from agentkit import ToolDefinition, open_store
+        >>> from agentkit.library import LibraryChange
+        >>> store = open_store("memory:")
+        >>> ping = ToolDefinition(name="ping")
+        >>> store.commit(LibraryChange(proposal_id="add", upserts=(ping,)), expected_version=0)
+        1
+        >>> store.commit(LibraryChange(proposal_id="drop", removals=("ping",)), expected_version=1)
+        2
+        >>> change = rollback_change(store, "ping", to_version=1, proposal_id="restore")
+        >>> store.commit(change, expected_version=2), "ping" in store.load()
+        (3, True)
     """
-    return (time - _EPOCH) // _MICROSECOND
+    versions = store.versions()
+    if to_version not in (0, *versions):
+        raise no_such_version(to_version, versions)
+    history = store.history(tool_name)
+    if not history:
+        raise missing_tool(tool_name, store.load())
+    earlier = [revision.definition for revision in history if revision.version <= to_version]
+    wanted, current = (earlier[-1] if earlier else None), history[-1].definition
+    outline = ", ".join(
+        f"{one.version} {'removed' if one.definition is None else 'changed'}" for one in history
+    )
+    if wanted is None:
+        raise StoreError(
+            f"tool {tool_name!r} was not in the library at version {to_version} "
+            f"(its history: {outline}), and rolling back never removes; "
+            "to take it out, commit a change whose removals name it"
+        )
+    if wanted == current and wanted.origin == current.origin:
+        raise StoreError(
+            f"tool {tool_name!r} already is as it was at version {to_version} "
+            f"(its history: {outline}); there is nothing to roll back"
+        )
+    return LibraryChange(
+        proposal_id=proposal_id,
+        upserts=(wanted,),
+        author=author,
+        reason=f"roll {tool_name} back to library version {to_version}",
+    )

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import AgentKitError, StoreUnavailableError
-from agentkit.library.capabilities import UNREADABLE, Checkable, StoreFault
-from agentkit.library.chain_check import ChainFault, verify_chain, verify_library
-from agentkit.library.comparing import (
-    Progress,
-    actual_digest,
-    counted,
-    episode_count,
-    episodes_of,
-    silent,
-)
-from agentkit.library.event_chain import Verifier
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.changes import actual_digest
+from agentkit.library.copying import Progress, counted, episode_count, episodes_of, silent
+from agentkit.library.events import Verifier
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
-from agentkit.library.store import Store
+from agentkit.library.store import Checkable, Store, StoreFault
 from agentkit.tools.definition import ToolDefinition
+
+_UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What code raises that meets damaged data; a check tells of it as a ``StoreFault``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,16 +89,15 @@ def check_store(
         (True, 1, ('no event tells of library version 1',))
     """
     check = _Check(store, progress)
-    with check.part("store"):
-        check.look_for_own()
-    with check.part("versions"):
-        check.look_at_versions()
-    with check.part("library"):
-        check.look_at_newest()
-    with check.part("events"):
-        check.look_at_events(verifier)
-    with check.part("episodes"):
-        check.look_at_episodes()
+    for place, look in (
+        ("store", check.look_for_own),
+        ("versions", check.look_at_versions),
+        ("library", check.look_at_newest),
+        ("events", lambda: check.look_at_events(verifier)),
+        ("episodes", check.look_at_episodes),
+    ):
+        with check.part(place):
+            look()
     return StoreCheck(
         versions=check.versions,
         tools=len(check.newest),
@@ -137,7 +132,7 @@ class _Check:
         except AgentKitError as error:
             fault = StoreFault(place=place, message=f"reading ends here: {error}")
             self.faults.setdefault(("", str(error)), fault)
-        except UNREADABLE as error:
+        except _UNREADABLE as error:
             kind = type(error).__name__
             self.tell(place, f"reading ends here, at what no store writes ({kind}: {error})")
 
@@ -176,11 +171,7 @@ class _Check:
 
     def look_at(self, definition: ToolDefinition, place: str) -> str:
         """The digest of a definition; a fault when it is not the one by which it is kept."""
-        try:
-            actual = actual_digest(definition)
-        except (ValueError, RecursionError) as error:
-            self.tell(place, f"tool {definition.name!r} has no digest: {error}")
-            return definition.digest
+        actual = actual_digest(definition)
         if actual != definition.digest:
             self.tell(
                 place,
@@ -201,18 +192,16 @@ class _Check:
                 if loaded[name] != self.made[name]:
                     self.tell("library", f"tool {name!r} is not as the last change of it made it")
         for fault in pin_faults(self.newest):
-            self.tell(f"tool {fault.composite!r}", f"{fault.message}; {fault.advice}")
+            self.tell(f"tool {fault.tool!r}", f"{fault.message}; {fault.advice}")
 
     def look_at_events(self, verifier: Verifier | None) -> None:
         """The chain, and what it says of the definitions."""
         events = self.store.events()
         self.events = len(events)
-        self.take(verify_chain(events, verifier=verifier))
-        self.take(verify_library(self.store, events))
-
-    def take(self, found: Iterable[ChainFault]) -> None:
-        """Faults and notes about the chain."""
-        for one in found:
+        for one in (
+            *verify_chain(events, verifier=verifier),
+            *verify_library(self.store, events),
+        ):
             if one.is_note:
                 self.notes.append(one.message)
             else:

@@ -14,8 +14,7 @@ from agentkit.errors import (
     CodeDriftError,
     DuplicateToolError,
 )
-from agentkit.library.library import Library, RecordedNames
-from agentkit.library.linking import link
+from agentkit.library.library import Library, RecordedNames, link
 from agentkit.library.store import EventStore, ToolStore
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool

@@ -7,8 +7,7 @@ program calls. What the answers rest on is computed once per library.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -29,11 +28,6 @@ _SHOWN = 4
 
 class HasDag(Protocol):
     """What the questions need of a library."""
-
-    @property
-    def tools(self) -> Mapping[str, Tool]:
-        """The tools by name."""
-        ...
 
     @property
     def dag(self) -> Dag:
@@ -144,74 +138,42 @@ class Dag:
         return self._changed({}, gone) if gone else self
 
     def _changed(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> Dag:
-        dag = self._copy()
-        dag._apply(new, gone)  # noqa: SLF001 - the copy is ours alone until it is returned
+        dag = Dag()
+        for part in ("_bodies", "_children", "_depths", "_parents", "_ways"):
+            setattr(dag, part, getattr(self, part).copy())
+        dag._apply(new, gone)  # it is ours alone until it is returned
         return dag
 
     def _apply(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> None:
-        before = [(child, name) for name in (*new, *gone) for child in self._children.get(name, ())]
+        lost, won = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+        for name in (*new, *gone):
+            for child in self._children.get(name, ()):
+                lost[child].add(name)
+            self._bodies.pop(name, None)
         for name in gone:
             del self._children[name]
-            self._bodies.pop(name, None)
-        for definition in new.values():
-            self._take_up(definition)
-        after = [(child, name) for name in new for child in self._children[name]]
-        self._tie(before, after, gone)
-        self._settle(reachable((*new, *gone), self._parents))
-
-    def _copy(self) -> Dag:
-        dag = Dag()
-        dag._bodies = self._bodies.copy()
-        dag._children = self._children.copy()
-        dag._parents = self._parents.copy()
-        dag._depths = self._depths.copy()
-        dag._ways = self._ways.copy()
-        return dag
-
-    def _take_up(self, definition: ToolDefinition) -> None:
-        name, body = definition.name, definition.body
-        self._parents.setdefault(name, ())
-        self._children[name] = ()
-        self._bodies.pop(name, None)
-        if body is not None:
-            self._bodies[name] = body
-            called = set(called_in(body))
-            pinned = [pin.name for pin in definition.signature.children]
-            in_turn = (*(pin for pin in pinned if pin in called), *sorted(called))
-            self._children[name] = tuple(dict.fromkeys(in_turn))
-
-    def _tie(
-        self,
-        before: Iterable[tuple[str, str]],
-        after: Iterable[tuple[str, str]],
-        gone: Iterable[str],
-    ) -> None:
-        """Bring ``parents`` in line with edges, as (child, parent), that went and that came."""
-        wanted = {name: list(self._parents[name]) for name in gone}
-        for child, parent in before:
-            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
-            _take_out(parents, parent)
-        for child, parent in after:
-            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
-            _put_in(parents, parent)
-        for child, parents in wanted.items():
+        for name, definition in new.items():
+            self._children[name] = _children_of(definition)
+            if definition.body is not None:
+                self._bodies[name] = definition.body
+            for child in self._children[name]:
+                won[child].add(name)
+        for child in dict.fromkeys((*new, *gone, *lost, *won)):
+            parents = tuple(sorted({*self._parents.get(child, ())} - lost[child] | won[child]))
             if parents or child in self._children:
-                self._parents[child] = tuple(parents)
+                self._parents[child] = parents
             else:
-                del self._parents[child]
+                self._parents.pop(child, None)
+        self._settle(reachable((*new, *gone), self._parents))
 
     def _settle(self, names: Collection[str]) -> None:
         """Work out the depths of ``names`` again, children before parents."""
         for name in names:
             self._depths.pop(name, None)
             self._ways.pop(name, None)
-        layered = []
-        for name in names:
-            if name in self._bodies:
-                layered.append(name)
-            elif name in self._children:
-                self._depths[name] = 0
-        for name in in_order(layered, self._children):
+        primitives = [one for one in names if one in self._children and one not in self._bodies]
+        self._depths |= dict.fromkeys(primitives, 0)
+        for name in in_order([one for one in names if one in self._bodies], self._children):
             below = [self._depths.get(child) for child in self._children[name]]
             known = [depth for depth in below if depth is not None]
             if len(known) == len(below):
@@ -244,10 +206,10 @@ class Dag:
             raise LibraryError(self.why_unknown(name))
         below = [one for one in reachable([name], self._children) if one not in self._ways]
         for one in sorted(below, key=self._depths.__getitem__):
-            self._ways[one] = self._measure(one) if one in self._bodies else (1, ())
+            self._ways[one] = self._measured(one) if one in self._bodies else (1, ())
         return self._ways[name]
 
-    def _measure(self, name: str) -> tuple[int, tuple[str, ...]]:
+    def _measured(self, name: str) -> tuple[int, tuple[str, ...]]:
         program = composites.program_from_json(
             self._bodies[name], name=name, limits=composites.READING_LIMITS
         )
@@ -294,6 +256,13 @@ DAG = DagOfLibrary()
 """The kind to ask for: ``library.derived(DAG)``."""
 
 
+def _children_of(definition: ToolDefinition) -> tuple[str, ...]:
+    """The names that a composite calls, each once: the pinned ones first, as they are pinned."""
+    called = set(called_in(definition.body or {}))
+    pinned = (pin.name for pin in definition.signature.children)
+    return tuple(dict.fromkeys((*(pin for pin in pinned if pin in called), *sorted(called))))
+
+
 def called_in(body: JsonObject) -> Iterator[str]:
     """The names that the program in ``body`` calls, as often as they are called, in no order.
 
@@ -328,20 +297,6 @@ def reachable(start: Iterable[str], following: Mapping[str, Sequence[str]]) -> d
         found.update(dict.fromkeys(fresh))
         waiting += fresh
     return found
-
-
-def _put_in(names: list[str], name: str) -> None:
-    """Add to names that are in alphabetical order; much called tools have thousands of parents."""
-    at = bisect_left(names, name)
-    if at == len(names) or names[at] != name:
-        names.insert(at, name)
-
-
-def _take_out(names: list[str], name: str) -> None:
-    """Remove from names that are in alphabetical order."""
-    at = bisect_left(names, name)
-    if at < len(names) and names[at] == name:
-        del names[at]
 
 
 def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -478,7 +433,10 @@ def ancestors(library: HasDag, name: str) -> tuple[str, ...]:
     Cost: the number of ancestors and their edges.
     """
     dag = library.dag
-    above = reachable(_parents(library, name), dag.parents)
+    parents = dag.parents.get(name)  # also of a tool that is missing and called
+    above = reachable(
+        dag.parents[_known(library, name)] if parents is None else parents, dag.parents
+    )
     above.pop(name, None)
     return _ordered(above, dag)
 
@@ -522,11 +480,6 @@ def find_cycle(library: HasDag) -> tuple[str, ...] | None:
     dag = library.dag
     unknown = sorted(dag.children.keys() - dag.depths.keys())
     return cycle_among(unknown, dag.children) if unknown else None
-
-
-def _parents(library: HasDag, name: str) -> tuple[str, ...]:
-    found = library.dag.parents.get(name)  # also of a tool that is missing and called
-    return library.dag.parents[_known(library, name)] if found is None else found
 
 
 def _known(library: HasDag, name: str) -> str:

@@ -1,19 +1,23 @@
-"""A store whose episodes are kept elsewhere."""
+"""Giving episodes to a store: in one step or one by one, or to another store than the tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from agentkit.episodes import Episode
-from agentkit.errors import UsageError
-from agentkit.library.capabilities import Pruning
+from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
+    BatchAppending,
     EpisodeFilter,
     EpisodeStore,
     LibraryChange,
+    Pruning,
     Store,
     ToolRevision,
 )
@@ -22,11 +26,60 @@ _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 
-class SplitStore:
+class ForwardingStore(ABC):
+    """Hands everything on to the stores that a subclass names."""
+
+    @property
+    @abstractmethod
+    def _tools(self) -> Store:
+        """Keeps definitions and events."""
+
+    @property
+    def _episodes(self) -> EpisodeStore:
+        """Keeps episodes."""
+        return self._tools
+
+    def load(self, version: int | None = None) -> Library:
+        """See ``ToolStore.load``."""
+        return self._tools.load(version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """See ``ToolStore.commit``."""
+        return self._tools.commit(change, expected_version=expected_version)
+
+    def versions(self) -> Sequence[int]:
+        """See ``ToolStore.versions``."""
+        return self._tools.versions()
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """See ``ToolStore.history``."""
+        return self._tools.history(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """See ``ToolStore.changes``."""
+        return self._tools.changes(after=after)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """See ``EventStore.events``."""
+        return self._tools.events(after=after)
+
+    def append(self, episode: Episode) -> None:
+        """See ``EpisodeStore.append``."""
+        self._episodes.append(episode)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """See ``EpisodeStore.get``."""
+        return self._episodes.get(episode_id)
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """See ``EpisodeStore.select``."""
+        return self._episodes.select(matching)
+
+
+class SplitStore(ForwardingStore):
     """A store whose episodes are kept elsewhere; see ``with_episodes``.
 
-    What a part can do beyond the seam, the whole can: it prunes as
-    the second one does.
+    What a part can do beyond the seam, the whole can: it prunes as the second one does.
 
     Attributes:
         tools: Keeps definitions and events.
@@ -44,41 +97,13 @@ class SplitStore:
     def __repr__(self) -> str:
         return f"SplitStore({self.tools!r}, episodes={self.episodes!r})"
 
-    def load(self, version: int | None = None) -> Library:
-        """See ``ToolStore.load``."""
-        return self.tools.load(version)
+    @property
+    def _tools(self) -> Store:
+        return self.tools
 
-    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
-        """See ``ToolStore.commit``."""
-        return self.tools.commit(change, expected_version=expected_version)
-
-    def versions(self) -> Sequence[int]:
-        """See ``ToolStore.versions``."""
-        return self.tools.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """See ``ToolStore.history``."""
-        return self.tools.history(tool_name)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """See ``ToolStore.changes``."""
-        return self.tools.changes(after=after)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        """See ``EventStore.events``."""
-        return self.tools.events(after=after)
-
-    def append(self, episode: Episode) -> None:
-        """See ``EpisodeStore.append``."""
-        self.episodes.append(episode)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """See ``EpisodeStore.get``."""
-        return self.episodes.get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """See ``EpisodeStore.select``."""
-        return self.episodes.select(matching)
+    @property
+    def _episodes(self) -> EpisodeStore:
+        return self.episodes
 
     def close(self) -> None:
         """Close the episodes, which may have some to write yet, then the rest."""
@@ -114,6 +139,79 @@ def pruning(store: object) -> Pruning:
     if not isinstance(store, Pruning):
         raise UsageError(
             f"{type(store).__name__} can not let episodes go: it has no method prune "
-            "(agentkit.library.capabilities.Pruning); use the retention of what keeps them"
+            "(agentkit.library.store.Pruning); use the retention of what keeps them"
         )
     return store
+
+
+logger = logging.getLogger(__name__)
+
+Refuse = Callable[[int, Exception], None]
+"""Called with the place of an episode that the store will never take, and why."""
+
+_REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
+"""What a store raises about the episode itself; everything else may pass."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivered:
+    """What came of a batch.
+
+    Attributes:
+        count: How many of its episodes, from the first on, need no further attempt.
+        written: How many of these the store has.
+        error: What stopped the rest; None when all of them are done.
+    """
+
+    count: int
+    written: int
+    error: Exception | None = None
+
+
+def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
+    """Append episodes in one step, or one by one where the store can not do better."""
+    if isinstance(store, BatchAppending):
+        store.append_many(episodes)
+        return
+    for episode in episodes:
+        store.append(episode)
+
+
+def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+    """Give a batch to the store, in one step where it can and one by one otherwise.
+
+    An episode that the store refuses is passed to ``refuse`` and holds up no other.
+    """
+    if isinstance(store, BatchAppending):
+        try:
+            store.append_many(batch)
+        except _REFUSALS as error:
+            logger.info("a batch was refused, its episodes are tried one by one: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
+            return Delivered(count=0, written=0, error=error)
+        else:
+            return Delivered(count=len(batch), written=len(batch))
+    return _one_by_one(store, batch, refuse)
+
+
+def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+    written = 0
+    for place, episode in enumerate(batch):
+        try:
+            store.append(episode)
+            written += 1
+        except _REFUSALS as error:
+            try:
+                refuse(place, error)
+            except OSError as full:
+                error.add_note(f"it can not be set aside: {error_text(full)}")
+                return Delivered(count=place, written=written, error=error)
+        except Exception as error:  # noqa: BLE001 - as above
+            return Delivered(count=place, written=written, error=error)
+    return Delivered(count=len(batch), written=written)
+
+
+def error_text(error: Exception) -> str:
+    """The error in one line, with its notes."""
+    notes = getattr(error, "__notes__", ())
+    return "; ".join((f"{type(error).__name__}: {error}", *notes))

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
+import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
 from itertools import chain, islice
-from typing import Self
+from pathlib import Path
+from typing import BinaryIO, Self
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import BrokenLine
+from agentkit.episodes.files import BrokenLine, encode_episode, read_episodes
+from agentkit.episodes.replacing import for_owner_here, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
-from agentkit.library.capabilities import deliver, error_text
 from agentkit.library.changes import check_filter, matches
-from agentkit.library.episode_spill import Pending, SpilledFile, SpillFolder
+from agentkit.library.episode_stores import deliver, error_text
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 
 logger = logging.getLogger(__name__)
 
-_MIB = 1024 * 1024
+_BATCH_BYTES = 4 * 1024 * 1024
+"""Most bytes written in one step, as JSON text; a bigger episode is a batch of its own."""
+
+_LONGEST_PAUSE = 100
+"""The longest pause of a store that is away, in first ones."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,34 +40,28 @@ class WriterSettings:
 
     Attributes:
         batch_count: Most episodes written in one step.
-        batch_bytes: Most bytes of them, as JSON text; a bigger episode is a batch of its own.
         linger_seconds: How long an episode waits for others before it is written.
         max_count: Most episodes held in memory.
         max_bytes: Most bytes of them, as JSON text; a bigger episode is held alone.
         wait_seconds: How long it waits for room before all that is held goes to a file.
-        first_pause_seconds: Pause after the first failure of the store; it doubles each time.
-        longest_pause_seconds: The longest of these pauses.
+        pause_seconds: Pause after the first failure of the store; it doubles each time, up to a
+            hundred times as much.
         close_seconds: How long ``close`` tries to reach the store before it spills the rest.
     """
 
     batch_count: int = 256
-    batch_bytes: int = 4 * _MIB
     linger_seconds: float = 0.05
     max_count: int = 10_000
-    max_bytes: int = 64 * _MIB
+    max_bytes: int = 64 * 1024 * 1024
     wait_seconds: float = 10.0
-    first_pause_seconds: float = 0.1
-    longest_pause_seconds: float = 10.0
+    pause_seconds: float = 0.1
     close_seconds: float = 5.0
 
     def __post_init__(self) -> None:
-        least = {"batch_count": 1, "batch_bytes": 1, "max_count": 1, "max_bytes": 1}
         for setting in fields(self):
-            value = getattr(self, setting.name)
-            if not value >= least.get(setting.name, 0):
-                raise UsageError(
-                    f"{setting.name} is {least.get(setting.name, 0)} or more; got {value!r}"
-                )
+            value, least = getattr(self, setting.name), int(setting.type == "int")
+            if not value >= least:
+                raise UsageError(f"{setting.name} is {least} or more; got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +88,165 @@ class WriterState:
     written: int = 0
     failures: int = 0
     last_error: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Pending:
+    """An episode that waits to be written.
+
+    Attributes:
+        episode: The episode.
+        line: The same as a line of JSON, as it was when it came: what it holds may be changed in
+            place meanwhile, and then a file of many must not fail at one.
+        since: When it came, on the monotonic clock.
+        number: Its place among those that a writer took, from 1.
+    """
+
+    episode: Episode
+    line: bytes
+    since: float = field(default_factory=time.monotonic)
+    number: int = 0
+
+    @classmethod
+    def of(cls, episode: Episode) -> _Pending:
+        """Write an episode down; ``EpisodeFormatError`` for a value that JSON can not hold."""
+        return cls(episode=episode, line=encode_episode(episode).encode())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _SpilledFile:
+    """A file of episodes that the store has not got yet.
+
+    Attributes:
+        path: The file.
+        lock: The same, open and locked until the store has all of it.
+        count: Episodes in it.
+        first: Number of the first one in the writer's order; 0 for those of earlier programs.
+    """
+
+    path: Path
+    lock: BinaryIO
+    count: int
+    first: int = 0
+
+    def read(self, on_broken: Callable[[BrokenLine], None] = lambda _: None) -> Iterator[Episode]:
+        """The episodes in order; none when the file is gone, for then the store has them.
+
+        Args:
+            on_broken: Told of each line that is no episode, as a crash leaves it.
+        """
+        try:
+            yield from read_episodes(self.path, on_broken=on_broken)
+        except FileNotFoundError:
+            return
+
+
+_OURS = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-\d{6,}\.jsonl")
+_CAN_LOCK = find_spec("fcntl") is not None
+
+
+class _SpillFolder:
+    """Files of one writer, and those that were left by others.
+
+    A file is locked for as long as the program lives that looks after it.
+
+    Args:
+        folder: Where they are; it is made when something is spilled.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self._name = f"{time.time_ns():016x}-{os.urandom(4).hex()}"
+        self._made = 0
+
+    def write(self, episodes: Sequence[_Pending]) -> _SpilledFile:
+        """Write episodes to a new file and wait until the disk has it.
+
+        Raises:
+            OSError: The file can not be written; what was written of it is deleted.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            self._made += 1
+            path = self.folder / f"{self._name}-{self._made:06}.jsonl"
+            file = open(path, "xb", opener=for_owner_here)  # noqa: SIM115 - it is held
+            if _lock(file):
+                break
+            file.close()  # one that starts found it empty, and deletes it
+        try:
+            file.writelines(pending.line + b"\n" for pending in episodes)
+            file.flush()
+            os.fsync(file.fileno())
+            sync_folder(self.folder)
+        except BaseException:  # Ctrl-C too: what is held is written again later
+            path.unlink(missing_ok=True)
+            file.close()
+            raise
+        if not _CAN_LOCK:
+            file.close()
+        return _SpilledFile(path=path, lock=file, count=len(episodes), first=episodes[0].number)
+
+    def refuse(self, line: bytes, reason: str) -> Path:
+        """Set an episode aside that the store will never take, with the reason.
+
+        Raises:
+            OSError: The file can not be written; it is as before.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / f"refused-{self._name}.jsonl"
+        with open(path, "ab", buffering=0, opener=for_owner_here) as file:
+            before = file.tell()
+            try:
+                file.write(b'{"reason":%b,"episode":%b}\n' % (json.dumps(reason).encode(), line))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(before)
+                raise
+        return path
+
+    def left_over(self) -> Iterator[_SpilledFile]:
+        """The files of writers that ended, the oldest first; they are ours from now on.
+
+        We make no links: one that lies here leads to something of somebody else.
+        """
+        paths = self.folder.glob("*.jsonl") if _CAN_LOCK else ()
+        for path in sorted(one for one in paths if _OURS.fullmatch(one.name)):
+            try:
+                file = open(path, "rb", opener=for_owner_here)  # noqa: SIM115 - it is held
+            except OSError as error:  # gone, a link, or of another user's program
+                logger.warning("episodes that wait in %s are left alone: %s", path, error)
+                continue
+            if _lock(file) and os.fstat(file.fileno()).st_nlink:  # else its owner is just done
+                count = sum(1 for line in file if line.strip())
+                yield _SpilledFile(path=path, lock=file, count=count)
+            else:
+                file.close()
+
+    def done(self, file: _SpilledFile, broken: Sequence[BrokenLine]) -> None:
+        """Delete a file that the store has all of; one with broken lines is put aside instead."""
+        try:
+            if broken:
+                aside = file.path.with_suffix(".broken")
+                file.path.rename(aside)
+                logger.warning("%s is kept, not all of it are episodes: %s", aside, broken[0])
+            else:
+                file.path.unlink()
+        except FileNotFoundError:  # whoever took it has what was in it
+            logger.warning("%s was taken away while it waited for the store", file.path)
+        file.lock.close()
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock a file until it is closed or the program dies; whether nobody else had."""
+    if not _CAN_LOCK:  # nobody else's files are taken in here
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 _STATE_SECONDS = 0.02
@@ -132,11 +293,11 @@ class EpisodeWriter:
         self._store = store
         self._settings = settings or WriterSettings()
         self._redact = redact
-        self._folder = SpillFolder(spill)
+        self._folder = _SpillFolder(spill)
         self._process = os.getpid()
         self._is_closed = False
         self._changed = threading.Condition()  # held to touch what follows
-        self._held: dict[str, tuple[int, Pending]] = {}  # by id, with its number from 1
+        self._held: dict[str, _Pending] = {}  # by id
         self._held_bytes = self._added = 0
         self._spilled = deque(self._folder.left_over())
         self._flushing = 0
@@ -190,15 +351,15 @@ class EpisodeWriter:
         """
         self._check_process()
         redacted = episodes if self._redact is None else map(self._redact, episodes)
-        coming = tuple(map(Pending.of, redacted))
+        coming = tuple(map(_Pending.of, redacted))
         with self._changed:
             self._check_open()
             self._make_room(coming)
             for pending in coming:
                 if pending.episode.episode_id not in self._held:
-                    self._added += 1
-                    self._held[pending.episode.episode_id] = (self._added, pending)
-                    self._held_bytes += pending.bytes
+                    pending.number = self._added = self._added + 1
+                    self._held[pending.episode.episode_id] = pending
+                    self._held_bytes += len(pending.line)
             self._changed.notify_all()
 
     def get(self, episode_id: str) -> Episode | None:
@@ -253,7 +414,8 @@ class EpisodeWriter:
                 logger.warning("episodes wait for the next start: %s", self._standing())
         self._is_closed = True
         atexit.unregister(self.close)
-        self._folder.close()
+        for file in self._spilled:
+            file.lock.close()  # others may take in what is left
         self._store.close()
 
     def _waiting(self) -> Iterator[Episode]:
@@ -262,7 +424,7 @@ class EpisodeWriter:
         with self._changed:
             self._check_open()
             files = tuple(self._spilled)
-            held = tuple(pending.episode for _, pending in self._held.values())
+            held = tuple(pending.episode for pending in self._held.values())
         return chain(chain.from_iterable(file.read() for file in files), held)
 
     def _check_process(self) -> None:
@@ -279,7 +441,7 @@ class EpisodeWriter:
             raise StoreError("this writer of episodes is closed; make a new one with EpisodeWriter")
 
     def _current_state(self) -> WriterState:
-        oldest = next((pending.since for _, pending in self._held.values()), None)
+        oldest = next((pending.since for pending in self._held.values()), None)
         return WriterState(
             pending=len(self._held),
             pending_bytes=self._held_bytes,
@@ -300,7 +462,7 @@ class EpisodeWriter:
         finally:
             self._flushing -= 1
 
-    def _make_room(self, coming: Sequence[Pending]) -> None:
+    def _make_room(self, coming: Sequence[_Pending]) -> None:
         if self._fits(coming):
             return
         self._wait_hurrying(
@@ -310,26 +472,26 @@ class EpisodeWriter:
         if not self._fits(coming):
             self._spill()
 
-    def _fits(self, coming: Sequence[Pending]) -> bool:
+    def _fits(self, coming: Sequence[_Pending]) -> bool:
         """Whether there is room; one that is bigger than all of it is held alone."""
         settings = self._settings
-        size = sum(pending.bytes for pending in coming)
+        size = sum(len(pending.line) for pending in coming)
         return not self._held or (
             len(self._held) + len(coming) <= settings.max_count
             and self._held_bytes + size <= settings.max_bytes
         )
 
-    def _drop(self, done: Iterable[Pending]) -> None:
+    def _drop(self, done: Iterable[_Pending]) -> None:
         """Forget episodes in memory; those that went another way meanwhile do not count."""
         for pending in done:
             if self._held.pop(pending.episode.episode_id, None) is not None:
-                self._held_bytes -= pending.bytes
+                self._held_bytes -= len(pending.line)
 
     def _spill(self) -> None:
         """Write all that is in memory to a file, which comes before whatever comes later."""
-        held = tuple(pending for _, pending in self._held.values())
+        held = tuple(self._held.values())
         try:
-            file = self._folder.write(held, first=self._first)
+            file = self._folder.write(held)
         except OSError as error:
             raise StoreUnavailableError(
                 f"the store is away and {self._folder.folder} can not be written ({error}): "
@@ -344,7 +506,7 @@ class EpisodeWriter:
     @property
     def _first(self) -> int:
         """Number of the episode in memory that waits longest; 0 when none does."""
-        return next((number for number, _ in self._held.values()), 0)
+        return next((one.number for one in self._held.values()), 0)
 
     def _is_sent(self, until: int) -> bool:
         """Whether the episodes up to a number are gone; files come before what is in memory."""
@@ -356,7 +518,7 @@ class EpisodeWriter:
         """Whether there is a batch, or somebody waits."""
         settings = self._settings
         is_full = len(self._held) >= min(settings.batch_count, settings.max_count)
-        is_big = self._held_bytes >= min(settings.batch_bytes, settings.max_bytes)
+        is_big = self._held_bytes >= min(_BATCH_BYTES, settings.max_bytes)
         return is_full or is_big or self._flushing > 0 or self._ends_at is not None
 
     def _is_over(self) -> bool:
@@ -402,18 +564,18 @@ class EpisodeWriter:
                 self._changed.wait_for(self._is_worth_sending, self._settings.linger_seconds)
             return True
 
-    def _next_batch(self) -> Sequence[Pending]:
+    def _next_batch(self) -> Sequence[_Pending]:
         """The first episodes in memory, as many as fit; one at least."""
-        found: list[Pending] = []
-        size = self._settings.batch_bytes
-        for _, pending in self._held.values():
-            size -= pending.bytes
+        found: list[_Pending] = []
+        size = _BATCH_BYTES
+        for pending in self._held.values():
+            size -= len(pending.line)
             if found and (len(found) == self._settings.batch_count or size < 0):
                 break
             found.append(pending)
         return found
 
-    def _send_file(self, file: SpilledFile) -> None:
+    def _send_file(self, file: _SpilledFile) -> None:
         """Send the episodes of a file; all of them again later where that is broken off."""
         broken: list[BrokenLine] = []
         try:
@@ -432,7 +594,7 @@ class EpisodeWriter:
             self._changed.notify_all()
         logger.info("the store has the %d episodes of %s", file.count, file.path)
 
-    def _send(self, batch: Sequence[Pending]) -> int:
+    def _send(self, batch: Sequence[_Pending]) -> int:
         """How many of a batch are done with; pauses where something went wrong."""
         episodes = [pending.episode for pending in batch]
         delivered = deliver(self._store, episodes, lambda at, why: self._refuse(batch[at], why))
@@ -445,7 +607,7 @@ class EpisodeWriter:
             self._pause(error_text(delivered.error))
         return delivered.count
 
-    def _refuse(self, pending: Pending, error: Exception) -> None:
+    def _refuse(self, pending: _Pending, error: Exception) -> None:
         reason = error_text(error)
         path, name = self._folder.refuse(pending.line, reason), pending.episode.episode_id
         with self._changed:
@@ -459,10 +621,10 @@ class EpisodeWriter:
             self._failures, self._last_error = self._failures + 1, error
             if self._failures == 1:
                 logger.warning("episodes wait for their store and are tried again: %s", error)
-            pause = settings.first_pause_seconds * 2 ** min(self._failures - 1, 30)
-            pause, ends_at = min(pause, settings.longest_pause_seconds), self._ends_at
+            doubled = min(2 ** min(self._failures - 1, 30), _LONGEST_PAUSE)
+            pause, ends_at = settings.pause_seconds * doubled, self._ends_at
             if ends_at is not None:
-                pause = min(pause, settings.first_pause_seconds, ends_at - time.monotonic())
+                pause = min(settings.pause_seconds, ends_at - time.monotonic())
             self._changed.wait_for(lambda: self._ends_at != ends_at, max(pause, 0))
 
 
@@ -516,13 +678,13 @@ def _then(kept: Iterable[Episode], waiting: dict[str, Episode]) -> Iterator[Epis
     yield from left.values()
 
 
-def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[Pending]]:
+def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[_Pending]]:
     """Episodes in groups as they are sent, without holding more than one."""
-    some: list[Pending] = []
+    some: list[_Pending] = []
     for episode in episodes:
-        some.append(Pending.of(episode))
-        size = sum(pending.bytes for pending in some)
-        if len(some) >= settings.batch_count or size >= settings.batch_bytes:
+        some.append(_Pending.of(episode))
+        size = sum(len(pending.line) for pending in some)
+        if len(some) >= settings.batch_count or size >= _BATCH_BYTES:
             yield some
             some = []
     if some:

@@ -7,14 +7,19 @@ a signature shows that nobody without the key made the chain anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    from agentkit.library.library import Library
 
 FORMAT_VERSION = 1
 """Version of the JSON form of an event."""
@@ -70,13 +75,11 @@ class Author:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LibraryEvent:
-    """One entry of the chain.
+class EventDraft:
+    """What an event says, before it has a place in the chain.
 
     Attributes:
-        sequence: Its place; the first is 1.
         kind: What happened.
-        at: ISO 8601 time in UTC.
         author: Who did it.
         reason: Why, in words.
         proposal_id: The proposal that it is about; empty for none.
@@ -87,13 +90,9 @@ class LibraryEvent:
         digest_after: Digest of the definition afterwards.
         facts: What else is to be kept, by kind: the proposal itself, failed checks, numbers of a
             gate.
-        previous: Hash of the event before; empty for the first.
-        signature: Of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
 
-    sequence: int
     kind: EventKind
-    at: str
     author: Author
     reason: str = ""
     proposal_id: str = ""
@@ -103,6 +102,21 @@ class LibraryEvent:
     digest_before: str = ""
     digest_after: str = ""
     facts: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryEvent(EventDraft):
+    """One entry of the chain; further attributes are those of ``EventDraft``.
+
+    Attributes:
+        sequence: Its place; the first is 1.
+        at: ISO 8601 time in UTC.
+        previous: Hash of the event before; empty for the first.
+        signature: Of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+    """
+
+    sequence: int
+    at: str
     previous: str = ""
     signature: str = ""
 
@@ -119,14 +133,12 @@ class LibraryEvent:
 
     def to_json(self) -> dict[str, Any]:
         """The event as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "author"
-        }
+        record: dict[str, Any] = {"format": FORMAT_VERSION, "sequence": self.sequence}
+        record |= {name: getattr(self, name) for name in self.__dataclass_fields__}
         record["evidence"] = list(self.evidence)
         record["facts"] = dict(self.facts)
         record["author"] = self.author.to_json()
-        kept = {name: value for name, value in record.items() if value not in ("", [], {})}
-        return {"format": FORMAT_VERSION, **kept}
+        return {name: value for name, value in record.items() if value not in ("", [], {})}
 
     @classmethod
     def from_json(cls, record: JsonObject) -> LibraryEvent:
@@ -136,8 +148,8 @@ class LibraryEvent:
             StoreFormatError: The record is no event, or its format is newer than ours.
         """
         try:
-            _check_format(record)
-            found = {name: record[name] for name in record if name != "format"}
+            found = dict(record)
+            _check_format(found.pop("format", FORMAT_VERSION), record)
             author = Author(**found.pop("author"))
             event = cls(author=author, evidence=tuple(found.pop("evidence", ())), **found)
             check_types(event)
@@ -146,8 +158,7 @@ class LibraryEvent:
         return event
 
 
-def _check_format(record: JsonObject) -> None:
-    form = record.get("format", FORMAT_VERSION)
+def _check_format(form: object, record: JsonObject) -> None:
     if type(form) is not int or form < 1:
         raise TypeError(f"its format is {form!r}")
     if form > FORMAT_VERSION:
@@ -175,3 +186,228 @@ def check_types(event: LibraryEvent) -> None:
         raise TypeError("what should be a whole number is not")
     if not isinstance(event.facts, Mapping):
         raise TypeError("its facts are no object")
+
+
+class Signer(Protocol):
+    """Shows that an event was written by somebody who has a key.
+
+    ``agentkit.library.signing`` has two, and reads their keys.
+    """
+
+    def sign(self, event_hash: str) -> str:
+        """The signature of an event's hash, such as ``hmac-sha256:...``."""
+        ...
+
+
+class Verifier(Protocol):
+    """Tells whether a signature was made with a key."""
+
+    def verify(self, event_hash: str, signature: str) -> bool:
+        """Whether ``signature`` is that of an event with this hash."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChainHead:
+    """Where a chain ended when somebody looked, to be remembered outside of the store.
+
+    Attributes:
+        sequence: Of the last event; 0 for an empty chain.
+        hash: Of the last event; empty for an empty chain.
+
+    Example:
+        >>> print(ChainHead.parse("0:"))
+        0:
+    """
+
+    sequence: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.hash}"
+
+    @classmethod
+    def of(cls, last: LibraryEvent | None) -> ChainHead:
+        """The head of a chain that ends with this event."""
+        if last is None:
+            return cls(sequence=0, hash="")
+        return cls(sequence=last.sequence, hash=last.hash)
+
+    @classmethod
+    def parse(cls, text: str) -> ChainHead:
+        """The inverse of ``str``.
+
+        Raises:
+            UsageError: The text is not ``SEQUENCE:HASH``.
+        """
+        sequence, _, hash_ = text.strip().partition(":")
+        fits = len(hash_) == (64 if sequence.strip("0") else 0)
+        if not (sequence.isascii() and sequence.isdigit() and fits):
+            raise UsageError(
+                f"{text!r} is not the head of a chain; 'agentkit log --head' prints one as "
+                "SEQUENCE:HASH, with 64 hexadecimal digits"
+            )
+        return cls(sequence=int(sequence), hash=hash_)
+
+
+def chained(
+    head: LibraryEvent | None,
+    drafts: Iterable[EventDraft],
+    *,
+    at: str,
+    signer: Signer | None = None,
+) -> tuple[LibraryEvent, ...]:
+    r"""Give drafts their places behind the last event of a store.
+
+    Halves of surrogate pairs, which a model may write and no file can hold, become ``\udXXX``, so
+    that whatever a proposer answered can be kept. The facts are copied.
+
+    Args:
+        head: The last event that the store holds; None for an empty chain.
+        drafts: What happened, in order.
+        at: When, as ISO 8601 in UTC.
+        signer: Signs each event.
+
+    Raises:
+        UsageError: The time is not in UTC.
+        StoreError: Facts of a draft hold what JSON can not.
+
+    Example:
+        >>> drafts = [
+        ...     EventDraft(kind="pinned", author=Author(kind="person", name="Ada")),
+        ...     EventDraft(kind="unpinned", author=Author(kind="person", name="Ada")),
+        ... ]
+        >>> first, second = chained(None, drafts, at="2026-11-21T10:00:00+00:00")
+        >>> second.sequence, second.previous == first.hash
+        (2, True)
+    """
+    _check_time(at)
+    last, events = head, []
+    for draft in drafts:
+        last = _event(draft, last, at=at)
+        if signer is not None:
+            last = replace(last, signature=signer.sign(last.hash))
+        events.append(last)
+    return tuple(events)
+
+
+def _event(draft: EventDraft, before: LibraryEvent | None, *, at: str) -> LibraryEvent:
+    try:
+        parts = {name: _storable(getattr(draft, name)) for name in EventDraft.__dataclass_fields__}
+        parts["author"] = replace(draft.author, name=storable(draft.author.name))
+        parts["evidence"] = tuple(parts["evidence"])
+        head = ChainHead.of(before)
+        event = LibraryEvent(sequence=head.sequence + 1, at=at, previous=head.hash, **parts)
+        event.hash  # noqa: B018 - it is kept, and what is no JSON is found here
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(
+            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} can not be "
+            f"kept: {error}. Events hold JSON data only"
+        ) from error
+    return event
+
+
+def storable(text: str) -> str:
+    r"""Text that every store takes: half a surrogate pair becomes ``\udXXX``."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _storable(value: Any) -> Any:
+    """A copy of JSON data without halves of surrogate pairs and tuples."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_storable, value))
+    return value
+
+
+def _check_time(at: str) -> None:
+    try:
+        offset = datetime.fromisoformat(at).utcoffset()
+    except ValueError:
+        offset = None
+    if offset != timedelta(0):
+        raise UsageError(f"the time of an event is ISO 8601 in UTC (...+00:00); got {at!r}")
+
+
+Operation = Literal[
+    "register",
+    "bind",
+    "record",
+    "learn",
+    "insert",
+    "import",
+    "mend",
+    "repin",
+    "rollback",
+    "undo",
+    "edit",
+]
+"""What kind of change it is; ``bind`` is a contract that changed in code."""
+
+_ABOUT_ONE: frozenset[Operation] = frozenset({"insert", "rollback"})
+"""Operations that are about one tool; what else they write are new pins above it."""
+
+_MOST_TOOLS = 1_000  # that one event lists with their digests
+_LONGEST = 2_000  # characters of a reason
+
+
+def written(
+    operation: Operation,
+    change_id: str,
+    definitions: Sequence[ToolDefinition],
+    *,
+    before: Library,
+    author: Author,
+    reason: str = "",
+    evidence: tuple[str, ...] = (),
+    replaced: Sequence[str] = (),
+) -> EventDraft:
+    """The event of a change.
+
+    Args:
+        operation: What kind of change it is.
+        change_id: Identifies the change in the store.
+        definitions: What is written, children before parents; the first is what it is about.
+        before: The library before.
+        author: Who writes.
+        reason: Why; an event keeps its first 2,000 characters.
+        evidence: Ids of the episodes behind it.
+        replaced: Names of tools that get other words than any proposal gave them.
+    """
+    facts: dict[str, Any] = {"operation": operation, "change": change_id}
+    if replaced:
+        facts["replaced"] = list(replaced)
+    digests = {one.name: one.digest for one in definitions}
+    draft = EventDraft(
+        kind="written",
+        author=author,
+        reason=cut(reason),
+        library_version=before.version + 1,
+        evidence=evidence,
+        facts=facts,
+    )
+    if len(definitions) == 1 or (definitions and operation in _ABOUT_ONE):
+        name = definitions[0].name
+        held, changed = before.get(name), digests.pop(name)
+        if digests:  # composites above it that got new pins
+            facts["repinned"] = digests
+        return replace(
+            draft,
+            tool_name=name,
+            digest_before="" if held is None else held.definition.digest,
+            digest_after=changed,
+        )
+    if len(digests) > _MOST_TOOLS:
+        facts |= {"count": len(digests), "digest": digest(digests)}
+    elif digests:
+        facts["tools"] = digests
+    return draft
+
+
+def cut(text: str) -> str:
+    """Text as an event keeps it: of bounded length, and without halves of surrogate pairs."""
+    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\u2026"
+    return short.encode("utf-8", "replace").decode()

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
-from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.dag import DAG, Dag
+from agentkit import composites
+from agentkit.errors import (
+    CompositeError,
+    DuplicateToolError,
+    SourceProblem,
+    ToolNotFoundError,
+    UsageError,
+)
+from agentkit.library.dag import DAG, Dag, in_order, reachable
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agentkit.composites.problems import CompositeLimits, ContractMode
 
 T = TypeVar("T")
 
@@ -206,7 +216,7 @@ class Library:
         """Attach code to definitions that came from a store.
 
         Only primitives need code: composites run on that of the tools that they call, and are
-        linked to them here (see ``agentkit.library.linking``).
+        linked to them here (see ``link``).
 
         Args:
             functions: By tool name: a ``Tool`` whose binding is taken, or a callable. Or a list
@@ -223,11 +233,7 @@ class Library:
             names = RecordedNames(self._tools)
             code = {names.of(tool.definition): tool for tool in functions}
         bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
-        tools = self._tools | bound
-        if has_composites(tools.values()):
-            composites, _ = bind_composites(tools, self.dag)
-            tools |= composites
-        return self._with(tools, Change())  # the definitions stay
+        return link(self._with(self._tools | bound, Change()))  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:
         try:
@@ -247,6 +253,178 @@ class Library:
 
     def __repr__(self) -> str:
         return f"Library({len(self)} tools, version={self._version})"
+
+
+Refusals = dict[str, tuple[SourceProblem, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkReport:
+    """What linking came to.
+
+    Attributes:
+        library: The library with its composites linked.
+        bound: The composites that run in this process.
+        refused: Those that do not, each with the reasons.
+    """
+
+    library: Library
+    bound: tuple[str, ...]
+    refused: Mapping[str, tuple[SourceProblem, ...]]
+
+
+def link(
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> Library:
+    """A library whose composites run on the code of their children.
+
+    ``Library.bind`` ends with this, so that binding the primitives of a library from a store makes
+    its composites run; call it yourself to set limits, or to have contracts checked.
+
+    A composite gets code when all its children are in the library with the digests that it pins,
+    and have code themselves; the others have none, also when they had before. ``link_report`` says
+    why. A composite that was bound to a plain function is left as it is.
+
+    Args:
+        library: The library.
+        limits: Caps on each run; None keeps those of a composite that has code, and takes the
+            defaults for one that has none.
+        contracts: When pre- and postconditions are checked; None keeps what a composite that has
+            code was bound with, and is ``off`` for one that has none.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> from agentkit.composites.source import compose
+        >>> @tool
+        ... def add(a: float, b: float) -> float:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> text = '''
+        ... def add_three(a: float, b: float, c: float) -> float:
+        ...     "Add three numbers."
+        ...     return add(add(a, b), c)
+        ... '''
+        >>> library = Library([add, compose(text, {"add": add})])
+        >>> link(library)["add_three"](a=1, b=2, c=3)
+        6
+    """
+    return link_report(library, limits=limits, contracts=contracts).library
+
+
+def link_report(
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> LinkReport:
+    """As ``link``, with the reasons why composites got no code."""
+    if not any(tool.definition.body is not None for tool in library):  # makes no DAG
+        return LinkReport(library=library, bound=(), refused={})
+    linked, refused = _linked(library.tools, library.dag, limits=limits, contracts=contracts)
+    return LinkReport(
+        library=library.with_tools(linked.values()),
+        bound=tuple(name for name, tool in linked.items() if tool.is_bound),
+        refused=refused,
+    )
+
+
+def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
+    """Why a composite can not run, for reasons that code for its primitives would not mend.
+
+    A child is missing or has changed, here or in a composite below; the body is no program; or
+    the calls run in a circle. Nothing when it only waits for primitives to be bound.
+
+    Args:
+        library: The library.
+        name: A tool of it.
+
+    Cost: linking the composite and what is below it.
+    """
+    below = reachable([name], library.dag.children)
+    part = library.without(other for other in library.tools if other not in below)
+    problems = link_report(part).refused.get(name, ())
+    return tuple(problem for problem in problems if problem.code != "unbound_child")
+
+
+def _linked(
+    tools: Mapping[str, Tool],
+    dag: Dag,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> tuple[dict[str, Tool], Refusals]:
+    """Every composite with the code of its children; and for each that has none why that is so."""
+    current = dict(tools)
+    refused: Refusals = {}
+    rest = {name: None for name in dag.composites if _follows_its_children(current[name])}
+    for name in in_order(rest, dag.children):
+        del rest[name]
+        try:
+            current[name] = _with_children(current[name], current, limits, contracts)
+        except CompositeError as error:
+            current[name], refused[name] = _unbound(current[name]), error.problems
+        else:
+            if not current[name].is_bound:
+                refused[name] = tuple(_waiting_for(name, dag.children[name], current, refused))
+    for name in rest:
+        current[name], refused[name] = _unbound(current[name]), (_circular(name, dag),)
+    return {name: current[name] for name in dag.composites}, refused
+
+
+def _follows_its_children(tool: Tool) -> bool:
+    """Whether its code is that of its children, and not a caller's own."""
+    return tool.function is None or isinstance(tool.function, composites.Composite)
+
+
+def _with_children(
+    tool: Tool,
+    tools: Mapping[str, Tool],
+    limits: CompositeLimits | None,
+    contracts: ContractMode | None,
+) -> Tool:
+    if isinstance(tool.function, composites.Composite):
+        limits = limits or tool.function.limits
+        contracts = contracts or tool.function.contracts
+    made = composites.composite_tool(
+        tool.definition, tools, limits=limits, contracts=contracts or "off"
+    )
+    return replace(
+        tool,
+        function=made.function,
+        is_async=made.is_async,
+        requires_approval=made.needs_approval or tool.needs_approval,
+    )
+
+
+def _unbound(tool: Tool) -> Tool:
+    return replace(tool, function=None, is_async=False)
+
+
+def _waiting_for(
+    name: str, children: Iterable[str], tools: Mapping[str, Tool], refused: Refusals
+) -> Iterator[SourceProblem]:
+    for child in children:
+        if child in refused:
+            reason = refused[child][0]
+            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
+        elif not tools[child].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"{name!r} calls {child!r}, which has no function in this process",
+                advice=f"Bind it: library.bind({{{child!r}: function}}).",
+            )
+
+
+def _circular(name: str, dag: Dag) -> SourceProblem:
+    return SourceProblem(
+        code="recursive_call",
+        message=dag.why_unknown(name),
+        advice="Rewrite one of the composites in the circle so that it does not call the next.",
+    )
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:

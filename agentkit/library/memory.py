@@ -1,9 +1,9 @@
-"""Episodes in memory, with what retention asks of them."""
+"""``MemoryStore``: all parts of a store in this process's memory."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -11,43 +11,44 @@ from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.capabilities import (
-    EpisodeVolume,
-    Retention,
-    StoreFault,
-)
+from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError
 from agentkit.library.changes import (
+    actual_digest,
     are_held,
     begun_at,
     check_change,
     check_filter,
     check_follows,
     matches,
+    missing_tool,
     no_such_version,
     now,
 )
 from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library, nearest_names
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.library import Library
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    EpisodeVolume,
+    LibraryChange,
+    Retention,
+    StoreFault,
+    ToolRevision,
+)
 from agentkit.tools.definition import ToolDefinition
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptEpisode:
-    """An episode, and when it was kept.
-
-    Attributes:
-        episode: The episode.
-        at: When the store got it.
-    """
+class _Kept:
+    """An episode, and when the store got it."""
 
     episode: Episode
     at: datetime
 
     @cached_property
     def begun(self) -> datetime:
-        """When it began, as far as that is known."""
         return begun_at(self.episode, kept=self.at)
 
     @cached_property
@@ -57,40 +58,6 @@ class KeptEpisode:
             return len(encode_episode(self.episode))
         except EpisodeFormatError:
             return len(repr(self.episode))
-
-
-def volume_of(kept: Sequence[KeptEpisode]) -> EpisodeVolume:
-    """How much some episodes are together."""
-    return EpisodeVolume(count=len(kept), bytes=sum(one.bytes for one in kept))
-
-
-def breaking(kept: Iterable[KeptEpisode], retention: Retention) -> Sequence[KeptEpisode]:
-    """The episodes that break ``retention``, the oldest first."""
-    by_age = sorted(kept, key=lambda one: one.begun)  # stable: of one time as they were kept
-    oldest = _oldest_to_stay(retention)
-    count, size = len(by_age), sum(one.bytes for one in by_age)
-    going: list[KeptEpisode] = []
-    for one in by_age:
-        too_many = retention.max_count is not None and count > retention.max_count
-        too_much = retention.max_bytes is not None and size > retention.max_bytes
-        if not (too_many or too_much or one.begun < oldest):
-            break
-        going.append(one)
-        count, size = count - 1, size - one.bytes
-    return going
-
-
-def _oldest_to_stay(retention: Retention) -> datetime:
-    first, now = datetime.min.replace(tzinfo=UTC), datetime.now(UTC)
-    if retention.max_age is None or retention.max_age > now - first:
-        return first
-    return now - retention.max_age
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Applied:
-    change: LibraryChange
-    created_at: str
 
 
 class MemoryStore:
@@ -112,11 +79,11 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._log: list[_Applied] = []  # entry i made version i + 1
+        self._log: list[LibraryChange] = []  # entry i made version i + 1
         self._made_by: dict[str, int] = {}
         self._events: list[LibraryEvent] = []  # entry i is event i + 1
         self._newest = Library()
-        self._episodes: dict[str, KeptEpisode] = {}
+        self._episodes: dict[str, _Kept] = {}
         self._closed = False
 
     def __repr__(self) -> str:
@@ -130,12 +97,12 @@ class MemoryStore:
                 return self._newest
             if not 0 <= version <= len(self._log):
                 raise no_such_version(version, self._versions())
-            steps = self._log[:version]
+            log = self._log[:version]
         tools: dict[str, ToolDefinition] = {}
-        for step in steps:
-            for name in step.change.removals:
+        for change in log:
+            for name in change.removals:
                 del tools[name]
-            tools |= {definition.name: definition for definition in step.change.upserts}
+            tools |= {definition.name: definition for definition in change.upserts}
         return Library(tools.values(), version=version).continuing(self._newest)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -146,14 +113,21 @@ class MemoryStore:
             if change.proposal_id in self._made_by:
                 return self._made_by[change.proposal_id]
             actual = len(self._log)
-            if not change.makes_version and self._holds(change.events):
+            if not change.makes_version and are_held(
+                change.events, self._events[change.events[0].sequence - 1 :]
+            ):
                 return actual
             if actual != expected_version:
                 raise StaleVersionError(expected=expected_version, actual=actual)
             check_follows(change.events, self._events[-1] if self._events else None)
             if change.makes_version:
-                self._newest = _applied(change, self._newest).at_version(actual + 1)
-                self._log.append(_Applied(change=change, created_at=change.created_at or now()))
+                for name in change.removals:
+                    if name not in self._newest:
+                        raise missing_tool(name, self._newest)
+                rest = self._newest.without(change.removals)
+                self._newest = rest.with_tools(change.upserts).at_version(actual + 1)
+                made = replace(change, events=(), created_at=change.created_at or now())
+                self._log.append(made)
                 self._made_by[change.proposal_id] = actual + 1
             self._events.extend(change.events)
             return len(self._log)
@@ -166,21 +140,30 @@ class MemoryStore:
 
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
-        with self._lock:
-            self._check_open()
-            log = tuple(self._log)
-        revisions = (_revision(tool_name, step, index + 1) for index, step in enumerate(log))
-        return tuple(revision for revision in revisions if revision is not None)
+        found = []
+        for applied in self.changes():
+            change = applied.change
+            upserts = [tool for tool in change.upserts if tool.name == tool_name]
+            if upserts or tool_name in change.removals:
+                revision = ToolRevision(
+                    version=applied.version,
+                    definition=upserts[0] if upserts else None,
+                    proposal_id=change.proposal_id,
+                    author=change.author,
+                    reason=change.reason,
+                    evidence=change.evidence,
+                    created_at=change.created_at,
+                )
+                found.append(revision)
+        return tuple(found)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes behind the version ``after``, of those applied before the call."""
+        first = max(after, 0)
         with self._lock:
             self._check_open()
-            log = tuple(self._log)
-        steps = enumerate(log[max(after, 0) :], start=max(after, 0) + 1)
-        return (
-            AppliedChange(version=version, change=_without_events(one)) for version, one in steps
-        )
+            log = self._log[first:]
+        return (AppliedChange(version=at, change=one) for at, one in enumerate(log, first + 1))
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
@@ -198,7 +181,7 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             for episode in episodes:
-                self._episodes.setdefault(episode.episode_id, KeptEpisode(episode=episode, at=kept))
+                self._episodes.setdefault(episode.episode_id, _Kept(episode=episode, at=kept))
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""
@@ -220,28 +203,42 @@ class MemoryStore:
         """How much is kept of episodes, as JSON text."""
         with self._lock:
             self._check_open()
-            return volume_of(tuple(self._episodes.values()))
+            return _volume(tuple(self._episodes.values()))
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
         """How much ``prune`` would delete."""
         with self._lock:
             self._check_open()
-            return volume_of(breaking(self._episodes.values(), retention))
+            return _volume(self._breaking(retention))
 
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``; see ``Pruning.prune``."""
         with self._lock:
             self._check_open()
-            going = breaking(self._episodes.values(), retention)
+            going = self._breaking(retention)
             for kept in going:
                 del self._episodes[kept.episode.episode_id]
-        return volume_of(going)
+        return _volume(going)
+
+    def _breaking(self, retention: Retention) -> Sequence[_Kept]:
+        """The episodes that break ``retention``, the oldest first."""
+        by_age = sorted(self._episodes.values(), key=lambda one: one.begun)  # then as they came
+        count, size, oldest = len(by_age), sum(one.bytes for one in by_age), _FIRST
+        if retention.max_age is not None and retention.max_age <= datetime.now(UTC) - _FIRST:
+            oldest = datetime.now(UTC) - retention.max_age
+        for gone, one in enumerate(by_age):
+            too_many = retention.max_count is not None and count - gone > retention.max_count
+            too_much = retention.max_bytes is not None and size > retention.max_bytes
+            if not (too_many or too_much or one.begun < oldest):
+                return by_age[:gone]
+            size -= one.bytes
+        return by_age
 
     def check(self) -> Iterator[StoreFault]:
         """Definitions that were changed in place, through a dict or a list that they hold."""
         for applied in self.changes():
             for tool in applied.change.upserts:
-                if replace(tool).digest != tool.digest:  # a copy knows no digest yet
+                if actual_digest(tool) != tool.digest:
                     message = (
                         f"tool {tool.name!r} was changed in place after it was committed; give the "
                         "store a copy of what the program goes on to change"
@@ -252,9 +249,6 @@ class MemoryStore:
         """Refuse further use. A second call does nothing."""
         self._closed = True
 
-    def _holds(self, events: Sequence[LibraryEvent]) -> bool:
-        return are_held(events, self._events[events[0].sequence - 1 :])
-
     def _versions(self) -> tuple[int, ...]:
         return tuple(range(1, len(self._log) + 1))
 
@@ -263,31 +257,5 @@ class MemoryStore:
             raise StoreError("this memory store is closed; open a new one with open_store")
 
 
-def _applied(change: LibraryChange, library: Library) -> Library:
-    """The library after a change; a known name keeps its place in the order."""
-    for name in change.removals:
-        if name not in library:
-            near = nearest_names(name, library.tools)
-            raise ToolNotFoundError(name, nearest=near, version=library.version)
-    rest = library.without(change.removals) if change.removals else library
-    return rest.with_tools(change.upserts)
-
-
-def _without_events(step: _Applied) -> LibraryChange:
-    return replace(step.change, events=(), created_at=step.created_at)
-
-
-def _revision(tool_name: str, step: _Applied, version: int) -> ToolRevision | None:
-    change = step.change
-    upserted = next((tool for tool in change.upserts if tool.name == tool_name), None)
-    if upserted is None and tool_name not in change.removals:
-        return None
-    return ToolRevision(
-        version=version,
-        definition=upserted,
-        proposal_id=change.proposal_id,
-        author=change.author,
-        reason=change.reason,
-        evidence=change.evidence,
-        created_at=step.created_at,
-    )
+def _volume(kept: Sequence[_Kept]) -> EpisodeVolume:
+    return EpisodeVolume(count=len(kept), bytes=sum(one.bytes for one in kept))

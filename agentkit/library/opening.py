@@ -48,7 +48,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     ``sqlite:///~/lib.db``      a file in the home directory
     ``library.db``              short for ``sqlite:///library.db``; also ``.sqlite``, ``.sqlite3``
     ``dir:tools``               a folder with one readable file a tool, made for review in git
-    ``https://host``            a server of ``agentkit serve --definitions``, read-only
+    ``https://host``            a server of ``create_library_app``, read-only
     anything else               a plugin that registered the scheme
     ==========================  =====================================================
 

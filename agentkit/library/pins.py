@@ -7,45 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
 
 from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.language import Program
 from agentkit.composites.parser import parse_expression
-from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.problems import READING_LIMITS, Fault
 from agentkit.composites.source import join_effects
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, LibraryError, SourceProblem
 from agentkit.library.dag import cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library
-from agentkit.tools.definition import ChildReference, ToolDefinition
-
-PinCode = Literal["missing_child", "changed_child", "unpinned_call", "uncalled_pin"]
-"""What can be wrong with a pin: the child is not in the library; it has another digest; the
-program calls a tool that is not pinned; a tool is pinned that the program does not call."""
+from agentkit.tools.definition import ChildReference, Effects, ToolDefinition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PinFault:
-    """One disagreement between a composite, its pins and the library.
+class LibraryFault:
+    """One thing that is wrong with a tool of a library.
 
     Attributes:
-        composite: The composite.
-        child: The tool that is called or pinned.
-        code: What is wrong.
-        message: The same in a sentence.
+        tool: The tool.
+        code: What is wrong. Of pins: ``missing_child`` (not in the library), ``changed_child`` (it
+            has another digest), ``unpinned_call``, ``uncalled_pin``. Of programs: a code of
+            ``SourceProblem``; ``cycle``; ``effects``; ``parameters``; ``condition``.
+        message: The same in a sentence, with the names and values concerned.
         advice: What to do.
+        child: The tool that is called or pinned; empty where it is about none.
     """
 
-    composite: str
-    child: str
-    code: PinCode
+    tool: str
+    code: str
     message: str
     advice: str
+    child: str = ""
 
 
-def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[PinFault, ...]:
+def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[LibraryFault, ...]:
     """Every pin that does not hold, and every call that is not pinned.
 
     Args:
@@ -69,69 +66,42 @@ def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[Pi
     Cost: one look-up a call site and a pin; the digests of children, where nobody asked before.
     """
     wanted = library.tools if names is None else dict.fromkeys(names)
-    return tuple(fault for name in wanted for fault in _faults(library, library[name].definition))
+    return tuple(fault for name in wanted for fault in _pins(library, library[name].definition))
 
 
-def _faults(library: Library, definition: ToolDefinition) -> Iterator[PinFault]:
+def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
+    name = definition.name
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
-    called = library.dag.children[definition.name]
+    called = library.dag.children[name]
+    from_calls = (
+        f"compose {name!r} anew, or make its pins from its calls ('agentkit check --repin')"
+    )
     for child in dict.fromkeys((*called, *pinned)):
+        fault = partial(LibraryFault, tool=name, child=child)
         tool = library.get(child)
         if tool is None:
-            yield _missing(library, definition.name, child)
+            near = library.nearest(child)
+            hint = f" (it has {', '.join(map(repr, near))})" if near else ""
+            yield fault(
+                code="missing_child",
+                message=f"{name!r} calls {child!r}, which is not in the library{hint}",
+                advice=f"put {child!r} back ('agentkit rollback'), or compose {name!r} anew "
+                "from tools that are there",
+            )
         elif child not in pinned:
-            yield _unpinned(definition.name, child)
+            message = f"the program of {name!r} calls {child!r}, but its signature does not pin it"
+            yield fault(code="unpinned_call", message=message, advice=from_calls)
         elif pinned[child] != tool.definition.digest:
-            yield _changed(definition.name, child, pinned[child], tool.definition.digest)
+            yield fault(
+                code="changed_child",
+                message=f"{name!r} was made for {child!r} with digest {pinned[child][:12]}, the "
+                f"library has {tool.definition.digest[:12]}",
+                advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
+                f"{name!r} anew, or move its pin ('agentkit check --repin')",
+            )
         if child not in called:
-            yield _uncalled(definition.name, child)
-
-
-def _missing(library: Library, composite: str, child: str) -> PinFault:
-    near = library.nearest(child)
-    hint = f" (it has {', '.join(map(repr, near))})" if near else ""
-    return PinFault(
-        composite=composite,
-        child=child,
-        code="missing_child",
-        message=f"{composite!r} calls {child!r}, which is not in the library{hint}",
-        advice=f"put {child!r} back ('agentkit rollback'), or compose {composite!r} anew "
-        "from tools that are there",
-    )
-
-
-def _changed(composite: str, child: str, pinned: str, actual: str) -> PinFault:
-    return PinFault(
-        composite=composite,
-        child=child,
-        code="changed_child",
-        message=f"{composite!r} was made for {child!r} with digest {pinned[:12]}, the library "
-        f"has {actual[:12]}",
-        advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
-        f"{composite!r} anew, or move its pin ('agentkit check --repin')",
-    )
-
-
-def _unpinned(composite: str, child: str) -> PinFault:
-    return PinFault(
-        composite=composite,
-        child=child,
-        code="unpinned_call",
-        message=f"the program of {composite!r} calls {child!r}, but its signature does not pin it",
-        advice=f"compose {composite!r} anew, or make its pins from its calls "
-        "('agentkit check --repin')",
-    )
-
-
-def _uncalled(composite: str, child: str) -> PinFault:
-    return PinFault(
-        composite=composite,
-        child=child,
-        code="uncalled_pin",
-        message=f"the signature of {composite!r} pins {child!r}, but its program never calls it",
-        advice=f"compose {composite!r} anew, or make its pins from its calls "
-        "('agentkit check --repin')",
-    )
+            message = f"the signature of {name!r} pins {child!r}, but its program never calls it"
+            yield fault(code="uncalled_pin", message=message, advice=from_calls)
 
 
 def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
@@ -167,9 +137,14 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     moved: dict[str, ToolDefinition] = {}
     for name in order:
         before = given.get(name) or library[name].definition
-        after = _with_pins(before, library, moved)
-        if name in given or after is not before:
-            moved[name] = after
+        pins = tuple(
+            replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
+            for pin in before.signature.children
+        )
+        if pins != before.signature.children:
+            moved[name] = _pinned(before, pins, library, moved)
+        elif name in given:
+            moved[name] = before
     return tuple(moved.values())
 
 
@@ -196,18 +171,6 @@ def with_current_pins(library: Library, definition: ToolDefinition) -> ToolDefin
     return _pinned(definition, tuple(pins), library, {})
 
 
-def _with_pins(
-    definition: ToolDefinition, library: Library, moved: Mapping[str, ToolDefinition]
-) -> ToolDefinition:
-    pins = tuple(
-        replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
-        for pin in definition.signature.children
-    )
-    if pins == definition.signature.children:
-        return definition
-    return _pinned(definition, pins, library, moved)
-
-
 def _pinned(
     definition: ToolDefinition,
     pins: tuple[ChildReference, ...],
@@ -216,38 +179,14 @@ def _pinned(
 ) -> ToolDefinition:
     """With other pins, and effects joined from those children: a child may do more than before."""
     signature = replace(definition.signature, children=pins)
-    children = [moved.get(pin.name) or _definition(library, pin.name) for pin in pins]
-    known = [child for child in children if child is not None]
-    if len(known) == len(children):
-        effects = join_effects(child.signature.effects for child in known)
+    if all(pin.name in moved or pin.name in library for pin in pins):
+        children = (moved.get(pin.name) or library[pin.name].definition for pin in pins)
+        effects = join_effects(child.signature.effects for child in children)
         signature = replace(signature, effects=effects)
     return replace(definition, signature=signature)
 
 
-def _definition(library: Library, name: str) -> ToolDefinition | None:
-    tool = library.get(name)
-    return None if tool is None else tool.definition
-
-
-_TOLD_BY_PINS = {"unknown_tool", "missing_child", "changed_child"}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LibraryFault:
-    """One thing that is wrong with a tool of a library.
-
-    Attributes:
-        tool: The tool.
-        code: What is wrong: a code of ``PinFault`` or of ``SourceProblem``; ``cycle``; ``effects``;
-            ``parameters``; ``condition``.
-        message: The same in a sentence, with the names and values concerned.
-        advice: What to do.
-    """
-
-    tool: str
-    code: str
-    message: str
-    advice: str
+_CODES_OF_PINS = {"unknown_tool", "missing_child", "changed_child"}
 
 
 def library_faults(
@@ -275,7 +214,7 @@ def library_faults(
     for name in wanted:
         definition = library[name].definition
         if definition.is_composite:
-            found += _faults_of(library, definition)
+            found += _composite(library, definition)
     return tuple(dict.fromkeys(found))
 
 
@@ -288,45 +227,26 @@ def _cycles(library: Library) -> Iterator[LibraryFault]:
             continue
         circle = below.keys() & reachable([name], dag.parents)
         here = {one: tuple(c for c in dag.children[one] if c in circle) for one in circle}
-        path = shown(cycle_among([name], here) or ())
         yield LibraryFault(
             tool=name,
             code="cycle",
-            message=f"{name!r} is in a circle of calls: {path}",
+            message=f"{name!r} is in a circle of calls: {shown(cycle_among([name], here) or ())}",
             advice="rewrite one of these composites so that it does not call the next",
         )
 
 
-def _faults_of(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
+def _composite(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
     name = definition.name
-    pins = pin_faults(library, [name])
-    for fault in pins:
-        yield LibraryFault(tool=name, code=fault.code, message=fault.message, advice=fault.advice)
+    pins = tuple(_pins(library, definition))
+    yield from pins
     try:
         program = program_from_json(definition.body or {}, name=name, limits=READING_LIMITS)
     except CompositeError as error:
-        yield from _of_source(name, error.problems)
+        yield from map(partial(_told, name), error.problems)
         return
-    yield from _of_program(library, definition, program)
-    yield from _of_conditions(definition)
-    if not pins:
-        yield from _of_effects(library, definition)
-
-
-def _of_source(name: str, problems: Iterable[SourceProblem]) -> Iterator[LibraryFault]:
-    for problem in problems:
-        yield LibraryFault(
-            tool=name, code=problem.code, message=problem.message, advice=problem.advice
-        )
-
-
-def _of_program(
-    library: Library, definition: ToolDefinition, program: Program
-) -> Iterator[LibraryFault]:
-    """The rules that need the children."""
-    name, signature = definition.name, definition.signature
     problems = check_program(program, library.tools, name=name, limits=READING_LIMITS)
-    yield from _of_source(name, (one for one in problems if one.code not in _TOLD_BY_PINS))
+    yield from (_told(name, one) for one in problems if one.code not in _CODES_OF_PINS)
+    signature = definition.signature
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:
         yield LibraryFault(
@@ -337,13 +257,29 @@ def _of_program(
             advice="compose it anew from its text",
         )
     faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from (
-        LibraryFault(tool=name, code=fault.code, message=fault.message, advice=fault.advice)
-        for fault in faults
+    yield from map(partial(_told, name), faults)
+    yield from _conditions(definition)
+    if not pins:
+        children = (library[pin.name].definition for pin in signature.children)
+        joined = join_effects(child.signature.effects for child in children)
+        if signature.effects != joined:
+            yield LibraryFault(
+                tool=name,
+                code="effects",
+                message=f"{name!r} declares {_in_words(signature.effects)}, its "
+                f"children together {_in_words(joined)}",
+                advice="compose it anew, or join its effects from its children "
+                "('agentkit check --repin')",
+            )
+
+
+def _told(name: str, problem: SourceProblem | Fault) -> LibraryFault:
+    return LibraryFault(
+        tool=name, code=problem.code, message=problem.message, advice=problem.advice
     )
 
 
-def _of_conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
+def _conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
     names = tuple(definition.signature.properties)
     conditions = definition.specification
     spoken = [(text, names) for text in conditions.pre]
@@ -361,21 +297,6 @@ def _of_conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
             )
 
 
-def _of_effects(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
-    signature = definition.signature
-    children = [library[pin.name].definition for pin in signature.children]
-    joined = join_effects(child.signature.effects for child in children)
-    if signature.effects != joined:
-        yield LibraryFault(
-            tool=definition.name,
-            code="effects",
-            message=f"{definition.name!r} declares {_told(signature.effects.to_json())}, its "
-            f"children together {_told(joined.to_json())}",
-            advice="compose it anew, or join its effects from its children "
-            "('agentkit check --repin')",
-        )
-
-
-def _told(effects: dict[str, bool]) -> str:
-    words = [name if holds else f"not {name}" for name, holds in effects.items()]
+def _in_words(effects: Effects) -> str:
+    words = [name if holds else f"not {name}" for name, holds in effects.to_json().items()]
     return ", ".join(words) or "no effects"

@@ -9,10 +9,11 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from inspect import ismethod
-from typing import Literal, Self, TypeAlias, get_args
+from typing import Literal, Self
 
 from agentkit.episodes import Episode
 from agentkit.errors import (
@@ -22,25 +23,29 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.capabilities import Confirming, append_all
+from agentkit.library.episode_stores import ForwardingStore, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
 from agentkit.library.store import (
-    AppliedChange,
-    EpisodeFilter,
+    Confirming,
     LibraryChange,
     Store,
-    ToolRevision,
 )
 
 ReplicaState = Literal["current", "behind", "away"]
 """``current``: the last look at the store found nothing newer, or took it up. ``behind``: the store
 answers, and what it holds can not be taken up. ``away``: the store does not answer."""
 
-WhenStale = Literal["serve", "refuse"]
-"""What becomes of runs that begin while the library is staler than it may be: they are served with
-it, and the status says so; or they are refused with an error."""
+TakeUp = Callable[[Library], None]
+
+logger = logging.getLogger(__name__)
+
+LONGEST_PAUSE_SECONDS = 10.0
+"""Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
+
+_END_SECONDS = 2.0
+"""How long the end waits for a look that is under way."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,21 +58,17 @@ class ReplicaStatus:
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
             machine that nobody sets. It grows to the time between two looks while all is well;
             of a copy that a store kept nobody knows it, and it is infinite.
-        is_too_stale: Whether that is more than the replica's ``max_staleness_seconds``.
-        refuses: Whether runs that begin now are refused for it.
+        refuses: Whether runs that begin now are refused, because that is too long.
         last_error: What the last look failed of; empty when it did not.
-        looks: How often it looked at the store.
-        failed_looks: How many of these failed.
+        failed_looks: How often a look at the store failed.
         refreshes: How often it took up another version.
     """
 
     state: ReplicaState
     version: int
     staleness_seconds: float
-    is_too_stale: bool = False
     refuses: bool = False
     last_error: str = ""
-    looks: int = 0
     failed_looks: int = 0
     refreshes: int = 0
 
@@ -79,104 +80,25 @@ class ReplicaStatus:
             >>> ReplicaStatus(state="away", version=7, staleness_seconds=12.3).summary
             'the store is away; library version 7 was the newest 12 s ago'
         """
-        words = {
-            "current": "library version {} is the newest",
-            "behind": "the newest library can not be taken up; version {} was the newest",
-            "away": "the store is away; library version {} was the newest",
-        }
-        told = words[self.state].format(self.version)
         if self.state == "current":
-            return told
+            return f"library version {self.version} is the newest"
+        told = f"the store is away; library version {self.version} was the newest"
+        if self.state == "behind":
+            told = f"the newest library can not be taken up; version {self.version} was the newest"
         if math.isinf(self.staleness_seconds):
             return f"{told} when it was kept in a file"
         return f"{told} {self.staleness_seconds:.0f} s ago"
 
 
-TakeUp: TypeAlias = Callable[[Library], None]
+@dataclass(kw_only=True)
+class _Follower:
+    """Who is handed each newer snapshot; ``take_up`` gives None when nobody is there any more."""
 
-logger = logging.getLogger(__name__)
-
-LONGEST_PAUSE_SECONDS = 10.0
-"""Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
-
-_END_SECONDS = 2.0
-"""How long the end waits for a look that is under way."""
+    take_up: Callable[[], TakeUp | None]
+    version: int = -1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Known:
-    """What is known. Another one takes its place in one step, so that nobody sees half of it.
-
-    Attributes:
-        library: The snapshot that is served.
-        at: When it was known to be the newest, by a clock that nobody sets.
-        state: How things stand.
-        error: What the last look failed of, in words: an exception would keep alive who met it.
-        error_kind: The name of that exception.
-        looks: How often the store was looked at.
-        failed: How many looks failed.
-        failed_last: How many of these came one after the other, up to now.
-        refreshes: How often another version was taken up.
-    """
-
-    library: Library
-    at: float
-    state: ReplicaState = "current"
-    error: str = ""
-    error_kind: str = ""
-    looks: int = 0
-    failed: int = 0
-    failed_last: int = 0
-    refreshes: int = 0
-
-    def after_a_look(self, error: Exception | None, began: float) -> _Known:
-        """What is known after a look that began then."""
-        looks = self.looks + 1
-        if error is None:
-            return _Known(
-                library=self.library,
-                at=began,
-                looks=looks,
-                failed=self.failed,
-                refreshes=self.refreshes,
-            )
-        kind = type(error).__name__
-        return replace(
-            self,
-            state="behind" if _answered(error) else "away",
-            error=f"{kind}: {error}",
-            error_kind=kind,
-            looks=looks,
-            failed=self.failed + 1,
-            failed_last=self.failed_last + 1,
-        )
-
-
-class _Subscriber:
-    """One who is handed each newer snapshot, in ascending order.
-
-    Args:
-        take_up: Gives what is called with a snapshot; None when nobody is there any more.
-    """
-
-    def __init__(self, take_up: Callable[[], TakeUp | None]) -> None:
-        self._get = take_up
-        self._version = -1
-        self._lock = threading.Lock()
-
-    def hand(self, library: Library) -> bool:
-        """Hand on a snapshot if it is newer; False when nobody is there any more."""
-        take_up = self._get()
-        if take_up is None:
-            return False
-        with self._lock:
-            if library.version > self._version:
-                take_up(library)
-                self._version = library.version
-        return True
-
-
-class Replica:
+class Replica(ForwardingStore):
     """A store whose newest library is always at hand, however far or unwell the store is.
 
     A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
@@ -190,9 +112,7 @@ class Replica:
         store: A store, or its URL. A store that was given is used and closed like one's own.
         refresh_seconds: Time between two looks; a new version is here after it at the latest.
         max_staleness_seconds: How long the library may be served without knowing whether it is the
-            newest; None for any time.
-        when_stale: What becomes of runs that begin beyond that: ``serve`` them and say so, or
-            ``refuse`` them.
+            newest; runs that begin later are refused. None for any time.
         clock: Seconds of a clock that never goes backwards.
 
     Raises:
@@ -214,22 +134,24 @@ class Replica:
         *,
         refresh_seconds: float = 1.0,
         max_staleness_seconds: float | None = None,
-        when_stale: WhenStale = "serve",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        _check(refresh_seconds, max_staleness_seconds, when_stale)
+        _check(refresh_seconds, max_staleness_seconds)
         self.refresh_seconds = refresh_seconds
         self.max_staleness_seconds = max_staleness_seconds
-        self.when_stale = when_stale
         self._clock = clock
         self._process = os.getpid()
         self._store = open_store(store) if isinstance(store, str) else store
         self._older = RecentVersions()
-        self._subscribers: list[_Subscriber] = []
+        self._followers: list[_Follower] = []
+        self._handing = threading.RLock()
         self._last_event: int | None = None
         self._looking = threading.Lock()
         self._closed = False
-        self._known = _Known(library=Library(), at=-math.inf)
+        self._library = Library()
+        self._known_at = -math.inf
+        self._status = ReplicaStatus(state="current", version=0, staleness_seconds=0)
+        self._failed_in_a_row = 0
         self._begin()
         self._stopping = threading.Event()
         self._thread = threading.Thread(
@@ -242,7 +164,7 @@ class Replica:
         self._thread.start()
 
     def __repr__(self) -> str:
-        return f"Replica({self._known.library!r}, {self._known.state})"
+        return f"Replica({self._library!r}, {self._status.state})"
 
     def __enter__(self) -> Self:
         return self
@@ -256,23 +178,18 @@ class Replica:
         self._check_open()
         return self._store
 
+    _tools = store
+
     @property
     def status(self) -> ReplicaStatus:
         """How it stands now. It costs no look at the store."""
-        known = self._known
-        staleness = max(0.0, self._clock() - known.at)
+        staleness = max(0.0, self._clock() - self._known_at)
         bound = self.max_staleness_seconds
-        is_too_stale = bound is not None and staleness > bound
-        return ReplicaStatus(
-            state=known.state,
-            version=known.library.version,
+        return replace(
+            self._status,
+            version=self._library.version,
             staleness_seconds=staleness,
-            is_too_stale=is_too_stale,
-            refuses=is_too_stale and self.when_stale == "refuse",
-            last_error=known.error,
-            looks=known.looks,
-            failed_looks=known.failed,
-            refreshes=known.refreshes,
+            refuses=bound is not None and staleness > bound,
         )
 
     @property
@@ -311,9 +228,10 @@ class Replica:
                 it raises counts as a failed look, and it is asked again at the next one.
         """
         held = weakref.WeakMethod(take_up) if ismethod(take_up) else lambda: take_up
-        subscriber = _Subscriber(held)
-        self._subscribers.append(subscriber)  # first: one that comes meanwhile is not missed
-        subscriber.hand(self._known.library)
+        follower = _Follower(take_up=held)
+        with self._handing:
+            self._followers.append(follower)  # first: one that comes meanwhile is not missed
+            self._hand_on(follower, self._library)
 
     def refresh(self) -> Library:
         """Look at the store now, and return what is the newest library.
@@ -324,7 +242,7 @@ class Replica:
         error = self._look()
         if error is not None:
             raise error
-        return self._known.library
+        return self._library
 
     def load(self, version: int | None = None) -> Library:
         """The newest snapshot that is known, without asking the store; or that of ``version``.
@@ -334,7 +252,7 @@ class Replica:
             StoreError: There is no such version.
         """
         self._check_open()
-        newest = self._known.library
+        newest = self._library
         if version is None or version == newest.version:
             return newest
         held = self._older.get(version)
@@ -360,18 +278,6 @@ class Replica:
         self._look()
         return version
 
-    def versions(self) -> Sequence[int]:
-        """All versions of the store in ascending order."""
-        return self.store.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """All revisions of one tool in ascending order."""
-        return self.store.history(tool_name)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind ``after``, ascending."""
-        return self.store.changes(after=after)
-
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``; from now on the thread looks for later ones too."""
         events = self.store.events(after=after)
@@ -379,21 +285,9 @@ class Replica:
         self._last_event = max(self._last_event or 0, end)
         return events
 
-    def append(self, episode: Episode) -> None:
-        """Keep one episode in the store."""
-        self.store.append(episode)
-
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several; one by one where the store can not do better."""
         append_all(self.store, episodes)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """The episode of that id, or None."""
-        return self.store.get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes of the store that match."""
-        return self.store.select(matching)
 
     def stop(self) -> None:
         """End the thread; what is there stays, and the store stays open."""
@@ -427,24 +321,21 @@ class Replica:
         began = self._clock()
         error = _failure_of(self._look_for_library)
         if isinstance(error, StoreUnavailableError) and isinstance(self._store, Confirming):
-            self._known = replace(self._known, library=self._store.load())
+            self._library = self._store.load()
         elif error is not None:
             raise error
-        before = self._known
-        self._known = replace(before.after_a_look(error, began), refreshes=0)
-        _tell(before, self._known, seconds=0.0)
+        self._note(error, began)
+        self._status = replace(self._status, refreshes=0)
 
     def _look(self) -> Exception | None:
         """Look at the store now, and take up what is new; what it failed of."""
         with self._looking:
-            before, began = self._known, self._clock()
+            began = self._clock()
             # A pin comes by events, and reaches us whatever the library is.
             error = _failure_of(self._look_for_events)
             if error is None or _answered(error):
                 error = _failure_of(self._look_for_library) or error
-            after = self._known.after_a_look(error, began)
-            _tell(before, after, seconds=began - before.at)
-            self._known = after
+            self._note(error, began)
         return error
 
     def _look_for_events(self) -> None:
@@ -453,7 +344,7 @@ class Replica:
 
     def _look_for_library(self) -> None:
         self._check_open()
-        store, known = self._store, self._known.library
+        store, known = self._store, self._library
         newest = store.refresh() if isinstance(store, Confirming) else store.load()
         if newest.version < known.version:
             raise StoreFormatError(
@@ -464,21 +355,50 @@ class Replica:
         if newest.version > known.version:
             ready = newest.continuing(known).caught_up()
             self._older.put(known)
-            refreshes = self._known.refreshes + 1
-            self._known = replace(self._known, library=ready, refreshes=refreshes)
-        self._hand_on(self._known.library)
-
-    def _hand_on(self, library: Library) -> None:
-        """Hand a snapshot to all; those that failed are asked again the next time."""
+            self._library = ready
+            self._status = replace(self._status, refreshes=self._status.refreshes + 1)
         failed: list[Exception] = []
-        for subscriber in tuple(self._subscribers):
-            try:
-                if not subscriber.hand(library):
-                    self._subscribers.remove(subscriber)
-            except Exception as error:  # noqa: BLE001 - raised below
-                failed.append(error)
-        if failed:
+        with self._handing:
+            for follower in tuple(self._followers):
+                error = _failure_of(partial(self._hand_on, follower, self._library))
+                failed += [] if error is None else [error]
+        if failed:  # they are asked again the next time
             raise failed[0]
+
+    def _hand_on(self, follower: _Follower, library: Library) -> None:
+        """Hand on a snapshot if it is newer to one who is still there."""
+        take_up = follower.take_up()
+        if take_up is None:
+            self._followers.remove(follower)
+        elif library.version > follower.version:
+            take_up(library)
+            follower.version = library.version
+
+    def _note(self, error: Exception | None, began: float) -> None:
+        """Note what came of a look, and say in the log what changed; the rest was said before."""
+        before, version = self._status, self._library.version
+        if error is None:
+            if before.state != "current":
+                logger.warning(
+                    "the store is back; library version %d is the newest (%.1f s without knowing)",
+                    version,
+                    began - self._known_at,
+                )
+            self._known_at, self._failed_in_a_row = began, 0
+            self._status = replace(before, state="current", last_error="")
+            return
+        kind = type(error).__name__
+        state: ReplicaState = "behind" if _answered(error) else "away"
+        told = f"{kind}: {error}"  # in words: an exception would keep alive who met it
+        self._failed_in_a_row += 1
+        self._status = replace(
+            before, state=state, last_error=told, failed_looks=before.failed_looks + 1
+        )
+        if (state, kind) != (before.state, before.last_error.partition(":")[0]):
+            words = "the newest library can not be taken up; version %d is served on (%s)"
+            if state == "away":
+                words = "the store is away; library version %d is served on (%s)"
+            logger.warning(words, version, told)
 
 
 def _follow(
@@ -491,7 +411,7 @@ def _follow(
         if replica is None:
             return
         replica._look()  # noqa: SLF001 - this is its thread
-        pause = pause_after(replica._known.failed_last, refresh_seconds=refresh_seconds)  # noqa: SLF001
+        pause = pause_after(replica._failed_in_a_row, refresh_seconds=refresh_seconds)  # noqa: SLF001
         del replica
 
 
@@ -507,26 +427,6 @@ def _failure_of(step: Callable[[], None]) -> Exception | None:
 def _answered(error: Exception) -> bool:
     """Whether the store is there, and what it holds is the trouble."""
     return isinstance(error, StoreFormatError) or not isinstance(error, StoreError | OSError)
-
-
-def _tell(before: _Known, now: _Known, *, seconds: float) -> None:
-    """Say in the log what changed; what stays as it is was said before."""
-    version = now.library.version
-    if now.state == "current":
-        if before.state != "current":
-            logger.warning(
-                "the store is back; library version %d is the newest (%.1f s without knowing)",
-                version,
-                seconds,
-            )
-        return
-    if (now.state, now.error_kind) == (before.state, before.error_kind):
-        return
-    if now.state == "away":
-        words = "the store is away; library version %d is served on (%s)"
-    else:
-        words = "the newest library can not be taken up; version %d is served on (%s)"
-    logger.warning(words, version, now.error)
 
 
 def pause_after(failed: int, *, refresh_seconds: float) -> float:
@@ -556,9 +456,7 @@ def replica_of(store: object) -> Replica | None:
     return tools if isinstance(tools, Replica) else None
 
 
-def _check(
-    refresh_seconds: float, max_staleness_seconds: float | None, when_stale: WhenStale
-) -> None:
+def _check(refresh_seconds: float, max_staleness_seconds: float | None) -> None:
     if not 0 < refresh_seconds < math.inf:
         raise UsageError(f"refresh_seconds is a time between two looks; got {refresh_seconds!r}")
     if max_staleness_seconds is not None and not max_staleness_seconds > refresh_seconds:
@@ -566,5 +464,3 @@ def _check(
             f"max_staleness_seconds={max_staleness_seconds!r} would be over between two looks; "
             f"it is more than refresh_seconds={refresh_seconds!r}, or None for no bound"
         )
-    if when_stale not in get_args(WhenStale):
-        raise UsageError(f"when_stale is 'serve' or 'refuse'; got {when_stale!r}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.errors import MissingExtraError, UsageError
-from agentkit.library.event_chain import Signer, Verifier
+from agentkit.library.events import Signer, Verifier
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 from agentkit.episodes import Episode
 from agentkit.episodes.files import decode_episode
 from agentkit.errors import StoreFormatError
-from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.changes import (
     changed_definition,
     check_filter,
@@ -24,7 +23,14 @@ from agentkit.library.changes import (
 from agentkit.library.derived import DerivedCache
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    EpisodeVolume,
+    LibraryChange,
+    Retention,
+    ToolRevision,
+)
 from agentkit.tools.definition import ToolDefinition
 
 _GREATEST = 2**63 - 1

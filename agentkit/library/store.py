@@ -2,15 +2,21 @@
 
 Stores are synchronous: a run reads one snapshot, and only one place writes. An async caller
 moves a store call to a thread.
+
+What a store may do beyond them is a capability (``BatchAppending``, ``Pruning``, ``Checkable``),
+which it has by having its methods: ``isinstance(store, Pruning)``. None is demanded; most callers
+have a slower way that works with every store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
+from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
@@ -33,7 +39,7 @@ class LibraryChange:
         reason: Why, in words.
         evidence: Ids of the episodes behind it.
         events: What is to be remembered of it, chained to the last event that the store holds;
-            see ``agentkit.library.event_chain.chained``.
+            see ``agentkit.library.events.chained``.
         created_at: When it was made, as ISO 8601 in UTC, for a change that is copied from another
             store; empty for a new one, of which the store notes its own time.
     """
@@ -214,3 +220,128 @@ class EpisodeStore(Protocol):
 @runtime_checkable
 class Store(ToolStore, EventStore, EpisodeStore, Protocol):
     """All three in one place, as ``memory:`` and ``sqlite:`` give them."""
+
+
+@runtime_checkable
+class Confirming(Protocol):
+    """A store that loads its last snapshot while it is cut off, and can be asked not to."""
+
+    def refresh(self) -> Library:
+        """The newest snapshot, as ``load`` gives it, but only if it is known to be the newest now.
+
+        Raises:
+            StoreUnavailableError: It can not be known now.
+            StoreError: What was told can not be right; ``load`` gives the last snapshot on.
+        """
+        ...
+
+
+@runtime_checkable
+class SelfRefreshing(Protocol):
+    """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
+
+    def follow(self, take_up: Callable[[Library], None]) -> None:
+        """Hand on the snapshot that is there and each later one, in ascending order."""
+        ...
+
+    def refresh(self) -> Library:
+        """Look for the newest snapshot now.
+
+        Raises:
+            StoreError: The look failed; the last snapshot is served on.
+        """
+        ...
+
+    def check_staleness(self) -> None:
+        """Refuse a run that is to begin on a snapshot that is staler than it may be.
+
+        Raises:
+            StoreUnavailableError: It is.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchAppending(Protocol):
+    """A store that keeps many episodes for the price of one flush."""
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes in this order, all of them or none; known ids are ignored."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """Which episodes may go. One that breaks any of the bounds goes, the oldest first.
+
+    Attributes:
+        max_age: Time since an episode began (``started_at``; where that is empty, since it was
+            kept).
+        max_bytes: Of the bodies of all episodes together, as the store holds them.
+        max_count: Of episodes.
+    """
+
+    max_age: timedelta | None = None
+    max_bytes: int | None = None
+    max_count: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = (self.max_bytes, self.max_count)
+        if any(bound is not None and bound < 0 for bound in bounds) or (
+            self.max_age is not None and self.max_age < timedelta()
+        ):
+            raise UsageError(f"a bound of retention is 0 or more, or None for no bound; got {self}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeVolume:
+    """How much there is of episodes, or went.
+
+    Attributes:
+        count: Of episodes.
+        bytes: Of their bodies, as the store holds them.
+    """
+
+    count: int
+    bytes: int
+
+
+@runtime_checkable
+class Pruning(Protocol):
+    """A store that lets old episodes go. Definitions and events never go."""
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``, and say how much that was."""
+        ...
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete now; nothing is deleted."""
+        ...
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreFault:
+    """Something in a store that is not as it was written.
+
+    Attributes:
+        place: Where: a file, a table, a key, a tool's name.
+        message: What is wrong there, and what to do.
+        is_note: Whether it is worth to know and no damage, such as an edit that waits.
+    """
+
+    place: str
+    message: str
+    is_note: bool = False
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A store that knows how to look for damage of its own kind."""
+
+    def check(self) -> Iterator[StoreFault]:
+        """Read everything and tell what is damaged; nothing is changed."""
+        ...

@@ -182,7 +182,7 @@ def _fitting(
 
 
 def _fits(slot: TypedSlot, parameter: TypeEvidence) -> bool:
-    return unify(slot, parameter).score >= _MISFIT
+    return unify(slot, parameter) >= _MISFIT
 
 
 _types = lru_cache(maxsize=4_096)(signature_types)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
-from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.capabilities import append_all
+from agentkit.errors import AgentKitError, MissingExtraError
+from agentkit.library.episode_stores import append_all
 from agentkit.library.episode_writer import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import Store
@@ -21,14 +21,13 @@ from agentkit.server.chat_request import Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits
-from agentkit.server.metrics import CONTENT_TYPE, Measures
-from agentkit.server.middleware import LOCAL_NAMES, Admission, Front, Problem
+from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
+from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.runs import MinuteLog, Probe, Runs
 from agentkit.tools.invocation import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-    from starlette.middleware import Middleware
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -43,7 +42,8 @@ METRICS_PATH = "/metrics"
 _SLOW_SECONDS = 1.0
 """An episode that has waited longer for its store says that the store is in trouble."""
 
-_PATHS = (CHAT_PATH, FEEDBACK_PATH, MODELS_PATH, HEALTH_PATH, READY_PATH, METRICS_PATH)
+Ready = Callable[[], Awaitable[Mapping[str, str]]]
+"""Gives the answer of ``/readyz``: ``status`` is ok, degraded or unavailable."""
 
 
 def create_app(
@@ -55,7 +55,6 @@ def create_app(
     client_approval: bool = False,
     open_metrics: bool = False,
     allowed_hosts: Sequence[str] | None = None,
-    cors_origins: Sequence[str] = (),
     refresh_seconds: float | None = 30.0,
     close_agent: bool = True,
 ) -> Starlette:
@@ -85,7 +84,6 @@ def create_app(
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
-        cors_origins: Origins whose pages may call it from a browser; none by default.
         refresh_seconds: How often to take up new versions of the library from the store; None
             for never. A ``Replica`` does so by itself, and this makes no difference to it.
         close_agent: Whether the agent is closed at the end.
@@ -97,60 +95,129 @@ def create_app(
         >>> from agentkit.testing import ScriptedModel
         >>> app = create_app(Agent(ScriptedModel(["Hello."])), keys=Keys({"me": "sk-" + "x" * 32}))
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.exceptions import HTTPException
-        from starlette.middleware import Middleware
-        from starlette.routing import Route
-    except ImportError as error:
-        raise missing("starlette") from error
-    if cors_origins and keys is None:
-        raise UsageError("cors_origins without keys would let any such page use the agent")
-    service = _Service(agent, keys=keys, limits=limits, model_name=model_name or agent.name)
-    chat = service.chat(takes_approvals=client_approval)
-    admission = admitting(keys, allowed_hosts, open_metrics=open_metrics)
-    app = Starlette(
-        routes=[
-            Route(CHAT_PATH, chat, methods=["POST"]),
-            Route(FEEDBACK_PATH, service.feedback(), methods=["POST"]),
-            Route(MODELS_PATH, service.models),
-            Route(HEALTH_PATH, service.healthy),
-            Route(READY_PATH, service.ready),
-            Route(METRICS_PATH, service.metrics),
-        ],
-        middleware=[
-            *_cross_origin(cors_origins),
-            Middleware(
-                Front,
-                admission=admission,
-                measures=service.measures,
-                routes=_PATHS,
-                send_seconds=limits.send_seconds,
-            ),
-        ],
-        exception_handlers={HTTPException: as_problem},
+    service = _Service(agent, limits)
+    name = model_name or agent.name
+    bodies = Bodies(limits, keys)
+    reader = Reader(
+        model=name,
+        max_messages=limits.max_messages,
+        output_schema=agent.output_schema,
+        alias=agent.model.name,
+    )
+    chat = ChatCompletions(
+        agent,
+        reader=reader,
+        runs=service.runs,
+        bodies=bodies,
+        metrics=service.metrics,
+        limits=limits,
+        keys=keys,
+        takes_approvals=client_approval,
+    )
+    feedback = FeedbackEndpoint(
+        agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
+    )
+    model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}
+    app = assemble(
+        {CHAT_PATH: ("POST", chat), FEEDBACK_PATH: ("POST", feedback)},
+        constants={MODELS_PATH: {"object": "list", "data": [model]}},
+        keys=keys,
+        limits=limits,
+        metrics=service.metrics,
+        ready=service.ready,
+        open_metrics=open_metrics,
+        allowed_hosts=allowed_hosts,
         lifespan=lambda _: service.lifespan(
             refresh_seconds=refresh_seconds, close_agent=close_agent
         ),
     )
-    app.router.redirect_slashes = False  # one path for each thing
     app.state.runs = service.runs
-    app.state.limits = limits
-    app.state.model_name = model_name or agent.name
-    app.state.has_keys = keys is not None
+    app.state.model_name = name
     return app
 
 
-def admitting(
-    keys: Keys | None, allowed_hosts: Sequence[str] | None, *, open_metrics: bool
-) -> Admission:
-    """Who gets into an application; its health needs no key."""
+def assemble(
+    routes: Mapping[str, tuple[str, Any]],
+    *,
+    constants: Mapping[str, object] = MappingProxyType({}),
+    keys: Keys | None,
+    limits: ServerLimits,
+    metrics: Metrics,
+    ready: Ready,
+    open_metrics: bool,
+    allowed_hosts: Sequence[str] | None,
+    lifespan: Callable[[Any], AbstractAsyncContextManager[None]],
+) -> Starlette:
+    """An application of endpoints, with health, readiness and metrics beside them.
+
+    Args:
+        routes: By path the method, and an ASGI application that finds its exchange in the scope.
+        constants: By path what it always says, as JSON.
+        keys: Who may use it; None lets everybody in.
+        limits: What is taken on.
+        metrics: Where requests are counted.
+        ready: Gives the answer of ``/readyz``.
+        open_metrics: Whether ``/metrics`` needs no key.
+        allowed_hosts: See ``create_app``.
+        lifespan: From the first request to the last one.
+
+    Raises:
+        MissingExtraError: Starlette is not installed.
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.middleware import Middleware
+        from starlette.responses import JSONResponse, Response
+        from starlette.routing import Route
+    except ImportError as error:
+        raise missing("starlette") from error
+
+    async def say(request: Request) -> Response:
+        return JSONResponse(said[request.scope[SCOPE_KEY].path])
+
+    async def tell_ready(_: Request) -> Response:
+        told = await ready()
+        return JSONResponse(told, status_code=503 if told["status"] == "unavailable" else 200)
+
+    async def count(_: Request) -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+    said = {HEALTH_PATH: {"status": "ok"}, **constants}
+    every = {
+        **routes,
+        **dict.fromkeys(said, ("GET", say)),
+        READY_PATH: ("GET", tell_ready),
+        METRICS_PATH: ("GET", count),
+    }
     hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
-    return Admission(
+    admission = Admission(
         keys=keys,
         open_paths=frozenset({HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}),
         hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
     )
+    front = Middleware(
+        Front, admission=admission, metrics=metrics, routes=every, send_seconds=limits.send_seconds
+    )
+    app = Starlette(
+        routes=[Route(path, to, methods=[method]) for path, (method, to) in every.items()],
+        middleware=[front],
+        exception_handlers={HTTPException: _refused},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # one path for each thing
+    app.state.limits = limits
+    app.state.has_keys = keys is not None
+    return app
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Starlette's own errors (no such path, no such method) in our form."""
+    status = getattr(error, "status_code", 500)
+    words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
+    message, code = words.get(status, ("the request can not be answered", "http_error"))
+    asked = f"{request.method} {request.url.path[:200]}"
+    raise RequestError(status=status, message=f"{message}: {asked}", code=code) from error
 
 
 def missing(package: str) -> MissingExtraError:
@@ -163,91 +230,40 @@ def missing(package: str) -> MissingExtraError:
 class _Service:
     """The parts that the endpoints share."""
 
-    def __init__(
-        self, agent: Agent, *, keys: Keys | None, limits: ServerLimits, model_name: str
-    ) -> None:
+    def __init__(self, agent: Agent, limits: ServerLimits) -> None:
         self._agent = agent
-        self._keys = keys
         self._limits = limits
-        self._model_name = model_name
         self._queue = agent.queue
         self._log = MinuteLog(_LOG)
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
-        self._began = int(time.time())
         self._replica = replica_of(agent.store)
         self._writer = writer_of(agent.store)
         self.runs = Runs()
-        self._bodies = Bodies(limits, keys)
-        self.measures = Measures(
-            in_flight=lambda: len(self.runs),
-            draining=lambda: self.runs.is_draining,
-            library_version=lambda: agent.library.version,
-            queue=self._queue,
-            replica=self._replica,
-            writer=self._writer,
+        self.metrics = RunMetrics(
+            Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
+            Gauge(
+                "agentkit_draining",
+                "1 while the server is about to stop.",
+                lambda: self.runs.is_draining,
+            ),
+            Gauge(
+                "agentkit_library_version",
+                "Version that runs begin with.",
+                lambda: agent.library.version,
+            ),
+            *store_gauges(agent.queue, self._replica, self._writer),
         )
 
-    def chat(self, *, takes_approvals: bool) -> ChatCompletions:
-        """The main endpoint."""
-        reader = Reader(
-            model=self._model_name,
-            max_messages=self._limits.max_messages,
-            output_schema=self._agent.output_schema,
-            alias=self._agent.model.name,
-        )
-        return ChatCompletions(
-            self._agent,
-            reader=reader,
-            runs=self.runs,
-            bodies=self._bodies,
-            measures=self.measures,
-            limits=self._limits,
-            keys=self._keys,
-            takes_approvals=takes_approvals,
-        )
-
-    def feedback(self) -> FeedbackEndpoint:
-        """Where clients say what they think of an answer."""
-        return FeedbackEndpoint(
-            self._agent.store,
-            queue=self._queue,
-            runs=self.runs,
-            bodies=self._bodies,
-            limits=self._limits,
-        )
-
-    async def models(self, request: Request) -> Response:
-        """The list of the one model."""
-        model = {
-            "id": self._model_name,
-            "object": "model",
-            "created": self._began,
-            "owned_by": "agentkit",
-        }
-        return json_response({"object": "list", "data": [model]})
-
-    async def healthy(self, request: Request) -> Response:
-        """The process runs its event loop."""
-        return json_response({"status": "ok"})
-
-    async def ready(self, request: Request) -> Response:
-        """It can take a request, though maybe not with the newest library."""
+    async def ready(self) -> Mapping[str, str]:
+        """Whether it can take a request, though maybe not with the newest library."""
         why = await self._not_ready()
         if why:
-            return json_response({"status": "unavailable", "reason": why}, status=503)
+            return {"status": "unavailable", "reason": why}
         status = None if self._replica is None else self._replica.status
         reasons = [] if status is None or status.state == "current" else [status.summary]
         if self._writer is not None and self._writer.state.failures:
             reasons.append("episodes wait for their store")
-        if reasons:
-            return json_response({"status": "degraded", "reason": "; ".join(reasons)})
-        return json_response({"status": "ok"})
-
-    async def metrics(self, request: Request) -> Response:
-        """What was counted."""
-        from starlette.responses import Response
-
-        return Response(self.measures.text(), media_type=CONTENT_TYPE)
+        return {"status": "degraded", "reason": "; ".join(reasons)} if reasons else {"status": "ok"}
 
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
@@ -295,37 +311,3 @@ def _ask(store: Store | None) -> None:
     if store is not None:
         store.get("")
         append_all(store, ())
-
-
-def json_response(value: object, *, status: int = 200) -> Response:
-    """A small answer of JSON."""
-    from starlette.responses import Response
-
-    return Response(json.dumps(value), status_code=status, media_type="application/json")
-
-
-async def as_problem(request: Request, error: Exception) -> Response:
-    """Starlette's own errors (no such path, no such method) in our form."""
-    from starlette.responses import Response
-
-    status = getattr(error, "status_code", 500)
-    words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
-    message, code = words.get(status, ("the request can not be answered", "http_error"))
-    asked = f"{request.method} {request.url.path[:200]}"
-    problem = Problem(status=status, message=f"{message}: {asked}", code=code)
-    headers = getattr(error, "headers", None)
-    return Response(
-        problem.encoded(), status_code=status, headers=headers, media_type="application/json"
-    )
-
-
-def _cross_origin(origins: Sequence[str]) -> list[Middleware]:
-    from starlette.middleware import Middleware
-    from starlette.middleware.cors import CORSMiddleware
-
-    headers = ["authorization", "content-type", "x-request-id", "x-session-id"]
-    methods = ["GET", "POST"]
-    allowing = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_headers=headers, allow_methods=methods
-    )
-    return [allowing] if origins else []

@@ -13,8 +13,8 @@ from urllib.parse import quote
 from agentkit.agent.types import RunResult
 from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
-from agentkit.server.metrics import Measures
-from agentkit.server.middleware import Exchange, Header, Problem
+from agentkit.server.metrics import RunMetrics
+from agentkit.server.middleware import Exchange, Header, RequestError
 
 _FINISH: Mapping[str, str] = {
     "finished": "stop",
@@ -67,18 +67,11 @@ class Completion:
         """The answer as one JSON object."""
         message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
         if calls:
-            message["content"] = text or None
-            message["tool_calls"] = self._calls(calls)
-        choice = {
-            "index": 0,
-            "message": message,
-            "logprobs": None,
-            "finish_reason": finish_reason(result),
-        }
-        body = self._head("chat.completion", [choice])
-        body["usage"] = _usage(result.usage)
-        body["agentkit"] = self._told(result)
-        return _ENCODER.encode(body).encode()
+            message |= {"content": text or None, "tool_calls": self._calls(calls)}
+        finish = finish_reason(result)
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
+        told = {"usage": _usage(result.usage), "agentkit": self._told(result)}
+        return _ENCODER.encode(self._head("chat.completion", [choice]) | told).encode()
 
     def opening(self) -> bytes:
         """The first event of a stream."""
@@ -90,33 +83,23 @@ class Completion:
 
     def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
         """The last events of a stream."""
-        told = {"agentkit": self._told(result)}
         events = [
             self._event({"tool_calls": [{"index": at, **call}]})
             for at, call in enumerate(self._calls(calls))
         ]
-        events.append(self._event({}, finish=finish_reason(result), further=told))
+        told = self._told(result)
+        events.append(self._event({}, finish=finish_reason(result), agentkit=told))
         if self.include_usage:
             head = self._head("chat.completion.chunk", [])
             events.append(_framed({**head, "usage": _usage(result.usage)}))
         return b"".join([*events, DONE])
 
-    def failing(self, problem: Problem) -> bytes:
-        """The last event of a stream that broke."""
-        return _framed(problem.to_json())
-
     def _event(
-        self,
-        delta: Mapping[str, Any],
-        *,
-        finish: str | None = None,
-        further: Mapping[str, Any] | None = None,
+        self, delta: Mapping[str, Any], *, finish: str | None = None, **further: Any
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        body = self._head("chat.completion.chunk", [choice])
-        if self.include_usage:
-            body["usage"] = None
-        return _framed(body | dict(further or {}))
+        usage = {"usage": None} if self.include_usage else {}
+        return _framed(self._head("chat.completion.chunk", [choice]) | usage | further)
 
     def _head(self, kind: str, choices: list[Any]) -> dict[str, Any]:
         return {
@@ -199,6 +182,11 @@ def _framed(body: Mapping[str, Any]) -> bytes:
 
 
 _MOST_PIECES = 64
+_STREAM: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # nginx would collect the pieces
+)
 
 
 class StreamedAnswer:
@@ -209,13 +197,13 @@ class StreamedAnswer:
     Args:
         exchange: Where it goes.
         completion: Its wire format.
-        measures: Where the wait for the first text is counted.
+        metrics: Where the wait for the first text is counted.
     """
 
-    def __init__(self, exchange: Exchange, completion: Completion, measures: Measures) -> None:
+    def __init__(self, exchange: Exchange, completion: Completion, metrics: RunMetrics) -> None:
         self.exchange = exchange
         self._completion = completion
-        self._measures = measures
+        self._metrics = metrics
         self._began = time.perf_counter()
         self._between = ""
         self._has_text = False
@@ -239,7 +227,7 @@ class StreamedAnswer:
             return
         if not self._has_text:
             self._has_text = True
-            self._measures.first_text.observe(time.perf_counter() - self._began)
+            self._metrics.first_text.observe(time.perf_counter() - self._began)
         text, self._between = self._between + text, ""
         self._add(self._completion.piece(text))
         if len(self._pieces) >= _MOST_PIECES:
@@ -261,14 +249,14 @@ class StreamedAnswer:
             await self._flush()
 
     async def finish(
-        self, result: RunResult, calls: tuple[ToolCall, ...], writing: asyncio.Task[None]
+        self, result: RunResult, calls: Sequence[ToolCall], writing: asyncio.Task[None]
     ) -> None:
         """Send the end of a good answer."""
         await self._end(self._completion.ending(result, calls), writing)
 
-    async def fail(self, problem: Problem, writing: asyncio.Task[None]) -> None:
+    async def fail(self, error: RequestError, writing: asyncio.Task[None]) -> None:
         """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._end(self._completion.failing(problem), writing)
+        await self._end(b"data: " + error.encoded() + b"\n\n", writing)
 
     async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
         async with self._turn:  # so that no piece is cut in two
@@ -287,5 +275,5 @@ class StreamedAnswer:
             self._said.clear()
             pieces, self._pieces = self._pieces, []
             if not self.exchange.status:
-                await self.exchange.start_stream(self._headers)
+                await self.exchange.start(200, (*self._headers, *_STREAM))
             await self.exchange.send_piece(b"".join(pieces), more=more)

@@ -8,10 +8,12 @@ it would not.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from agentkit.messages import (
     AssistantMessage,
@@ -23,174 +25,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.wire import parse_json
-from agentkit.server.middleware import Problem, invalid
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conversation:
-    """What was said, and what is to be answered.
-
-    Attributes:
-        messages: All of it, oldest first.
-        answers: What the client says to the calls that the last answer left to it, by call id;
-            empty when a user message is to be answered.
-    """
-
-    messages: tuple[Message, ...]
-    answers: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def request(self) -> str:
-        """The user message to be answered."""
-        return self.messages[-1].text
-
-    @property
-    def history(self) -> tuple[Message, ...]:
-        """What was said before the last user message."""
-        last = [at for at, one in enumerate(self.messages) if isinstance(one, UserMessage)]
-        return self.messages[: last[-1]] if last else ()
-
-
-def read_messages(records: Any, *, most: int) -> Conversation | Problem:
-    """The conversation in a request's ``messages``.
-
-    Args:
-        records: The field as it came.
-        most: How many messages there may be.
-    """
-    if not isinstance(records, list) or not records:
-        return invalid("messages must be a list with a message in it", param="messages")
-    if len(records) > most:
-        message = f"{len(records)} messages; at most {most} are taken"
-        return invalid(message, param="messages", code="too_many_messages")
-    messages: list[Message] = []
-    for at, record in enumerate(records):
-        read = _read_one(record, f"messages[{at}]", messages)
-        if isinstance(read, Problem):
-            return read
-        messages.append(read)
-    return _ended(messages)
-
-
-def _ended(messages: Sequence[Message]) -> Conversation | Problem:
-    answers = {}
-    for message in reversed(messages):
-        if not isinstance(message, ToolMessage):
-            break
-        answers[message.call_id] = message.text
-    if not answers and not isinstance(messages[-1], UserMessage):
-        return invalid(
-            f"the last message is the {messages[-1].role}'s; a user message, or results of the "
-            "calls that the last answer made, are to come last",
-            param=f"messages[{len(messages) - 1}].role",
-        )
-    if not answers and not messages[-1].text.strip():
-        return invalid("the user message is empty", param=f"messages[{len(messages) - 1}].content")
-    return Conversation(messages=tuple(messages), answers=answers)
-
-
-def _read_one(record: Any, path: str, before: Sequence[Message]) -> Message | Problem:
-    if not isinstance(record, dict):
-        return invalid(f"{path} is not an object", param=path)
-    text = _text(record.get("content"), f"{path}.content")
-    if isinstance(text, Problem):
-        return text
-    read: Message | Problem
-    match record.get("role"):
-        case "system" | "developer":
-            read = SystemMessage(text=text)
-        case "user":
-            read = UserMessage(text=text)
-        case "assistant":
-            read = _assistant_message(record, text, path)
-        case "tool":
-            read = _tool_message(record, text, path, before)
-        case _:
-            message = f"{path}.role must be system, developer, user, assistant or tool"
-            read = invalid(message, param=f"{path}.role")
-    return read
-
-
-def _text(content: Any, path: str) -> str | Problem:
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and _is_plain(part)]
-    if len(texts) < len(parts):
-        message = f"{path} must be text, or a list of parts of type text"
-        return invalid(message, param=path, code="unsupported_content")
-    text = "".join(map(str, texts))
-    if not is_whole(text):
-        return invalid(f"{path} holds half of a surrogate pair", param=path)
-    return text
-
-
-def _is_plain(part: Mapping[str, Any]) -> bool:
-    return part.get("type") == "text" and isinstance(part.get("text"), str)
-
-
-def _assistant_message(
-    record: Mapping[str, Any], text: str, path: str
-) -> AssistantMessage | Problem:
-    calls = _calls(record.get("tool_calls"), f"{path}.tool_calls")
-    if isinstance(calls, Problem):
-        return calls
-    return AssistantMessage(text=text, tool_calls=calls)
-
-
-def _calls(records: Any, path: str) -> tuple[ToolCall, ...] | Problem:
-    if records is None:
-        return ()
-    if not isinstance(records, list):
-        return invalid(f"{path} must be a list", param=path)
-    calls = []
-    for at, record in enumerate(records):
-        call = _call(record)
-        if call is None:
-            message = f"{path}[{at}] needs an id, and a function with a name and arguments"
-            return invalid(message, param=f"{path}[{at}]")
-        calls.append(call)
-    return tuple(calls)
-
-
-def _call(record: Any) -> ToolCall | None:
-    function = record.get("function") if isinstance(record, dict) else None
-    if not isinstance(function, dict):
-        return None
-    found = [record.get("id"), function.get("name"), function.get("arguments")]
-    whole = [value for value in found if isinstance(value, str) and is_whole(value)]
-    if len(whole) < len(found):
-        return None
-    call_id, name, text = whole
-    try:
-        arguments = parse_json(text or "{}")
-        json.dumps(arguments, ensure_ascii=False).encode()
-    except ValueError:
-        return ToolCall(call_id=call_id, name=name, malformed=text)
-    if not isinstance(arguments, dict):
-        return ToolCall(call_id=call_id, name=name, malformed=text)
-    return ToolCall(call_id=call_id, name=name, arguments=arguments)
-
-
-def _tool_message(
-    record: Mapping[str, Any], text: str, path: str, before: Sequence[Message]
-) -> Message | Problem:
-    call_id = record.get("tool_call_id")
-    names = {call.call_id: call.name for call in _called(before)}
-    if not isinstance(call_id, str) or (names and call_id not in names):
-        message = f"{path}.tool_call_id names no call of the messages before it"
-        return invalid(message, param=f"{path}.tool_call_id")
-    return ToolMessage(call_id=call_id, name=names.get(call_id, ""), text=text)
-
-
-def _called(messages: Sequence[Message]) -> Iterator[ToolCall]:
-    for message in messages:
-        if isinstance(message, AssistantMessage):
-            yield from message.tool_calls
-
-
-def is_whole(text: str) -> bool:
-    """Whether a text has no half of a surrogate pair, which JSON can write and nothing can keep."""
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
-
+from agentkit.server.middleware import RequestError
 
 _NOT_HONOURED = (
     "frequency_penalty",
@@ -210,10 +45,80 @@ _NOT_HONOURED = (
 )
 """Fields of a request that say how to generate; that is the agent's business."""
 
-_SESSION = re.compile(r"[A-Za-z0-9._:@-]{1,128}")
-_MOST_LABELS = 16
-_LONGEST_LABEL = 64
-_LONGEST_TEXT = 512
+_REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {
+    "tools": (([],), "the agent behind this server has its own tools; leave tools out"),
+    "functions": (([],), "the agent behind this server has its own tools; leave functions out"),
+    "tool_choice": (("auto",), "which tools are used is the agent's choice; leave tool_choice out"),
+    "n": ((1,), "one answer to a request; n must be 1"),
+    "stop": (("", []), "stop sequences are not supported; leave stop out"),
+    "logprobs": ((False,), "probabilities of tokens are not reported; leave logprobs out"),
+    "top_logprobs": ((0,), "probabilities of tokens are not reported; leave top_logprobs out"),
+    "modalities": ((["text"],), "answers are text; leave modalities out"),
+    "audio": ((), "answers are text; leave audio out"),
+}
+"""Fields that would change what the answer is: values that change nothing, and why not."""
+
+_CODES = {"model": "missing_model", "session_id": "invalid_session"}
+_OWN_CODES = frozenset({"unsupported_content", "invalid_value"})
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which JSON can write and nothing can keep."""
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _whole(text: str) -> str:
+    if not is_whole(text):
+        raise PydanticCustomError("invalid_value", "it holds half of a surrogate pair")
+    return text
+
+
+def _plain(content: Any) -> Any:
+    """The text of a message, which may come in parts."""
+    parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    plain = [one for one in parts if isinstance(one, dict) and one.get("type") == "text"]
+    texts = [one.get("text") for one in plain]
+    if len(texts) < len(parts) or not all(isinstance(one, str) for one in texts):
+        words = "it must be text, or a list of parts of type text"
+        raise PydanticCustomError("unsupported_content", words)
+    return "".join(map(str, texts))
+
+
+_Text = Annotated[str, AfterValidator(_whole)]
+_Label = Annotated[_Text, Field(max_length=512)]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Function(_Record):
+    name: _Text
+    arguments: _Text
+
+
+class _Call(_Record):
+    id: _Text
+    function: _Function
+
+
+class _Message(_Record):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Annotated[_Text, BeforeValidator(_plain)] = ""
+    tool_calls: list[_Call] | None = None
+    tool_call_id: _Text | None = None
+
+
+class _Body(_Record):
+    model: str
+    messages: list[_Message] = Field(min_length=1)
+    stream: bool | None = None
+    stream_options: dict[str, Any] | None = None
+    session_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._:@-]{1,128}$")] | None = None
+    user: _Label | None = None
+    metadata: dict[Annotated[_Text, Field(max_length=64)], _Label] | None = Field(
+        None, max_length=16
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,7 +126,9 @@ class Asked:
     """What a client wants.
 
     Attributes:
-        conversation: The messages.
+        messages: What was said, oldest first.
+        answers: What the client says to the calls that the last answer left to it, by call id;
+            empty when a user message is to be answered.
         stream: Whether the answer is to come piece by piece.
         include_usage: Whether a stream is to end with the number of tokens.
         session: The client's name for a conversation that the server keeps; None when the client
@@ -230,12 +137,19 @@ class Asked:
         not_honoured: Fields that were set and make no difference.
     """
 
-    conversation: Conversation
+    messages: tuple[Message, ...]
+    answers: Mapping[str, str] = field(default_factory=dict)
     stream: bool = False
     include_usage: bool = False
     session: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     not_honoured: tuple[str, ...] = ()
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """What was said before the last user message."""
+        last = [at for at, one in enumerate(self.messages) if isinstance(one, UserMessage)]
+        return self.messages[: last[-1]] if last else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -254,151 +168,146 @@ class Reader:
     output_schema: JsonObject | None
     alias: str = ""
 
-    def read(self, body: bytes, session: str | None) -> Asked | Problem:
+    def read(self, body: bytes, session: str | None) -> Asked:
         """The request in ``body``.
 
         Args:
             body: JSON.
             session: The value of the session header, if there is one.
+
+        Raises:
+            RequestError: It can not be answered as it is.
         """
         record = _parsed(body)
-        if isinstance(record, Problem):
-            return record
-        problem = self._unusable(record) or _refused(record) or self._refused_format(record)
-        if problem is not None:
-            return problem
-        conversation = read_messages(record.get("messages"), most=self.max_messages)
-        if isinstance(conversation, Problem):
-            return conversation
-        session = record.get("session_id") if session is None else session
-        labels = _bad_session(session, conversation) or _labels(record)
-        if isinstance(labels, Problem):
-            return labels
-        options = record.get("stream_options") or {}
+        if session is not None:
+            record["session_id"] = session
+        messages = record.get("messages")
+        if isinstance(messages, list) and len(messages) > self.max_messages:
+            message = f"{len(messages)} messages; at most {self.max_messages} are taken"
+            raise RequestError(message=message, param="messages", code="too_many_messages")
+        try:
+            read = _Body.model_validate(record)
+        except ValidationError as error:
+            raise refused(error) from error
+        self._check_fitting(read.model, record)
+        said = _conversation(read.messages)
+        answers = _last_answers(said)
+        if read.session_id is not None and not answers and [type(m) for m in said] != [UserMessage]:
+            message = (
+                "the server keeps this session's conversation: send the new user message alone, "
+                "or leave the session out and send the whole conversation"
+            )
+            raise RequestError(message=message, param="messages", code="history_with_session")
+        # With a prefix the client's labels can not be mistaken for agentkit's own.
+        labels = {f"client.{name}": text for name, text in (read.metadata or {}).items()}
         return Asked(
-            conversation=conversation,
-            stream=bool(record.get("stream")),
-            include_usage=options.get("include_usage") is True,
-            session=session,
-            labels=labels,
+            messages=said,
+            answers=answers,
+            stream=bool(read.stream),
+            include_usage=(read.stream_options or {}).get("include_usage") is True,
+            session=read.session_id,
+            labels=labels if read.user is None else {"user": read.user, **labels},
             not_honoured=tuple(name for name in _NOT_HONOURED if record.get(name) is not None),
         )
 
-    def _unusable(self, record: JsonObject) -> Problem | None:
-        model = record.get("model")
-        if not isinstance(model, str):
-            return invalid("model must be a string", param="model", code="missing_model")
+    def _check_fitting(self, model: str, record: JsonObject) -> None:
+        """Refuse another model, and what would change the answer."""
         if model not in {self.model, self.alias}:
             message = f"there is no model {model[:100]!r} here; this server has {self.model!r}"
-            return Problem(status=404, message=message, code="model_not_found", param="model")
-        if not isinstance(record.get("stream"), bool | None):
-            return invalid("stream must be true or false", param="stream")
-        if not isinstance(record.get("stream_options"), dict | None):
-            return invalid("stream_options must be an object", param="stream_options")
-        return None
-
-    def _refused_format(self, record: JsonObject) -> Problem | None:
-        """Answers have the agent's format; another one can not be asked for."""
-        wanted = record.get("response_format")
-        if wanted is None:
-            return None
-        kind = wanted.get("type") if isinstance(wanted, dict) else None
-        own = self.output_schema
-        described = wanted.get("json_schema") if isinstance(wanted, dict) else None
-        schema = described.get("schema") if isinstance(described, dict) else None
-        fits = {
-            "text": own is None,
-            "json_object": own is not None,
-            "json_schema": own is not None and schema == own,
-        }
-        if isinstance(kind, str) and fits.get(kind):
-            return None
-        has = "text" if own is None else "JSON of the agent's own schema"
-        message = f"this agent answers with {has}; response_format can not change that"
-        return invalid(message, param="response_format", code="unsupported_value")
+            raise RequestError(status=404, message=message, code="model_not_found", param="model")
+        for name, (harmless, why) in _REFUSED.items():
+            if record.get(name) is not None and record[name] not in harmless:
+                raise RequestError(message=why, param=name, code="unsupported_parameter")
+        wanted, own = record.get("response_format"), self.output_schema
+        accepted: list[object] = [None, {"type": "text"}]
+        if own is not None:
+            accepted = [None, {"type": "json_object"}]
+            described = wanted.get("json_schema") if isinstance(wanted, dict) else None
+            if isinstance(described, dict) and described.get("schema") == own:
+                accepted.append(wanted)
+        if wanted not in accepted:
+            has = "text" if own is None else "JSON of the agent's own schema"
+            message = f"this agent answers with {has}; response_format can not change that"
+            raise RequestError(message=message, param="response_format", code="unsupported_value")
 
 
-def _parsed(body: bytes) -> JsonObject | Problem:
+def refused(error: ValidationError) -> RequestError:
+    """The first thing that is wrong with a body, with its place."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    if first["type"] == "json_invalid":
+        return RequestError(message="the body is not JSON", code="invalid_json")
+    place = "".join(f"[{one}]" if isinstance(one, int) else f".{one[:60]}" for one in first["loc"])
+    where, words = place.removeprefix("."), first["msg"].removeprefix("Value error, ")
+    code = _CODES.get(str(first["loc"][0]) if first["loc"] else "", "invalid_value")
+    return RequestError(
+        message=f"{where}: {words}" if where else words,
+        param=where or None,
+        code=first["type"] if first["type"] in _OWN_CODES else code,
+    )
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
     try:
         record = parse_json(body.decode("utf-8"))
     except ValueError as error:  # UnicodeDecodeError is one
-        return invalid(f"the body is not JSON: {error}", code="invalid_json")
+        message = f"the body is not JSON: {error}"
+        raise RequestError(message=message, code="invalid_json") from error
     if not isinstance(record, dict):
-        return invalid("the body is not a JSON object", code="invalid_json")
+        raise RequestError(message="the body is not a JSON object", code="invalid_json")
     return record
 
 
-def _refused(record: JsonObject) -> Problem | None:
-    """The first field that would change what the answer is."""
-    wanted: Mapping[str, tuple[bool, str]] = {
-        "tools": (
-            bool(record.get("tools")),
-            "the agent behind this server has its own tools; leave tools out",
-        ),
-        "functions": (
-            bool(record.get("functions")),
-            "the agent behind this server has its own tools; leave functions out",
-        ),
-        "tool_choice": (
-            record.get("tool_choice") not in {None, "auto"}
-            if isinstance(record.get("tool_choice"), str | None)
-            else True,
-            "which tools are used is the agent's choice; leave tool_choice out",
-        ),
-        "n": (record.get("n") not in (None, 1), "one answer to a request; n must be 1"),
-        "stop": (bool(record.get("stop")), "stop sequences are not supported; leave stop out"),
-        "logprobs": (
-            bool(record.get("logprobs") or record.get("top_logprobs")),
-            "probabilities of tokens are not reported; leave logprobs out",
-        ),
-        "modalities": (
-            record.get("modalities") not in (None, ["text"]) or bool(record.get("audio")),
-            "answers are text; leave modalities and audio out",
-        ),
-    }
-    for name, (is_refused, why) in wanted.items():
-        if is_refused:
-            return invalid(why, param=name, code="unsupported_parameter")
-    return None
+def _conversation(records: Sequence[_Message]) -> tuple[Message, ...]:
+    """The messages; one of a tool belongs to a call before it, where the calls are there."""
+    messages: list[Message] = []
+    names: dict[str, str] = {}
+    for at, one in enumerate(records):
+        match one.role:
+            case "system" | "developer":
+                messages.append(SystemMessage(text=one.content))
+            case "user":
+                messages.append(UserMessage(text=one.content))
+            case "assistant":
+                calls = tuple(map(_call, one.tool_calls or ()))
+                names |= {call.call_id: call.name for call in calls}
+                messages.append(AssistantMessage(text=one.content, tool_calls=calls))
+            case "tool":
+                call_id = one.tool_call_id
+                if call_id is None or (names and call_id not in names):
+                    where = f"messages[{at}].tool_call_id"
+                    message = f"{where} names no call of the messages before it"
+                    raise RequestError(message=message, param=where)
+                name = names.get(call_id, "")
+                messages.append(ToolMessage(call_id=call_id, name=name, text=one.content))
+    return tuple(messages)
 
 
-def _bad_session(session: Any, conversation: Conversation) -> Problem | None:
-    if session is None:
-        return None
-    if not isinstance(session, str) or not _SESSION.fullmatch(session):
-        message = "a session id is up to 128 letters, digits and . _ : @ -"
-        return invalid(message, param="session_id", code="invalid_session")
-    if not conversation.answers and [type(m) for m in conversation.messages] != [UserMessage]:
-        message = (
-            "the server keeps this session's conversation: send the new user message alone, "
-            "or leave the session out and send the whole conversation"
+def _last_answers(messages: Sequence[Message]) -> dict[str, str]:
+    """The tool messages at the end; without any a user message has to be there."""
+    answers = {}
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        answers[message.call_id] = message.text
+    last, place = messages[-1], f"messages[{len(messages) - 1}]"
+    if not answers and not isinstance(last, UserMessage):
+        words = (
+            f"the last message is the {last.role}'s; a user message, or results of the calls that "
+            "the last answer made, are to come last"
         )
-        return invalid(message, param="messages", code="history_with_session")
-    return None
+        raise RequestError(message=words, param=f"{place}.role")
+    if not answers and not last.text.strip():
+        raise RequestError(message="the user message is empty", param=f"{place}.content")
+    return answers
 
 
-def _labels(record: JsonObject) -> dict[str, str] | Problem:
-    """``metadata`` and ``user`` as labels; their names can not be mistaken for agentkit's own."""
-    labels = {}
-    user, metadata = record.get("user"), record.get("metadata")
-    if user is not None:
-        if not _is_text(user, _LONGEST_TEXT):
-            return invalid(f"user must be text of up to {_LONGEST_TEXT} characters", param="user")
-        labels["user"] = user
-    if metadata is None:
-        return labels
-    if not isinstance(metadata, dict) or len(metadata) > _MOST_LABELS:
-        return invalid(f"metadata must hold up to {_MOST_LABELS} pairs", param="metadata")
-    for name, text in metadata.items():
-        if not _is_text(name, _LONGEST_LABEL) or not _is_text(text, _LONGEST_TEXT):
-            message = (
-                f"names in metadata have up to {_LONGEST_LABEL} characters, values are text of "
-                f"up to {_LONGEST_TEXT}"
-            )
-            return invalid(message, param="metadata")
-        labels[f"client.{name}"] = text
-    return labels
-
-
-def _is_text(value: Any, longest: int) -> bool:
-    return isinstance(value, str) and len(value) <= longest and is_whole(value)
+def _call(record: _Call) -> ToolCall:
+    call_id, name, text = record.id, record.function.name, record.function.arguments
+    try:
+        arguments = parse_json(text or "{}")
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return ToolCall(call_id=call_id, name=name, malformed=text)
+    return ToolCall(call_id=call_id, name=name, arguments=arguments)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -14,23 +13,23 @@ from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
-from agentkit.evolution.feedback import UserFeedback, keep_feedback
+from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject
 from agentkit.server.chat_answer import ANSWER_PREFIX
-from agentkit.server.chat_request import is_whole
+from agentkit.server.chat_request import is_whole, refused
 from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
 from agentkit.server.middleware import (
     SCOPE_KEY,
     Exchange,
-    Problem,
+    Receive,
+    RequestError,
     Scope,
     Send,
-    invalid,
     stopping,
     store_unavailable,
 )
-from agentkit.server.runs import MinuteLog, Receive, Runs
+from agentkit.server.runs import MinuteLog, Runs
 from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
 
@@ -148,46 +147,34 @@ class FeedbackEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in one request."""
         exchange: Exchange = scope[SCOPE_KEY]
-        problem = stopping() if self._runs.is_draining else self._rates.refusal(exchange.key)
-        if problem is None:
-            with self._runs.entered():
-                problem = await self._answer(exchange)
-        if problem is not None:
-            await exchange.answer_problem(problem)
+        if self._runs.is_draining:
+            raise stopping()
+        self._rates.check(exchange.key)
+        with self._runs.entered():
+            given = _read(await self._bodies.of(exchange, most=MAX_BODY_BYTES))
+            if self._queue.is_failing:
+                raise store_unavailable(_NOT_TAKEN, retry_after=self._queue.state.retry_after)
+            try:
+                async with self._turn:
+                    kept = await asyncio.to_thread(self._kept, given, exchange.key)
+            except AgentKitError as error:
+                self._log.error("feedback can not be kept", error)
+                raise store_unavailable(_NOT_TAKEN) from error
+            verdict = kept.verdict
+            told = {
+                "object": "feedback",
+                "id": kept.episode_id,
+                "episode_id": given.about,
+                "passed": verdict is not None and verdict.passed,
+            }
+            await exchange.answer(json.dumps(told).encode())
 
-    async def _answer(self, exchange: Exchange) -> Problem | None:
-        body = await self._bodies.of(exchange, most=MAX_BODY_BYTES)
-        if body is None or isinstance(body, Problem):
-            return body
-        given = _read(body)
-        if isinstance(given, Problem):
-            return given
-        if self._queue.is_failing:
-            return _unavailable(self._queue.state.retry_after)
-        try:
-            async with self._turn:
-                kept = await asyncio.to_thread(self._kept, given, exchange.key)
-        except AgentKitError as error:
-            self._log.error("feedback can not be kept", error)
-            return _unavailable()
-        if isinstance(kept, Problem):
-            return kept
-        verdict = kept.verdict
-        told = {
-            "object": "feedback",
-            "id": kept.episode_id,
-            "episode_id": given.about,
-            "passed": verdict is not None and verdict.passed,
-        }
-        await exchange.answer_json(json.dumps(told).encode())
-        return None
-
-    def _kept(self, given: FeedbackBody, key: str) -> Episode | Problem:
+    def _kept(self, given: FeedbackBody, key: str) -> Episode:
         """The record; the store is read, so it is called in a thread."""
         store = self._store
         episode = None if store is None else store.get(given.about)
         if store is None or episode is None or not _is_of(episode, key):
-            return Problem(
+            raise RequestError(
                 status=404,
                 message="no answer of that id was given to this key",
                 code="unknown_episode",
@@ -196,22 +183,15 @@ class FeedbackEndpoint:
         return keep_feedback(store, episode, given.of(key))
 
 
-def _unavailable(retry_after: float = 5.0) -> Problem:
-    problem = store_unavailable(retry_after=retry_after)
-    return replace(problem, message="the store is not available, so the feedback was not taken")
+_NOT_TAKEN = "the store is not available, so the feedback was not taken"
 
 
 def _is_of(episode: Episode, key: str) -> bool:
     return episode.metadata.get(KEY_LABEL, "") == key and not is_extra_record(episode.metadata)
 
 
-def _read(body: bytes) -> FeedbackBody | Problem:
+def _read(body: bytes) -> FeedbackBody:
     try:
         return FeedbackBody.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part)[:60] for part in first["loc"]) or None
-        words = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "json_invalid":
-            return invalid("the body is not JSON", code="invalid_json")
-        return invalid(f"{where}: {words}" if where else words, param=where)
+        raise refused(error) from error

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
 from agentkit.errors import UsageError
 from agentkit.server.keys import Keys
-from agentkit.server.middleware import Exchange, Problem
+from agentkit.server.middleware import Exchange, RequestError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,14 +106,19 @@ class RateLimiter:
         self._full_at[key] = full_at
         return 0
 
-    def refusal(self, key: str) -> Problem | None:
-        """Take one request of ``key``; what it reads where it has to wait."""
+    def check(self, key: str) -> None:
+        """Take one request of ``key``.
+
+        Raises:
+            RequestError: It has to wait.
+        """
         wait = self.wait(key)
-        if not wait or self._interval is None:
-            return None
-        rate = 60.0 / self._interval
-        message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
-        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
+        if wait and self._interval is not None:
+            rate = 60.0 / self._interval
+            message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
+            raise RequestError(
+                status=429, message=message, code="rate_limit_exceeded", retry_after=wait
+            )
 
 
 _BODIES_PER_PLACE = 4
@@ -163,7 +169,22 @@ class Slots:
         if not self._taken[who]:
             del self._taken[who]
 
-    def refusal(self, who: str) -> Problem:
+    @contextmanager
+    def held(self, who: str) -> Iterator[None]:
+        """One is held inside.
+
+        Raises:
+            RequestError: The client has to wait.
+        """
+        taken = self.take(who)
+        if taken is None:
+            raise self.refusal(who)
+        try:
+            yield
+        finally:
+            self.free(who, taken)
+
+    def refusal(self, who: str) -> RequestError:
         """What a client reads that found none.
 
         ``Retry-After`` is as long as the oldest one is held already, for how long requests take is
@@ -173,11 +194,13 @@ class Slots:
         is_full = len(self) >= self._most
         held = self._clock() - min(min(one) for one in (self._taken.values() if is_full else [own]))
         wait = max(1, math.ceil(min(held, self._seconds - held)))
-        if is_full:
-            message = f"{self._most} requests are being answered already; wait {wait} s"
-            return Problem(status=503, message=message, code="overloaded", retry_after=wait)
-        message = f"{len(own)} requests of this client are being answered already; wait {wait} s"
-        return Problem(status=429, message=message, code="too_many_at_once", retry_after=wait)
+        count, whose = (self._most, "") if is_full else (len(own), " of this client")
+        return RequestError(
+            status=503 if is_full else 429,
+            message=f"{count} requests{whose} are being answered already; wait {wait} s",
+            code="overloaded" if is_full else "too_many_at_once",
+            retry_after=wait,
+        )
 
 
 class Bodies:
@@ -191,15 +214,10 @@ class Bodies:
             seconds=limits.body_seconds,
         )
 
-    async def of(self, exchange: Exchange, *, most: int | None = None) -> bytes | Problem | None:
-        """The body; None when the client left before it was complete."""
-        taken = self._slots.take(exchange.who)
-        if taken is None:
-            return self._slots.refusal(exchange.who)
-        try:
+    async def of(self, exchange: Exchange, *, most: int | None = None) -> bytes:
+        """The body; see ``Exchange.body``."""
+        bound = self._limits.max_body_bytes
+        with self._slots.held(exchange.who):
             return await exchange.body(
-                most=min(most or self._limits.max_body_bytes, self._limits.max_body_bytes),
-                seconds=self._limits.body_seconds,
+                most=min(most or bound, bound), seconds=self._limits.body_seconds
             )
-        finally:
-            self._slots.free(exchange.who, taken)

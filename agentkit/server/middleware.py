@@ -10,12 +10,32 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from agentkit.server.keys import Keys
-from agentkit.server.metrics import Counter, Histogram
-from agentkit.server.runs import Receive
+from agentkit.server.metrics import Metrics
+
+Message: TypeAlias = MutableMapping[str, Any]
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Header: TypeAlias = tuple[bytes, bytes]
+
+_LOG = logging.getLogger(__name__)
+
+SCOPE_KEY = "agentkit"
+"""Where the exchange is found in the scope of a request."""
+
+CLIENT_LEFT = 499
+"""nginx' status for a client that did not wait for the answer; it stands in logs and metrics."""
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+"""What this machine calls itself."""
+
+CLOSE: Header = (b"connection", b"close")
+NO_RETRY: Header = (b"x-should-retry", b"false")
 
 _TYPES: Mapping[int, str] = {
     401: "authentication_error",
@@ -23,12 +43,16 @@ _TYPES: Mapping[int, str] = {
     404: "not_found_error",
     429: "rate_limit_error",
 }
-_SERVER_ERROR = 500
+_PIECE_BYTES = 1 << 16
+_LINGER_BYTES = 16_000_000
+_LINGER_SECONDS = 1.0
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_OTHER = "(other)"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
-    """Why a request was not answered. A value: whoever finds it hands it on to be sent.
+@dataclass(kw_only=True, eq=False)
+class RequestError(Exception):
+    """Why a request is not answered; whoever finds it raises it, and the client reads it.
 
     Attributes:
         status: The HTTP status.
@@ -41,27 +65,21 @@ class Problem:
         headers: Further headers of the answer.
     """
 
-    status: int
+    status: int = 400
     message: str
-    code: str
+    code: str = "invalid_value"
     param: str | None = None
     retry_after: int | None = None
     episode_id: str | None = None
     episode_kept: bool = True
-    headers: tuple[tuple[bytes, bytes], ...] = ()
+    headers: tuple[Header, ...] = ()
 
-    @property
-    def type(self) -> str:
-        """The family of the error, in OpenAI's words."""
-        if self.status >= _SERVER_ERROR:
-            return "server_error"
-        return _TYPES.get(self.status, "invalid_request_error")
-
-    def to_json(self) -> dict[str, Any]:
-        """The body of the answer."""
+    def encoded(self) -> bytes:
+        """The body of the answer, in OpenAI's form."""
+        usual = "server_error" if self.status >= 500 else "invalid_request_error"
         error: dict[str, Any] = {
             "message": self.message,
-            "type": self.type,
+            "type": _TYPES.get(self.status, usual),
             "param": self.param,
             "code": self.code,
         }
@@ -69,67 +87,39 @@ class Problem:
             error["episode_id"] = self.episode_id
         if not self.episode_kept:
             error["episode_kept"] = False
-        return {"error": error}
-
-    def encoded(self) -> bytes:
-        """The body as bytes."""
-        return json.dumps(self.to_json()).encode()
+        return json.dumps({"error": error}).encode()
 
 
-def invalid(message: str, *, param: str | None = None, code: str = "invalid_value") -> Problem:
-    """A request that can not be answered as it is."""
-    return Problem(status=400, message=message, code=code, param=param)
+class ClientLeftError(Exception):
+    """The client is gone, so nobody reads an answer."""
 
 
-def stopping(episode_id: str | None = None) -> Problem:
+def stopping(episode_id: str | None = None) -> RequestError:
     """The server takes on nothing new, or has cut this run."""
-    return Problem(
+    return RequestError(
         status=503,
         message="the server is about to stop; another one may take the request",
         code="stopping",
         retry_after=1,
         episode_id=episode_id,
-        headers=((b"connection", b"close"),),
+        headers=(CLOSE,),
     )
 
 
-def store_unavailable(*, retry_after: float = 5.0, episode_id: str | None = None) -> Problem:
+def store_unavailable(
+    what: str = "the store of episodes is not available, so no run began",
+    *,
+    retry_after: float = 5.0,
+    episode_id: str | None = None,
+) -> RequestError:
     """Without the store nothing is begun: an answer must have its episode."""
-    return Problem(
+    return RequestError(
         status=503,
-        message="the store of episodes is not available, so no run began",
+        message=what,
         code="store_unavailable",
         retry_after=max(1, math.ceil(retry_after)),
         episode_id=episode_id,
     )
-
-
-def not_kept(episode_id: str) -> Problem:
-    """The run has ended, and its answer is withheld because its episode is not kept yet."""
-    return Problem(
-        status=503,
-        message="the run ended, but its episode could not be kept yet, so its answer is withheld; "
-        "its tools may have acted, so do not send the request again",
-        code="store_unavailable",
-        episode_id=episode_id,
-        episode_kept=False,
-    )
-
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Header: TypeAlias = tuple[bytes, bytes]
-
-_LOG = logging.getLogger(__name__)
-
-SCOPE_KEY = "agentkit"
-"""Where the exchange is found in the scope of a request."""
-
-_PIECE_BYTES = 1 << 16
-_LINGER_BYTES = 16_000_000
-_LINGER_SECONDS = 1.0
 
 
 @dataclass(kw_only=True, slots=True)
@@ -139,7 +129,8 @@ class Exchange:
     Attributes:
         method: The request's method.
         path: Its path, below the one that the application is mounted at.
-        headers: Its headers, names in lower case; repeated ones are joined by commas.
+        headers: Its headers, names in lower case; repeated ones are joined by commas (RFC 9110,
+            5.3). So two Authorization headers are none: a proxy might have looked at the other.
         receive: Gives the body, and tells when the client left.
         send_raw: Takes the answer.
         request_id: Names the exchange, in the answer and in records.
@@ -160,7 +151,7 @@ class Exchange:
     client: str = ""
     key: str = ""
     status: int = 0
-    left: bool = field(default=False)
+    left: bool = False
 
     @property
     def who(self) -> str:
@@ -188,112 +179,98 @@ class Exchange:
         except OSError:  # the specification's word for a client that left
             self.left = True
 
+    async def start(self, status: int, headers: Iterable[Header]) -> None:
+        """Begin an answer."""
+        await self.send({"type": "http.response.start", "status": status, "headers": [*headers]})
+
+    async def send_piece(self, piece: bytes, *, more: bool = True) -> None:
+        """Send a part of an answer that has begun."""
+        await self.send({"type": "http.response.body", "body": piece, "more_body": more})
+
     async def answer(
-        self, status: int, body: bytes, content_type: bytes, headers: Iterable[Header] = ()
+        self,
+        body: bytes,
+        *,
+        status: int = 200,
+        content_type: bytes = b"application/json",
+        headers: Iterable[Header] = (),
     ) -> None:
         """Send a whole answer."""
         length = str(len(body)).encode()
-        own = [(b"content-type", content_type), (b"content-length", length), *headers]
-        await self.send({"type": "http.response.start", "status": status, "headers": own})
+        own = [(b"content-type", content_type), (b"content-length", length)]
+        await self.start(status, [*own, *headers])
         # In pieces, for the server below holds a copy of what a slow client has not read yet.
-        for at in range(0, len(body) - _PIECE_BYTES, _PIECE_BYTES):
-            await self.send_piece(body[at : at + _PIECE_BYTES])
-        rest = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
-        await self.send_piece(body[rest:], more=False)
+        for at in range(0, max(1, len(body)), _PIECE_BYTES):
+            end = at + _PIECE_BYTES
+            await self.send_piece(body[at:end], more=end < len(body))
 
-    async def answer_json(
-        self, body: bytes, *, status: int = 200, headers: Iterable[Header] = ()
-    ) -> None:
-        """Send a whole answer of JSON."""
-        await self.answer(status, body, b"application/json", headers)
-
-    async def answer_problem(self, problem: Problem) -> None:
+    async def answer_error(self, error: RequestError) -> None:
         """Send an error."""
-        headers = list(problem.headers)
-        if problem.retry_after is not None:
-            headers.append((b"retry-after", str(problem.retry_after).encode()))
-        if problem.episode_id is not None:  # a run had begun: what its tools did is done
-            headers.append((b"x-should-retry", b"false"))
-        await self.answer_json(problem.encoded(), status=problem.status, headers=headers)
+        headers = list(error.headers)
+        if error.retry_after is not None:
+            headers.append((b"retry-after", str(error.retry_after).encode()))
+        if error.episode_id is not None:  # a run had begun: what its tools did is done
+            headers.append(NO_RETRY)
+        await self.answer(error.encoded(), status=error.status, headers=headers)
 
-    async def start_stream(self, further: Iterable[Header] = ()) -> None:
-        """Begin an answer of server-sent events."""
-        headers = [
-            *further,
-            (b"content-type", b"text/event-stream; charset=utf-8"),
-            (b"cache-control", b"no-cache"),
-            (b"x-accel-buffering", b"no"),  # nginx would collect the pieces
-        ]
-        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
-
-    async def send_piece(self, piece: bytes, *, more: bool = True) -> None:
-        """Send a part of a stream."""
-        await self.send({"type": "http.response.body", "body": piece, "more_body": more})
-
-    async def body(self, *, most: int, seconds: float) -> bytes | Problem | None:
-        """The body of the request; None when the client left before it was complete.
+    async def body(self, *, most: int, seconds: float) -> bytes:
+        """The body of the request.
 
         Args:
             most: How many bytes are taken.
             seconds: How long to wait for them.
+
+        Raises:
+            RequestError: The body is too large, or does not come.
+            ClientLeftError: The client left before it was complete.
         """
         try:
             async with asyncio.timeout(seconds):
                 return await self._body(most)
-        except TimeoutError:
-            return Problem(
+        except TimeoutError as error:
+            raise RequestError(
                 status=408,
                 message=f"the body did not arrive within {seconds:g} s",
                 code="body_timeout",
-                headers=((b"connection", b"close"),),
-            )
+                headers=(CLOSE,),
+            ) from error
 
-    async def _body(self, most: int) -> bytes | Problem | None:
+    async def _body(self, most: int) -> bytes:
         announced = self.headers.get("content-length", "")
-        parts: list[bytes] = []
-        size = 0
-        while size <= most and not (announced.isdecimal() and int(announced) > most):
-            message = await self.receive()
-            if message["type"] == "http.disconnect":
-                return None
-            part = message.get("body", b"")
-            size += len(part)
-            parts.append(part)
-            if not message.get("more_body"):
-                break
-        else:
+        size = int(announced) if announced.isdecimal() else 0
+        body, more = bytearray(), True
+        while more and max(size, len(body)) <= most:
+            message = await self._received()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        if max(size, len(body)) <= most:
+            return bytes(body)
+        if more:
             await self._let_finish()
-            return _too_large(most)
-        return b"".join(parts) if size <= most else _too_large(most)
+        raise RequestError(
+            status=413,
+            message=f"the body is larger than {most:,} bytes",
+            code="body_too_large",
+            headers=(CLOSE,),
+        )
+
+    async def _received(self) -> Message:
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeftError
+        return message
 
     async def _let_finish(self) -> None:
         """Read on a little: a client that is still sending would not read the answer."""
-        size = 0
+        size, more = 0, True
         try:
             async with asyncio.timeout(_LINGER_SECONDS):
-                while size < _LINGER_BYTES:
-                    message = await self.receive()
+                while more and size < _LINGER_BYTES:
+                    message = await self._received()
                     size += len(message.get("body", b""))
-                    if message["type"] == "http.disconnect" or not message.get("more_body"):
-                        return
+                    more = message.get("more_body", False)
         except TimeoutError:
             return
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(
-        status=413,
-        message=f"the body is larger than {most:,} bytes",
-        code="body_too_large",
-        headers=((b"connection", b"close"),),
-    )
-
-
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_OTHER = "(other)"
-
-LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""What this machine calls itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -311,39 +288,31 @@ class Admission:
     open_paths: frozenset[str]
     hosts: Sequence[str] = ()
 
-    def problem(self, exchange: Exchange) -> Problem | None:
-        """Why the request is not let in; otherwise its key is noted."""
+    def admit(self, exchange: Exchange) -> None:
+        """Note the key of a request.
+
+        Raises:
+            RequestError: It is not let in.
+        """
         if self.hosts and _host(exchange.headers.get("host", "")) not in self.hosts:
-            return Problem(
-                status=421,
-                message="this server does not answer to that host name",
-                code="unknown_host",
-            )
-        if exchange.path in self.open_paths or self.keys is None:
-            return _not_json(exchange)
-        scheme, _, presented = exchange.headers.get("authorization", "").partition(" ")
-        holder = self.keys.holder(presented.strip()) if scheme.lower() == "bearer" else None
-        if holder is None:
-            return Problem(
-                status=401,
-                message="no valid key; send the header Authorization: Bearer KEY",
-                code="invalid_api_key",
-                headers=((b"www-authenticate", b"Bearer"),),
-            )
-        exchange.key = holder
-        return _not_json(exchange)
-
-
-class Counting(Protocol):
-    """Where requests are counted.
-
-    Attributes:
-        requests: By route, status and key.
-        seconds: To the end of the answer, by route.
-    """
-
-    requests: Counter
-    seconds: Histogram
+            message = "this server does not answer to that host name"
+            raise RequestError(status=421, message=message, code="unknown_host")
+        if exchange.path not in self.open_paths and self.keys is not None:
+            scheme, _, presented = exchange.headers.get("authorization", "").partition(" ")
+            holder = self.keys.holder(presented.strip()) if scheme.lower() == "bearer" else None
+            if holder is None:
+                raise RequestError(
+                    status=401,
+                    message="no valid key; send the header Authorization: Bearer KEY",
+                    code="invalid_api_key",
+                    headers=((b"www-authenticate", b"Bearer"),),
+                )
+            exchange.key = holder
+        # A body must say that it is JSON: web pages can send other ones without asking first.
+        kind = exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if exchange.method == "POST" and kind != "application/json":
+            message = "send the header Content-Type: application/json"
+            raise RequestError(status=415, message=message, code="unsupported_media_type")
 
 
 class Front:
@@ -352,7 +321,7 @@ class Front:
     Args:
         app: What answers.
         admission: Who gets in.
-        measures: Where requests are counted.
+        metrics: Where requests are counted.
         routes: Paths that are counted under their own name.
         send_seconds: How long a client may read nothing of what is sent to it.
     """
@@ -362,13 +331,13 @@ class Front:
         app: App,
         *,
         admission: Admission,
-        measures: Counting,
-        routes: Sequence[str],
+        metrics: Metrics,
+        routes: Iterable[str],
         send_seconds: float,
     ) -> None:
         self._app = app
         self._admission = admission
-        self._measures = measures
+        self._metrics = metrics
         self._routes = frozenset(routes)
         self._send_seconds = send_seconds
 
@@ -380,30 +349,30 @@ class Front:
         exchange = _exchange(scope, receive, send, send_seconds=self._send_seconds)
         began = time.perf_counter()
         try:
-            await self._through(scope, exchange)
+            self._admission.admit(exchange)
+            scope[SCOPE_KEY] = exchange
+            await self._app(scope, exchange.receive, exchange.send)
+        except ClientLeftError:
+            exchange.status = exchange.status or CLIENT_LEFT
+        except Exception as error:  # noqa: BLE001 - told to the client, or raised again
+            await self._failed(exchange, error)
         finally:
             self._count(exchange, time.perf_counter() - began)
 
-    async def _through(self, scope: Scope, exchange: Exchange) -> None:
-        problem = self._admission.problem(exchange)
-        if problem is not None:
-            await exchange.answer_problem(problem)
-            return
-        scope[SCOPE_KEY] = exchange
-        try:
-            await self._app(scope, exchange.receive, exchange.send)
-        except Exception as error:
-            _LOG.exception("request %s failed", exchange.request_id)
-            if exchange.status:
-                raise  # too late for a status: the server cuts the connection
+    async def _failed(self, exchange: Exchange, error: Exception) -> None:
+        told = error
+        if not isinstance(told, RequestError):
+            _LOG.error("request %s failed", exchange.request_id, exc_info=error)
             message = f"something unexpected went wrong ({type(error).__name__})"
-            failed = Problem(status=500, message=message, code="internal_error")
-            await exchange.answer_problem(failed)
+            told = RequestError(status=500, message=message, code="internal_error")
+        if exchange.status:
+            raise error  # too late for a status: the server cuts the connection
+        await exchange.answer_error(told)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
         route = exchange.path if exchange.path in self._routes else _OTHER
-        self._measures.requests.add(route, str(exchange.status), exchange.key)
-        self._measures.seconds.observe(seconds, route)
+        self._metrics.requests.add(route, str(exchange.status), exchange.key)
+        self._metrics.seconds.observe(seconds, route)
         _LOG.info(
             "%s %s %d %.1f ms key=%s request=%s",
             exchange.method,
@@ -416,51 +385,25 @@ class Front:
 
 
 def _exchange(scope: Scope, receive: Receive, send: Send, *, send_seconds: float) -> Exchange:
-    headers = _joined(scope["headers"])
-    wanted = headers.get("x-request-id", "")
-    request_id = wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}"
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    wanted, path, root = headers.get("x-request-id", ""), scope["path"], scope.get("root_path", "")
     return Exchange(
         method=scope["method"],
-        path=_own_path(scope["path"], scope.get("root_path", "")),
+        path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=headers,
         receive=receive,
         send_raw=send,
-        request_id=request_id,
+        request_id=wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}",
         send_seconds=send_seconds,
         client=str((scope.get("client") or ("",))[0]),
     )
 
 
-def _joined(fields: Iterable[Header]) -> dict[str, str]:
-    """Headers by name, repeated ones joined by commas (RFC 9110, 5.3).
-
-    So two Authorization headers are none: a proxy in front might have looked at the other one.
-    """
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
-
-
-def _own_path(path: str, root: str) -> str:
-    """The path below the one that the application is mounted at."""
-    return path.removeprefix(root) if path.startswith(f"{root}/") else path
-
-
 def _host(header: str) -> str:
     """The name in a Host header, without its port."""
-    if header.startswith("["):
-        return header.partition("]")[0].lower() + "]"
-    return header.partition(":")[0].lower()
-
-
-def _not_json(exchange: Exchange) -> Problem | None:
-    """A body must say that it is JSON: web pages can send other ones without asking first."""
-    if exchange.method != "POST":
-        return None
-    kind = exchange.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "application/json":
-        return None
-    message = "send the header Content-Type: application/json"
-    return Problem(status=415, message=message, code="unsupported_media_type")
+    end = "]" if header.startswith("[") else ":"
+    name = header.partition(end)[0].lower()
+    return f"{name}]" if end == "]" else name

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeVar
 
 from agentkit.errors import StoreUnavailableError
-from agentkit.library.capabilities import error_text
+from agentkit.library.episode_stores import error_text
+from agentkit.server.middleware import Receive
 
 T = TypeVar("T")
 
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Cut = Literal["disconnected", "late", "stopping"]
 """Why a run was ended from outside: its client left, its time was up, the server stops."""
 

@@ -18,10 +18,13 @@ from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
-from agentkit.server.middleware import Exchange, Problem, invalid
+from agentkit.server.middleware import NO_RETRY, Exchange, RequestError
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"
+ANONYMOUS = "anonymous"
+"""The user of a run where neither the request nor a key names one."""
+
 _TIME_DIGITS = 12
 
 
@@ -89,14 +92,19 @@ class Work:
 
 
 def new_work(asked: Asked, exchange: Exchange) -> Work:
-    """A new run for a user message."""
-    labels = {**asked.labels, REQUEST_LABEL: exchange.request_id}
+    """A new run for a user message.
+
+    Whatever the client leaves out, the episode names a user: requests of one person must not count
+    as two witnesses when evidence is learned from.
+    """
+    labels = {"user": exchange.key or ANONYMOUS, **asked.labels}
+    labels[REQUEST_LABEL] = exchange.request_id
     if exchange.key:
         labels[KEY_LABEL] = exchange.key
     return Work(
         episode_id=new_episode_id(),
-        request=asked.conversation.request,
-        history=() if asked.session else asked.conversation.messages[:-1],
+        request=asked.messages[-1].text,
+        history=() if asked.session else asked.messages[:-1],
         session_id=_session_id(asked, exchange),
         labels=labels,
     )
@@ -111,7 +119,7 @@ def _session_id(asked: Asked, exchange: Exchange) -> str | None:
 
 async def continued_work(
     asked: Asked, exchange: Exchange, store: EpisodeStore | None, *, takes_approvals: bool
-) -> Work | Problem:
+) -> Work:
     """The run that goes on with the client's answers to its calls.
 
     Args:
@@ -119,30 +127,27 @@ async def continued_work(
         exchange: Who asks.
         store: Where the run that waits is kept.
         takes_approvals: Whether this client may say that a call may run.
+
+    Raises:
+        RequestError: No run waits for these answers, or they are not what it waits for.
     """
-    answers = asked.conversation.answers
-    ids = {call_id.partition(".")[0] for call_id in answers}
+    ids = {call_id.partition(".")[0] for call_id in asked.answers}
     waiting = None
     if store is not None and len(ids) == 1:
         waiting = await asyncio.to_thread(store.get, ids.pop())
     if store is None or waiting is None or not _may_go_on(waiting, asked, exchange):
         message = "no run waits for these calls; tool_call_id must be as the answer had it"
-        return invalid(message, param="messages", code="unknown_tool_call")
+        raise RequestError(message=message, param="messages", code="unknown_tool_call")
     work = await asyncio.to_thread(_going_on, waiting, asked, store)
     if await asyncio.to_thread(store.get, work.episode_id) is not None:
-        return already_answered()
-    return _with_answers(work, waiting, answers, takes_approvals=takes_approvals)
+        raise already_answered()
+    return _with_answers(work, waiting, asked.answers, takes_approvals=takes_approvals)
 
 
-def already_answered() -> Problem:
-    """The problem of calls that were answered before: nothing runs twice."""
+def already_answered() -> RequestError:
+    """These calls were answered before: nothing runs twice."""
     message = "these calls were answered before; go on with a new user message"
-    return Problem(
-        status=409,
-        message=message,
-        code="already_answered",
-        headers=((b"x-should-retry", b"false"),),
-    )
+    return RequestError(status=409, message=message, code="already_answered", headers=(NO_RETRY,))
 
 
 def _may_go_on(waiting: Episode, asked: Asked, exchange: Exchange) -> bool:
@@ -179,39 +184,37 @@ def _said_before(waiting: Episode, asked: Asked, store: EpisodeStore) -> tuple[M
             break
         chain.insert(0, earlier)
     said = conversation(chain)
-    return (*asked.conversation.history, *said[: len(said) - len(waiting.messages())])
+    return (*asked.history, *said[: len(said) - len(waiting.messages())])
 
 
 def _with_answers(
     work: Work, waiting: Episode, answers: Mapping[str, str], *, takes_approvals: bool
-) -> Work | Problem:
+) -> Work:
     calls = {call_id_on_the_wire(waiting.episode_id, c.call_id): c for c in deferred_calls(waiting)}
     if calls.keys() != answers.keys():
         missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
         message = f"each call needs one tool message, and no other; look at {missing[:200]}"
-        return invalid(message, param="messages", code="unanswered_tool_call")
+        raise RequestError(message=message, param="messages", code="unanswered_tool_call")
     values: dict[str, object] = {}
     approvals: dict[str, Decision] = {}
     texts = {result.call_id: result.text for result in waiting.turns[-1].results}
     for wire_id, call in calls.items():
-        if texts[call.call_id] != WAITS_FOR_PERSON.format(name=call.name):
-            values[call.call_id] = _value(answers[wire_id])
-            continue
-        approval = _approval(call, answers[wire_id], takes_approvals=takes_approvals)
-        if isinstance(approval, Problem):
-            return approval
-        approvals[call.call_id] = approval
+        value = _value(answers[wire_id])
+        if texts[call.call_id] == WAITS_FOR_PERSON.format(name=call.name):
+            approvals[call.call_id] = _approval(call, value, takes_approvals=takes_approvals)
+        else:
+            values[call.call_id] = value
     return replace(work, values=values, approvals=approvals)
 
 
-def _approval(call: ToolCall, text: str, *, takes_approvals: bool) -> Approval | Problem:
+def _approval(call: ToolCall, said: object, *, takes_approvals: bool) -> Approval:
     if not takes_approvals:
         message = (
             f"{call.name} waits for a person on the server's side; this server takes no approvals "
             "from clients"
         )
-        return Problem(status=403, message=message, code="approval_not_accepted", param="messages")
-    said = _value(text)
+        code = "approval_not_accepted"
+        raise RequestError(status=403, message=message, code=code, param="messages")
     approved = said.get("approved") if isinstance(said, Mapping) else None
     reason = said.get("reason", "") if isinstance(said, Mapping) else ""
     if not isinstance(approved, bool) or not isinstance(reason, str):
@@ -219,7 +222,7 @@ def _approval(call: ToolCall, text: str, *, takes_approvals: bool) -> Approval |
             f"{call.name} waits for an approval; its tool message must be "
             '{"approved": true} or {"approved": false, "reason": "..."}'
         )
-        return invalid(message, param="messages", code="approval_expected")
+        raise RequestError(message=message, param="messages", code="approval_expected")
     return Approval(approved=approved, reason=reason)
 
 

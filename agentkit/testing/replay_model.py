@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from agentkit.episodes.secrets import KEY_FORMATS
 from agentkit.errors import ReplayMismatchError, StoreFormatError, UsageError
-from agentkit.evolution.usage import SECRET_FIELD
+from agentkit.evolution.learning import SECRET_FIELD
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,

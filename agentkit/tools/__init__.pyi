@@ -27,7 +27,6 @@ from .rules.records import (
 from .rules.rendering import (
     narrowed_schema as narrowed_schema,
     rule_sentence as rule_sentence,
-    why_unstated as why_unstated,
 )
 from .schema_validator import UncheckableError as UncheckableError, fits as fits
 from .sources.dialects import (
@@ -48,16 +47,13 @@ from .sources.json_records import (
 )
 from .sources.pydantic_schema import definition_from_model as definition_from_model
 from .tool import Tool as Tool
-from .types.declared import declared_type as declared_type
 from .types.fit import (
     SignatureTypes as SignatureTypes,
     TypedSlot as TypedSlot,
-    Unification as Unification,
     flow as flow,
     signature_types as signature_types,
     slot_of_value as slot_of_value,
     unify as unify,
-    unify_signatures as unify_signatures,
 )
 from .types.inference import (
     Guess as Guess,
@@ -72,6 +68,7 @@ from .types.lattice import (
     NEVER as NEVER,
     Alternative as Alternative,
     TypeSet as TypeSet,
+    declared_type as declared_type,
     join as join,
 )
 from .validation import (

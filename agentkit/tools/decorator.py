@@ -99,11 +99,11 @@ def tool(
     options = DefinitionOptions(
         name=name,
         description=description,
-        effects=effects if isinstance(effects, Effects) else _tupled("effects", effects),
-        tags=_tupled("tags", tags),
-        usage_rules=_tupled("usage_rules", usage_rules),
-        pre=_tupled("pre", pre),
-        post=_tupled("post", post),
+        effects=effects if isinstance(effects, Effects) else as_tuple("effects", effects),
+        tags=as_tuple("tags", tags),
+        usage_rules=as_tuple("usage_rules", usage_rules),
+        pre=as_tuple("pre", pre),
+        post=as_tuple("post", post),
         complexity=complexity,
         examples=tuple(examples),
     )
@@ -128,9 +128,14 @@ def tool(
     return make if function is None else make(function)
 
 
-def _tupled(option: str, given: Iterable[Text]) -> tuple[Text, ...]:
+def as_tuple(option: str, given: Iterable[Text]) -> tuple[Text, ...]:
+    """Texts as a tuple.
+
+    Raises:
+        UsageError: They are a single text, which would be taken letter by letter.
+    """
     if isinstance(given, str):
-        raise UsageError(f"{option} is a collection, not one string; write {option}=({given!r},)")
+        raise UsageError(f"{option} is a collection, not one string; write {option}=[{given!r}]")
     return tuple(given)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from reprlib import Repr
 from typing import Any
 
 from agentkit.messages import JsonObject, ToolFailure
@@ -299,24 +301,39 @@ _SENTENCES: Mapping[str, _Sentence] = {
 # --- names and values in sentences ----------------------------------------------------------------
 
 
+_MOST_COMPARED = 500
+"""Names that are compared letter by letter, out of any number."""
+
+
 def close_to(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """Texts among ``known`` that look like ``name`` or contain it, ignoring case, best first."""
+    """Texts among ``known`` that look like ``name`` or contain it, ignoring case, best first.
+
+    Only texts of about the same length that start alike, share a word, or hold one another are
+    compared, so that ten thousand known names take milliseconds.
+    """
     import difflib
 
-    folded: dict[str, str] = {}
-    for candidate in known:
-        folded.setdefault(candidate.casefold(), candidate)
     wanted = name[:100].casefold()
+    folded: dict[str, str] = {}
+    for candidate in islice(_akin(wanted, known), _MOST_COMPARED):
+        folded.setdefault(candidate.casefold(), candidate)
     close = difflib.get_close_matches(wanted, folded, n=limit, cutoff=0.6)
-    inside = [
-        text
-        for text in folded
-        if len(wanted) > 2
-        and len(text) > 2
-        and (wanted in text or text in wanted)
-        and text not in close
-    ]
+    inside = [text for text in folded if _hold_one_another(text, wanted) and text not in close]
     return tuple(folded[text] for text in [*close, *inside][:limit])
+
+
+def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:
+    first, words, slack = wanted[:1], set(wanted.split("_")), 4 + len(wanted) // 4
+    for other in known:
+        folded = other.casefold()
+        is_alike = folded[:1] == first or not words.isdisjoint(folded.split("_"))
+        is_alike = is_alike and abs(len(folded) - len(wanted)) <= slack
+        if is_alike or _hold_one_another(folded, wanted):
+            yield other
+
+
+def _hold_one_another(text: str, wanted: str) -> bool:
+    return len(text) > 2 and len(wanted) > 2 and (wanted in text or text in wanted)
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
@@ -357,3 +374,29 @@ def value_text(value: Any) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+class _ShortRepr(Repr):
+    """A value in a few characters, whatever its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 3, 60, 60
+
+    def repr_int(self, value: int, level: int) -> str:
+        """An integer; Python does not print those of thousands of digits."""
+        bits = value.bit_length()
+        return super().repr_int(value, level) if bits < 1_024 else f"<an integer of {bits} bits>"
+
+    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
+        """The first entries; ``Repr`` sorts all of them."""
+        return super().repr_dict(dict(islice(value.items(), self.maxdict + 1)), level)
+
+
+_SHORT = _ShortRepr()
+
+
+def short_repr(value: Any) -> str:
+    """A value as Python writes it, shortened."""
+    text = _SHORT.repr(value)
+    return text if len(text) <= 2 * _SHOWN_CHARACTERS else f"{text[: 2 * _SHOWN_CHARACTERS]}…"

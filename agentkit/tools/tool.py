@@ -88,7 +88,7 @@ class Tool:
         if self.function is None:
             hint = (
                 "; it is a composite: bind the tools that it calls (library.bind), or ask "
-                "agentkit.library.linking.link_report(library) what stands in its way"
+                "agentkit.library.library.link_report(library) what stands in its way"
             )
             composite = self.definition.is_composite
             raise TypeError(f"tool {self.name!r} has no function in this process{hint * composite}")

@@ -154,7 +154,7 @@ async def test_an_episode_that_can_not_be_kept_is_no_secret(far, replica):
 async def test_runs_can_be_refused_beyond_a_bound(far, add):
     """Who wants no answer rather than one from an old library gets an error before the model."""
     now = [0.0]
-    options = {"max_staleness_seconds": 7200.0, "when_stale": "refuse", "clock": lambda: now[0]}
+    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
     with Replica(far, refresh_seconds=3600, **options) as replica:
         replica.refresh()
         model = ScriptedModel(["a"])

@@ -20,9 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentkit.evolution.validation.phrases import sections
-from agentkit.evolution.validation.texts import folded
-from agentkit.evolution.validation.wording import is_plain
+from agentkit.evolution.validation.wording import folded, is_plain, sections
 
 LEAST_TOOLS = 20
 LEAST_CATALOGUES = 3

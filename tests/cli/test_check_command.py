@@ -75,15 +75,6 @@ def test_a_sound_library_ends_with_zero(invoke, shop):
     assert verdict == "nothing is wrong"
 
 
-def test_a_worked_call_that_does_not_hold_is_a_fault(invoke, shop, keep):
-    """With what came out, what was said, and the command that replaces the program."""
-    gross = shop["gross_total"].definition
-    keep(replace(gross, examples=(replace(gross.examples[0], result=151),)))
-    assert faults(invoke, "gross_total") == []
-    told = invoke("check", "gross_total", "--tools", CODE).stdout
-    assert all(word in told for word in ("150", "151", "--revise"))
-
-
 def test_changed_and_missing_children_are_found(invoke, shop, keep):
     """A line a fault with code and advice; status 1."""
     keep(reworded(shop["mul"].definition), removals=["sub"])
@@ -130,8 +121,8 @@ def test_an_unknown_name_is_answered_with_the_nearest(invoke, shop):
 
 
 def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
-    """For programs: what was read, tried and pinned anew, faults, and notes."""
-    found = as_json("check", "--tools", CODE)
+    """For programs: what was read and pinned anew, faults, and notes."""
+    found = as_json("check")
     assert len(found.pop("notes")) == 1  # no event tells of the version
     assert found == {
         "is_sound": True,
@@ -139,6 +130,5 @@ def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
         "faults": [],
         "store": {"versions": 1, "tools": 5, "events": 0, "episodes": 0},
         "composites": 2,
-        "worked_calls": {"held": 2, "not_tried": 0},
         "repinned": [],
     }

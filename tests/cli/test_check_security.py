@@ -10,7 +10,7 @@ import pytest
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import Author, LibraryChange
-from agentkit.library.event_chain import EventDraft, chained
+from agentkit.library.events import EventDraft, chained
 from agentkit.library.signing import read_signer
 from agentkit.tools.definition import Effects, Origin
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,6 @@ ONE_MEANING: Mapping[str, str] = {
     "--concurrency": "how many tasks at the same time",
     "--dry-run": "nothing is written; what would be is told",
     "--exit-code": "exit status 1 where something is found",
-    "--expect": "what the hash must be that was printed earlier",
     "--format": "the form of the file that is read or written",
     "--json": "JSON instead of words",
     "--judge": "the model that judges what has no exact answer",
@@ -36,7 +34,6 @@ ONE_MEANING: Mapping[str, str] = {
     "-o": "the file to write",
     "--overrule": "the person knows better than a check; import names tools, review names checks",
     "--pin": "the library version that is held",
-    "--prefix": "what stands before the names of tools",
     "--refine": "how the model looks over its calls",
     "--run": "the name of an evaluation's run",
     "--seed": "what draws the sample",
@@ -164,23 +161,13 @@ def test_what_is_not_there_is_misuse(invoke, arguments):
     [
         ["run", "Hi", "--model", "openai:gpt-x"],
         ["run", "Hi", "--model", "anthropic:x"],
-        ["run", "Hi", "--openapi", "api.json"],
-        ["run", "Hi", "--openapi", "api.json", "--api-server", "ftp://x"],
     ],
     ids=" ".join,
 )
-def test_no_advice_in_the_shell_is_python(invoke, tmp_path, monkeypatch, arguments):
+def test_no_advice_in_the_shell_is_python(invoke, monkeypatch, arguments):
     """A sentence about a missing key or server can be followed without writing code."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    operation = {"get": {"operationId": "it", "responses": {"200": {"description": "Fine."}}}}
-    api = {
-        "openapi": "3.1.0",
-        "info": {"title": "A", "version": "1"},
-        "servers": [{"url": "https://{place}.example.com", "variables": {"place": {}}}],
-        "paths": {"/": operation},
-    }
-    (tmp_path / "api.json").write_text(json.dumps(api))
     result = invoke(*arguments)
     assert result.exit_code in {1, 2}
     assert "=..." not in result.stderr

@@ -94,16 +94,13 @@ def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
 
 
 def test_prune_deletes_the_oldest(invoke, as_json):
-    """A dry run says what would go; then it goes, and the rest is told."""
-    dry = as_json("episodes", "prune", "--max-age", "3d", "--dry-run")
-    assert (dry["gone"]["count"], dry["kept"]["count"], dry["dry_run"]) == (3, 5, True)
+    """It tells what went, and what the store holds now."""
     gone = as_json("episodes", "prune", "--max-age", "3d")
-    assert gone["gone"] == dry["gone"]
-    assert gone["kept"]["count"] == 2
+    assert (gone["gone"]["count"], gone["kept"]["count"]) == (3, 2)
     result = invoke("episodes", "prune", "--max-count", "1")
     assert "1 episode (" in result.stderr
     assert "deleted; the store holds 1 episode (" in result.stderr
-    assert as_json("episodes", "prune", "--max-bytes", "0.1kB")["kept"]["count"] == 0
+    assert as_json("episodes", "prune", "--max-bytes", "100")["kept"]["count"] == 0
 
 
 @pytest.mark.parametrize(
@@ -111,8 +108,7 @@ def test_prune_deletes_the_oldest(invoke, as_json):
     [
         ((), "say what may stay"),
         (("--max-age", "soon"), "write 30d"),
-        (("--max-age", "9999999999w"), "calendar"),
-        (("--max-bytes", "2 elephants"), "write 500MB"),
+        (("--max-age", "9999999999w"), "write 30d"),
         (("--max-count", "-1"), "-1"),
     ],
 )

@@ -54,24 +54,13 @@ def composite(name, *children):
     return ToolDefinition(name=name, body=program_to_json(program))
 
 
-def test_the_tree_shows_what_everything_is_made_of(invoke, shop):
-    """Composites and their closure, with depth and saved calls; unused primitives stay out."""
-    assert invoke("tools", "graph", "--format", "text").stdout == (
-        "bill  (depth 2, saves 2 calls)\n"
-        "├── sub\n"
-        "└── gross_total  (depth 1, saves 1 call)\n"
-        "    ├── add\n"
-        "    └── mul\n"
-    )
-
-
 def test_one_tool_downwards_and_upwards(invoke, shop):
     """NAME chooses a part, --up turns it round."""
-    show = ["tools", "graph", "--format", "text"]
-    assert invoke(*show, "gross_total").stdout.splitlines()[1:] == ["├── add", "└── mul"]
-    up = invoke(*show, "mul", "--up").stdout
+    down = invoke("tools", "graph", "gross_total").stdout
+    assert ("add" in down, "mul" in down, "bill" in down) == (True, True, False)
+    up = invoke("tools", "graph", "mul", "--up").stdout
     assert ("bill" in up, "sub" in up, "mul" in up) == (True, False, True)
-    assert invoke(*show, "mean").stdout == "mean\n"
+    assert "mean" in invoke("tools", "graph", "mean").stdout
 
 
 def test_dot_has_a_shape_for_each_kind(invoke, shop):
@@ -83,7 +72,7 @@ def test_dot_has_a_shape_for_each_kind(invoke, shop):
 
 
 def test_mermaid_goes_to_a_pipe(invoke, shop):
-    """Without a terminal the default is Mermaid: shapes and classes by kind, an arrow a call."""
+    """The default is Mermaid: shapes and classes by kind, an arrow a call."""
     told = invoke("tools", "graph").stdout
     assert told.startswith("flowchart TD\n")
     assert 'n4("bill<br/>depth 2, saves 2 calls")' in told
@@ -117,7 +106,6 @@ def test_json_has_nodes_and_edges(invoke, shop):
         "name": "gross_total",
         "kind": "composite",
         "depth": 1,
-        "flat_size": 2,
         "saved_calls": 1,
     }
     assert found["edges"][0] == {"parent": "gross_total", "child": "add", "fault": None}

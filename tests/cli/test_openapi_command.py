@@ -75,33 +75,3 @@ def test_a_description_is_recognised_and_reported(invoke, as_json, spec):
     assert "DELETE /pets/{id} is not mapped: the path has the placeholder {id}" in result.stderr
     shown = as_json("tools", "show", "getPet")
     assert shown["origin"] == {"kind": "openapi", "reference": "pets.yaml#/paths/~1pets~1{id}/get"}
-
-
-def test_imported_tools_run_with_their_description(invoke, spec, pets, script, monkeypatch):
-    """Definitions in the store get their code from the file; the key comes from the environment."""
-    monkeypatch.setenv("PET_KEY", "tops3cret")
-    invoke("tools", "import", spec)
-    script(["getPet", {"id": 7}], "Found.")
-    options = ["--openapi", spec, "--api-server", pets, "--api-auth", "key=PET_KEY"]
-    result = invoke("run", "Pet 7?", "--catalogue", *options, "--model", "script:a")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout == "Found.\n"
-    assert '"/pets/7"' in result.stderr
-    assert "[redacted]" in result.stderr
-    assert "tops3cret" not in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (["--api-auth", "key"], "is written SCHEME=VARIABLE"),
-        (["--api-auth", "kee=PET_KEY"], "no security scheme is named 'kee'; there are: key"),
-        (["--api-auth", "key=not a name"], "Env takes the name of an environment variable"),
-        (["--api-server", "pets"], "is no http or https URL"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused(invoke, spec, options, why):
-    """A mistake is told before the model is asked."""
-    result = invoke("run", "?", "--openapi", spec, *options, "--model", "script:a")
-    assert result.exit_code != 0
-    assert why in " ".join(result.stderr.split())

@@ -199,7 +199,7 @@ def test_gates_and_retrieval_reach_the_parts(folder):
     """Each number that the file gives is the one that is used; the others have their defaults."""
     project(
         folder,
-        "[gates]\ncanary = true\ncanary_share = 0.2\nleast_gain = 0.1\n[retrieval]\noffer = 2\n",
+        "[gates]\ncanary = true\ncanary_share = 0.2\nmin_gain = 0.1\n[retrieval]\noffer = 2\n",
     )
     found = find_project()
     assert found.policy.canary

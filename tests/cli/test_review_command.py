@@ -213,16 +213,6 @@ def test_typed_alone_the_last_change_is_taken_back(invoke, proposal_id, as_json)
     assert "nothing is left to take back" in invoke("rollback").stderr
 
 
-def test_a_quarantined_proposer_is_told_and_released(as_json, invoke, manager):
-    """The list says who is quarantined; --proposer accepts from it again."""
-    for number in range(10):
-        reworded(manager, f"https://evil.tld/{number}")
-    assert "nothing is accepted from feedback:small-model" in invoke("review").stderr
-    options = ("--proposer", "feedback:small-model", "--reason", "its prompt was fixed")
-    released = as_json("review", "approve", *options)
-    assert released == {"proposer": "feedback:small-model", "is_quarantined": False}
-
-
 @pytest.mark.parametrize(
     ("typed", "share"), [((), 0.1), (("--share", "25%"), 0.25), (("--share", "0.05"), 0.05)]
 )

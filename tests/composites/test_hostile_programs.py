@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from support.hostile_programs import (
 )
 from support.random_children import ChildrenInUse
 
+from agentkit.composites import language as ir
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse, parse_expression
 from agentkit.composites.problems import CompositeLimits
@@ -26,6 +28,7 @@ from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects
+from agentkit.tools.tool import Tool
 
 MEMORY_MB = 64
 
@@ -85,21 +88,12 @@ def test_hostile_programs_take_little_memory(project_root: Path) -> None:
     ("text", "code"),
     [
         ("().__class__", "unknown_construct"),
-        ("'{0.__class__}'.format(x)", "unknown_method"),
         ("eval('1')", "unknown_tool"),
         ("add(x, 1)", "unknown_tool"),
-        ("x; y", "syntax"),
-        ("x = 1", "syntax"),
         ("(y := x)", "unknown_construct"),
-        ("lambda: x", "unknown_construct"),
-        ("x if x else unknown", "unknown_name"),
-        ("[i for i in [j for j in x]]", "nested_comprehension"),
-        ("-" * 5000 + "x", "too_large"),
         ("x" + " + x" * 5000, "too_large"),
         ("x\x00", "syntax"),
-        ("\ud800", "syntax"),
         ("", "syntax"),
-        ("# x", "syntax"),
     ],
 )
 def test_a_hostile_condition_is_refused(text: str, code: str) -> None:
@@ -114,13 +108,9 @@ def test_a_hostile_condition_is_refused(text: str, code: str) -> None:
     [
         ("@note('ran')\ndef f(x: int) -> str:\n    ...", "decorator"),
         ("@composite(pre=[note('ran')])\ndef f(x: int) -> str:\n    ...", "decorator"),
-        ("@composite(**note('ran'))\ndef f(x: int) -> str:\n    ...", "decorator"),
         ("@composite(pre=['note(x)'])\ndef f(x: int) -> str:\n    ...", "unknown_tool"),
         ("@composite(post=['().__class__'])\ndef f(x: int) -> str:\n    ...", "unknown_construct"),
         ("def f(x: note('ran')) -> str:\n    ...", "annotation"),
-        ("def f(x: [int for i in note('ran')]) -> str:\n    ...", "annotation"),
-        ("def f(x: int) -> note('ran'):\n    ...", "annotation"),
-        ("def f(x: 'note(1)') -> str:\n    ...", "annotation"),
         ("def f(x: int = note('ran')) -> str:\n    ...", "parameter"),
     ],
 )
@@ -150,14 +140,7 @@ def composite_of(function: Callable[..., Any], text: str, **limits: Any) -> Comp
 
 @pytest.mark.parametrize(
     "error",
-    [
-        StopIteration(1),
-        StopAsyncIteration(),
-        RecursionError(),
-        MemoryError(),
-        KeyError("x"),
-        OSError(5),
-    ],
+    [StopIteration(1), RecursionError(), MemoryError(), KeyError("x")],
     ids=repr,
 )
 @pytest.mark.parametrize(
@@ -178,16 +161,6 @@ def test_what_a_child_raises_is_its_failure(error: BaseException, expression: st
     assert failed.value.__cause__ is error
 
 
-def test_an_interrupt_passes_through() -> None:
-    """Ctrl-C ends the process, not the composite."""
-
-    def child(i: int) -> int:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        composite_of(child, "def f(x):\n    return child(x)\n").run({"x": 1})
-
-
 class EvilText(str):
     """Text with operators of its own."""
 
@@ -198,16 +171,6 @@ class EvilText(str):
 
     __add__ = __radd__ = __eq__ = __contains__ = lower = __mul__
     __hash__ = str.__hash__
-
-
-class EvilNumber(int):
-    """A number with operators of its own."""
-
-    def __add__(self, _: Any) -> Any:
-        raise SystemExit("ran")
-
-    __radd__ = __eq__ = __lt__ = __bool__ = __index__ = __mul__ = __add__
-    __hash__ = int.__hash__
 
 
 class EvilList(list[Any]):
@@ -224,18 +187,10 @@ class EvilList(list[Any]):
     ("make", "expression"),
     [
         (EvilText, "child(x) * 3"),
-        (EvilText, "child(x) + 'b'"),
-        (EvilText, "child(x) == 'a'"),
-        (EvilText, "child(x).lower()"),
         (EvilText, "f'{child(x)}'"),
-        (EvilNumber, "child(x) + 1"),
-        (EvilNumber, "1 if child(x) else 2"),
-        (EvilNumber, "[1, 2, 3, 4][child(x)]"),
         (lambda: EvilList([1]), "child(x)[0]"),
         (EvilList, "len(child(x))"),
-        (EvilList, "child(x) + [2]"),
         (lambda: [EvilText()], "child(x)[0] * 3"),
-        (lambda: {"a": EvilNumber()}, "child(x)['a'] + 1"),
     ],
 )
 def test_a_result_brings_no_code_along(make: Callable[[], Any], expression: str) -> None:
@@ -264,25 +219,16 @@ def endless() -> list[Any]:
     return value
 
 
-def deep() -> list[Any]:
-    """A hundred thousand lists in each other."""
-    value: list[Any] = []
-    for _ in range(100_000):
-        value = [value]
-    return value
-
-
 @pytest.mark.parametrize(
     ("make", "codes"),
     [
         (endless, {"unserialisable_result", "nesting"}),
-        (deep, {"unserialisable_result", "nesting"}),
         (lambda: object(), {"unserialisable_result"}),  # noqa: PLW0108 - a value a call
         (lambda: list(range(10**6)), {"collection_items", "fuel"}),
         (lambda: "a" * 10**7, {"string_chars", "fuel"}),
         (lambda: 1 << 10**6, {"integer_bits"}),
     ],
-    ids=["endless", "deep", "object", "long list", "long text", "huge number"],
+    ids=["endless", "object", "long list", "long text", "huge number"],
 )
 def test_a_result_beyond_the_limits_ends_the_run(make: Callable[[], Any], codes: set[str]) -> None:
     """What a child returns is held to the limits before the program goes on with it."""
@@ -296,41 +242,75 @@ def test_a_result_beyond_the_limits_ends_the_run(make: Callable[[], Any], codes:
     assert stopped.value.code in codes
 
 
-async def test_a_child_that_never_answers_meets_the_deadline() -> None:
-    """The deadline covers waiting, and the child is cancelled."""
-    cancelled = asyncio.Event()
+# --- hostile text ----------------------------------------------------------------------------------
 
-    async def child(x: int) -> int:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return x
+MEBIBYTE = 2**20
+BOUNDLESS = CompositeLimits(source_bytes=MEBIBYTE, nodes=MEBIBYTE, nesting=MEBIBYTE)
 
-    composite = composite_of(child, "def f(x):\n    return child(x)\n", deadline_seconds=0.5)
-    with pytest.raises(CompositeRunError) as stopped:
-        await composite.run_async({"x": 1})
-    assert stopped.value.code == "deadline"
-    assert cancelled.is_set()
+DEEP = {
+    "parentheses": "(" * 10_000 + "x" + ")" * 10_000,
+    "signs": "-" * 8_000 + "x",
+    "sums": "x + " * 2_000 + "x",
+    "attributes": "x" + ".y" * 4_000,
+    "indexes": "x" + "[0]" * 2_600,
+    "conditionals": "x if x else " * 650 + "x",
+    "f-strings": "f'{" * 1_000,
+}
+LONG = {
+    "a mebibyte": f"return '{'a' * MEBIBYTE}'",
+    "an elif chain": "if x:\n  pass\n" + " elif x:\n  pass\n" * 400,
+    "blocks in blocks": "pass\n"
+    + "".join(f"{' ' * i}if x:\n" for i in range(1, 99))
+    + " " * 99
+    + "x",
+    "an f-string": f"return f'{'{x}' * 2_000}'",
+    "unknown tools": "pass\n" + "".join(f" tool_{number}(x)\n" for number in range(400)),
+}
 
 
-async def test_cancelling_a_run_cancels_its_children() -> None:
-    """A run that is cancelled leaves no child behind."""
-    started, cancelled = asyncio.Event(), asyncio.Event()
+def refused(
+    text: str, tools: Mapping[str, Tool], limits: CompositeLimits | None = None
+) -> set[str]:
+    """The codes of what is wrong, found within 64 MB."""
+    tracemalloc.start()
+    with pytest.raises(CompositeError) as caught:
+        parse(text, tools, limits=limits)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * MEBIBYTE
+    assert len(str(caught.value)) < 20_000
+    return {problem.code for problem in caught.value.problems}
 
-    async def child(x: int) -> int:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-        return x
 
-    composite = composite_of(child, "def f(x):\n    return [child(i) for i in x]\n")
-    run = asyncio.ensure_future(composite.run_async({"x": [1, 2, 3]}))
-    await asyncio.wait({run, asyncio.ensure_future(started.wait())}, return_when="FIRST_COMPLETED")
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    assert cancelled.is_set()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+@pytest.mark.parametrize("kind", DEEP)
+def test_deep_expressions(kind: str, tools: Mapping[str, Tool]) -> None:
+    """No depth reaches the limits of the process, not even without limits of our own."""
+    codes = {"too_large", "unknown_construct", "syntax"}
+    assert refused(f"def f(x): return {DEEP[kind]}", tools) <= codes
+    with suppress(CompositeError):  # some can be read, on some versions of Python
+        parse(f"def f(x): return {DEEP[kind]}", tools, limits=BOUNDLESS)
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_long_texts(kind: str, tools: Mapping[str, Tool]) -> None:
+    """What is too long in any way is refused."""
+    codes = refused(f"def f(x):\n {LONG[kind]}", tools)
+    assert codes <= {"too_large", "literal", "unknown_tool", "missing_return"}
+
+
+def test_nodes_and_nesting_have_a_limit_each(tools: Mapping[str, Tool]) -> None:
+    """A program at the limit is read, one beyond it is refused."""
+    text = "def f(x):\n if x:\n  return [x, -x]\n return x"  # 11 nodes, the deepest of them 5 deep
+    parse(text, tools, limits=CompositeLimits(nodes=11, nesting=5))
+    assert refused(text, tools, CompositeLimits(nodes=10)) == {"too_large"}
+    assert refused(text, tools, CompositeLimits(nesting=4)) == {"too_large"}
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["9 ** 9 ** 9 ** 9", "'a' * 10 ** 12 == ''", "'%1000000000d' % 1 == ''", "10 ** 250 ** 2 > 1"],
+)
+def test_huge_constants_are_not_worked_out(test: str, tools: Mapping[str, Tool]) -> None:
+    """Looking for constant conditions does no work that the program itself would be refused for."""
+    program = parse(f"def f():\n if {test}:\n  return 1\n return 2", tools).program
+    assert isinstance(program.body[0], ir.If)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
 from support.random_children import ChildrenInUse
 from support.random_programs import random_program
 from typing_extensions import TypedDict
@@ -18,7 +17,7 @@ from agentkit.composites.source import compose
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import Signature, ToolDefinition
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
@@ -130,35 +129,22 @@ def problems_of(head: str, body: str) -> list[tuple[str, str]]:
         ("s)", "return number(name(s))", "argument_type", "name(s))"),
         ("s)", "x = name(s)\nreturn number(x)", "argument_type", "x)"),
         ("s)", "return name(number(1))", "argument_type", "number(1))"),
-        ("s)", "return name(None)", "argument_type", "None)"),
-        ("s)", "return number([1, s])", "argument_type", "[1, s])"),
-        ("s)", "return name({'a': s})", "argument_type", "{'a': s})"),
         ("s: list[str])", "return total(s)", "argument_type", "s)"),
         ("s: list[str])", "return total([name(t) for t in s])", "argument_type", "[name(t)"),
         ("s)", "return order('price')", "argument_type", "'price')"),
         ("s)", "return CLOSED_(n=0)", "argument_type", "0)"),
-        ("s)", "return CLOSED_(n=-3)", "argument_type", "-3)"),
         ("s)", "return whole(2.5)", "argument_type", "2.5)"),
         ("s)", "return place({'region': s})", "argument_type", "{'region': s})"),
-        ("s)", "return place({'region': 3, 'amount': s})", "argument_type", "{'region'"),
         ("s)", "a, b = 1, 'x'\nreturn number(b) + a", "argument_type", "b) + a"),
         ("s)", "for k, r in enumerate(rows()):\n    place(k)\nreturn s", "argument_type", "k)"),
-        ("s)", "return number(f'{s}')", "argument_type", "f'{s}')"),
         ("s)", "return number(str(s))", "argument_type", "str(s))"),
-        ("s)", "return name(len(s))", "argument_type", "len(s))"),
         ("s)", "return name(sorted(s))", "argument_type", "sorted(s))"),
         ("s: str)", "return number(s.upper())", "argument_type", "s.upper())"),
         ("s: str)", "return number(s[1:])", "argument_type", "s[1:])"),
         ("s: int)", "return name(s + 1)", "argument_type", "s + 1)"),
-        ("s)", "return name(s > 3)", "argument_type", "s > 3)"),
         ("s: bool)", "return name('a') if s else name(1)", "argument_type", "1)"),
-        ("s)", "return name(maybe('a') or 0.0)", "argument_type", "maybe('a') or"),
-        ("s)", "x = 1\nfor t in rows():\n    x += 1\nreturn name(x)", "argument_type", "x)"),
-        ("s: str) -> float", "return anything(s) and name(s)", "", ""),
         ("s: str) -> float", "return name(s)", "result_type", "name(s)"),
-        ("s: str) -> list[float]", "return [name(s)]", "result_type", "[name(s)]"),
         ("s: str) -> Literal['a', 'b']", "return 'c'", "result_type", "'c'"),
-        ("s: int) -> None", "return number(s)", "result_type", "number(s)"),
         ("s: int) -> dict", "if number(s):\n    return {}\nreturn []", "result_type", "[]"),
     ],
 )  # fmt: skip
@@ -181,41 +167,22 @@ def test_a_certain_misfit_is_told_where_it_stands(
         ("s: float | str)", "return number(s)"),
         ("s: float)", "return whole(s / 2)"),
         ("s: bool)", "return number(s)"),
-        ("s)", "return number(True)"),
         ("s)", "return whole(2.0)"),
-        ("s)", "return total([])"),
         ("s: list[str])", "return total([name(t) for t in s if t == 'a'])"),
         ("s: bool)", "x = []\nif s:\n    x = [name('a')]\nreturn total(x)"),
         ("s)", "return number(maybe('a'))"),
         ("s)", "x = maybe('a')\nif x is None:\n    return name('none')\nreturn number(x)"),
         ("s)", "x = maybe('a')\nreturn number(x) if x is not None else name('none')"),
         ("s: str | None)", "if not s:\n    return name('')\nreturn name(s)"),
-        (
-            "s)",
-            "best = None\nfor r in rows():\n    if best is None or number(best) < r['amount']:\n        best = r['amount']\nreturn best",
-        ),
         ("s)", "x = closed(n=1)\nreturn x['b'] if 'b' in x else name(x['a'])"),
-        ("s)", "return closed(n=1).get('b')"),
         ("s)", "return place(rows()[0])"),
-        ("s)", "return place({'region': anything(), 'amount': anything()})"),
-        ("s)", "return [r['price'] for r in rows()]"),
         ("s: tuple[int, str])", "return pair(s)"),
-        ("s)", "return pair((1, 'a'))"),
         ("s)", "x = {}\nreturn anything(x)"),
         ("s)", "return order(anything())"),
-        ("s: str)", "return order(s)"),
-        ("s: dict)", "return number(s['a']['b'])"),
         ("s: list)", "return number(s[0])"),
-        ("s)", "return total([x * 2 for x in range(3)] + [0.5])"),
-        ("s)", "return number(max([1, 2], default=0))"),
-        ("s)", "return number(round(2.5) + round(2.55, 1) + abs(-1) + sum([1, 2]))"),
-        ("s)", "return total(list({'a': 1}.values()))"),
         ("s)", "return name([k for k, v in {'a': 1}.items()][0])"),
         ("s) -> float", "return 1"),
         ("s) -> int", "return 4 / 2"),
-        ("s) -> tuple[int, str]", "return (1, 'a')"),
-        ("s) -> list[float]", "return []"),
-        ("s: list) -> list[float]", "return [x for x in s if x]"),
     ],
 )
 def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
@@ -228,7 +195,6 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
     [
         ("return number(1)", {"type": "number"}),
         ("return whole(1) + 1", {"type": "integer"}),
-        ("return whole(1) / 2", {"type": "number"}),
         ("return maybe('a')", {"anyOf": [{"type": "number"}, {"type": "null"}]}),
         ("return anything()", None),
         ("return maybe('a') or 0.5", {"type": "number"}),
@@ -248,8 +214,6 @@ def test_what_may_go_well_is_not_a_problem(head: str, body: str) -> None:
             "if whole(1):\n    return 1\nreturn None",
             {"anyOf": [{"type": "integer"}, {"type": "null"}]},
         ),
-        ("return anything() == 1", {"type": "boolean"}),
-        ("return anything() and name('a')", None),
     ],
 )
 def test_an_undeclared_result_is_inferred(body: str, result: Any) -> None:
@@ -291,81 +255,3 @@ def test_inferred_results_hold_for_random_programs(first: int) -> None:
                 assert fits(value, inferred) is not False, program.source
     assert failed < 100
     assert checked > 10
-
-
-KINDS: Mapping[str, st.SearchStrategy[Any]] = {
-    "integer": st.integers(-5, 5),
-    "number": st.floats(-5, 5),
-    "string": st.sampled_from(["", "a", "b"]),
-    "boolean": st.booleans(),
-    "null": st.none(),
-}
-SCHEMAS = st.recursive(
-    st.one_of(
-        st.sampled_from(sorted(KINDS)).map(lambda kind: {"type": kind}),
-        st.just({}),
-        st.just({"enum": ["a", 1]}),
-        st.just({"type": "integer", "minimum": 0}),
-        st.just({"type": ["string", "null"]}),
-    ),
-    lambda inner: st.one_of(
-        inner.map(lambda items: {"type": "array", "items": items}),
-        inner.map(lambda part: {"type": "object", "properties": {"k": part}, "required": ["k"]}),
-        st.tuples(inner, inner).map(lambda both: {"anyOf": list(both)}),
-    ),
-    max_leaves=3,
-)
-
-
-def values_of(schema: Mapping[str, Any]) -> st.SearchStrategy[Any]:
-    """Values that satisfy a schema of those above."""
-    if "enum" in schema:
-        return st.sampled_from(schema["enum"])
-    if "anyOf" in schema:
-        return st.one_of(*map(values_of, schema["anyOf"]))
-    kind = schema.get("type", "integer")
-    if isinstance(kind, list):
-        return st.one_of(*(KINDS[name] for name in kind))
-    if kind == "array":
-        return st.lists(values_of(schema["items"]), min_size=1, max_size=2)
-    if kind == "object":
-        return st.fixed_dictionaries({"k": values_of(schema["properties"]["k"])})
-    return st.integers(0, 3) if "minimum" in schema else KINDS[kind]
-
-
-EXPRESSIONS = st.sampled_from(
-    [
-        "p", "q", "p or q", "p and q", "[p, q]", "(p, 1)", "{'k': p}", "{'k': q, 'm': p}", "p['k']",
-        "q[0]", "[p][0]", "{'k': p}['k']", "[x for x in p]", "[x for x in [p, q]]", "p + q", "p * 2",
-        "str(p)", "p if p is None else q", "q if p else p", "-1", "'a'", "2.5", "None", "[]", "{}",
-        "list(p)", "max(p, q)", "not p", "p == q", "p.get('k')", "f'{p}'", "'ab'[1:]", "[1, 2][1:]", "p[:1]", "len(p)", "sum(p)",
-    ]
-)  # fmt: skip
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data())
-def test_what_cpython_accepts_is_not_refused(data: st.DataObject) -> None:
-    """A call that goes well in Python, on values of the declared types, is no problem."""
-    p, q, wanted = (data.draw(SCHEMAS, label) for label in ("p", "q", "wanted"))
-    expression = data.draw(EXPRESSIONS, "expression")
-    wanting = ToolDefinition(
-        name="child",
-        signature=Signature(
-            parameters={"type": "object", "properties": {"x": wanted}, "required": ["x"]}
-        ),
-    )
-    child = {"child": Tool(definition=wanting)}
-    parsed = parse(f"def f(p, q):\n    return child({expression})\n", child)
-    parameters = {"type": "object", "properties": {"p": p, "q": q}}
-    found, _ = type_check(parsed.program, parameters, child)
-    if not found:
-        return
-    values = {"p": data.draw(values_of(p)), "q": data.draw(values_of(q))}
-    try:
-        given_value = json.loads(json.dumps(eval(expression, {}, values)))
-    except Exception:  # noqa: BLE001 - it does not go well
-        return
-    stand_in = int(given_value) if isinstance(given_value, bool) else given_value
-    assert fits(given_value, wanted) is False, (expression, values, found)
-    assert fits(stand_in, wanted) is False, (expression, values, found)

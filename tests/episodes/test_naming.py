@@ -21,8 +21,8 @@ from agentkit.episodes import (
 )
 from agentkit.episodes.labels import in_library_names
 from agentkit.evaluation.doctor.catalogue import usage_of
+from agentkit.evolution.learning import uses_of
 from agentkit.evolution.trajectories import trajectories_of
-from agentkit.evolution.usage import uses_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 CALL = ToolCall(call_id="1", name="search", arguments={"q": "tea"})

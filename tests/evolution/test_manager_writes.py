@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentkit import open_store
-from agentkit.errors import StoreError, ToolNotFoundError, UsageError
-from agentkit.evolution.insert_outcomes import Added, InsertPolicy, Merged
+from agentkit.errors import StoreError
+from agentkit.evolution.dry_run import InsertPolicy
+from agentkit.evolution.insertion import Added, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Example
 
 # --- The manager writes whole changes, once, whoever else writes and whatever breaks in betwe ----
 # The manager writes whole changes, once, whoever else writes and whatever breaks in between.
@@ -54,16 +54,14 @@ def test_a_stale_manager_merges_into_what_the_other_added(url):
     assert (outcome.into, outcome.examples_moved) == ("plus_2", 1)
 
 
-def test_a_repeated_proposal_changes_the_library_once(url):
-    """A retry with the same id has the first outcome, from this manager or another one."""
+def test_a_repeated_candidate_changes_the_library_once(url):
+    """A retry is merged into what it made the first time, from this manager or another one."""
     manager = manager_at(url)
-    first = manager.insert(numbered(2), proposal_id="p-1")
-    manager.insert(numbered(3))
-    again = manager.insert(numbered(2), proposal_id="p-1")
-    elsewhere = manager_at(url).insert(numbered(2), proposal_id="p-1")
-    assert isinstance(first, Added)
-    assert again == elsewhere == first
-    assert (first.version, open_store(url).load().version) == (2, 3)
+    manager.insert(numbered(2))
+    for one in (manager, manager_at(url)):
+        again = one.insert(numbered(2))
+        assert isinstance(again, Merged)
+        assert (again.into, again.version, again.examples_moved) == ("plus_2", 2, 0)
 
 
 class Broken:
@@ -86,10 +84,10 @@ def test_a_crash_between_validation_and_commit_leaves_nothing(url):
     manager = ToolManager(Broken(store), tools=primitive_library())
     before = manager.library
     with pytest.raises(StoreError, match="connection is lost"):
-        manager.insert(numbered(2), proposal_id="p-1")
+        manager.insert(numbered(2))
     assert manager.library is before
     assert store.load().digest == before.digest
-    outcome = manager_at(url).insert(numbered(2), proposal_id="p-1")
+    outcome = manager_at(url).insert(numbered(2))
     assert isinstance(outcome, Added)
     assert outcome.version == 2
 
@@ -115,49 +113,3 @@ def twice(x: float) -> float:
     (pin,) = [pin for pin in held["twice"].definition.signature.children if pin.name == "plus_2"]
     assert pin.digest == outcome.definition.digest
     assert manager.library["twice"](x=2) == held["twice"](x=2) == 12
-
-
-# --- Recorded calls become worked calls of primitives, and nothing else of the library change ----
-# Recorded calls become worked calls of primitives, and nothing else of the library changes.
-
-
-def answered(city, result, **further):
-    """One recorded call of the tool."""
-    return Example(arguments={"city": city, **further}, result=result)
-
-
-@pytest.fixture
-def above(manager):
-    """A manager of a library with a composite over another one over `add`."""
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
-def inner(x: float) -> float:
-    """Twice a number, and three more."""
-    return add(mul(x, 2), 3)
-''')
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 2}, "result": 14}])
-def outer(x: float) -> float:
-    """Both of it, doubled at last."""
-    return mul(inner(x), 2)
-''')
-    assert {"inner", "outer"} <= set(manager.library.tools)
-    return manager
-
-
-@pytest.mark.parametrize(
-    ("worked_calls", "error"),
-    [
-        ({"wether": [answered("Rome", "sunny")]}, ToolNotFoundError),
-        ({"inner": [Example(arguments={"x": 0}, result=3)]}, UsageError),
-        ({"add": [Example(arguments={"a": 1, "b": {2}}, result=3)]}, UsageError),
-        ({"add": [Example(arguments={"a": 1, "b": 2}, result=float("nan"))]}, UsageError),
-    ],
-    ids=["unknown", "composite", "set", "nan"],
-)
-def test_misuse_changes_nothing(above, worked_calls, error):
-    """Unknown tools, composites and what is no JSON are refused."""
-    before = above.library.digest
-    with pytest.raises(error):
-        above.record(worked_calls)
-    assert above.refresh().digest == before

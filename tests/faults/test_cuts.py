@@ -100,16 +100,24 @@ def test_a_reader_is_told_and_recovers(served_store, proxy, url_through):
                 pytest.fail("the store did not come back")
 
 
+SERVE = """
+import sys
+from agentkit import open_store
+from agentkit.server import serve
+from agentkit.server.library import create_library_app
+serve(create_library_app(open_store(sys.argv[1]), close_store=True), port=int(sys.argv[2]))
+"""
+
+
 class LibraryServer(LocalServer):
-    """``agentkit serve --definitions``."""
+    """The library of a store, served to other processes."""
 
     def __init__(self, store: str) -> None:
         super().__init__()
         self._store = store
 
     def command(self):
-        program = [sys.executable, "-c", "from agentkit.cli.main import main; main()", "serve"]
-        return [*program, "--definitions", "--store", self._store, "--port", str(self.port)]
+        return [sys.executable, "-c", SERVE, self._store, str(self.port)]
 
     def answers(self):
         try:

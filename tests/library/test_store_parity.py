@@ -15,10 +15,9 @@ from agentkit.episodes import Turn
 from agentkit.errors import AgentKitError
 from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.changes import rollback_change
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.memory import MemoryStore
-from agentkit.library.rollback import rollback_change
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.tools.definition import Description, Example, Origin

@@ -6,8 +6,6 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from agentkit.errors import UsageError
-
 URL = "/v1/chat/completions"
 KEY = "sk-0123456789abcdef"
 
@@ -112,30 +110,3 @@ async def test_no_origin_is_let_in_by_default(make_app, talk):
     async with talk(make_app()) as client:
         answer = await client.options(URL, headers=headers)
     assert "access-control-allow-origin" not in answer.headers
-
-
-async def test_origins_can_be_let_in(make_app, talk, keys, body):
-    """The browser's question needs no key, the request does."""
-    origin = "https://shop.example"
-    app = make_app(keys=keys, cors_origins=[origin])
-    asking = {
-        "origin": origin,
-        "access-control-request-method": "POST",
-        "access-control-request-headers": "authorization,content-type",
-    }
-    async with talk(app) as client:
-        asked = await client.options(URL, headers=asking)
-        refused = await client.post(URL, json=body("Hi"), headers={"origin": origin})
-    async with talk(app, KEY) as client:
-        answered = await client.post(URL, json=body("Hi"), headers={"origin": origin})
-        other = await client.post(URL, json=body("Hi"), headers={"origin": "https://evil.example"})
-    assert asked.headers["access-control-allow-origin"] == origin
-    assert refused.status_code == 401
-    assert answered.headers["access-control-allow-origin"] == origin
-    assert "access-control-allow-origin" not in other.headers
-
-
-def test_origins_need_keys(make_app):
-    """Otherwise any visitor of such a page could use the agent."""
-    with pytest.raises(UsageError, match="cors_origins"):
-        make_app(cors_origins=["https://shop.example"])

@@ -75,7 +75,7 @@ BAD = {
     "call without id": (
         chat([{"role": "assistant", "tool_calls": [{**CALL, "id": None}]}, USER]),
         "invalid_value",
-        "messages[0].tool_calls[0]",
+        "messages[0].tool_calls[0].id",
     ),
     "result of nothing": (
         chat([{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "x"}]),
@@ -93,7 +93,11 @@ BAD = {
     "tools": (chat([USER], tools=[{}]), "unsupported_parameter", "tools"),
     "functions": (chat([USER], functions=[{}]), "unsupported_parameter", "functions"),
     "tool choice": (chat([USER], tool_choice="required"), "unsupported_parameter", "tool_choice"),
-    "tool choice object": (chat([USER], tool_choice={}), "unsupported_parameter", "tool_choice"),
+    "tool choice object": (
+        chat([USER], tool_choice={"type": "function"}),
+        "unsupported_parameter",
+        "tool_choice",
+    ),
     "two answers": (chat([USER], n=2), "unsupported_parameter", "n"),
     "stop": (chat([USER], stop=["\n"]), "unsupported_parameter", "stop"),
     "logprobs": (chat([USER], logprobs=True), "unsupported_parameter", "logprobs"),
@@ -106,7 +110,7 @@ BAD = {
     "format is a list": (chat([USER], response_format=[]), "unsupported_value", "response_format"),
     "user is a number": (chat([USER], user=3), "invalid_value", "user"),
     "metadata is a list": (chat([USER], metadata=[]), "invalid_value", "metadata"),
-    "metadata of numbers": (chat([USER], metadata={"a": 1}), "invalid_value", "metadata"),
+    "metadata of numbers": (chat([USER], metadata={"a": 1}), "invalid_value", "metadata.a"),
     "much metadata": (
         chat([USER], metadata={str(n): "" for n in range(17)}),
         "invalid_value",
@@ -160,6 +164,16 @@ async def test_other_paths_and_methods(make_app, talk, method, path, status):
     assert answer.json()["error"]["code"] in {"not_found", "bad_method"}
     assert answer.json()["error"]["message"].endswith(f": {method} {path}")
     assert answer.headers["x-request-id"]
+
+
+async def test_a_user_is_named_whatever_a_client_leaves_out(make_app, talk, body, store, keys):
+    """Requests of one person never count as two witnesses: ``user``, the key, or anonymous."""
+    for app, key in ((make_app(keys=keys), "sk-0123456789abcdef"), (make_app(), None)):
+        async with talk(app, key) as client:
+            await client.post(URL, json=body("Hi"))
+            await client.post(URL, json=body("Hi", user="ann", metadata={"user": "bob"}))
+    users = [(one.metadata["user"], one.metadata.get("client.user")) for one in store.select()]
+    assert users[::-1] == [("shop", None), ("ann", "bob"), ("anonymous", None), ("ann", "bob")]
 
 
 async def test_a_request_id_of_the_client_is_kept(make_app, talk, body, store):

@@ -11,11 +11,10 @@ import pytest
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.library import create_library_app
-from agentkit.server.library.pages import LibraryReader
+from agentkit.server.library_pages import LibraryReader
 from agentkit.tools import ToolDefinition
 
 KEY = "sk-0123456789abcdef"
@@ -204,7 +203,7 @@ async def test_a_slow_store_holds_up_nobody(served, library):
                 return asyncio.create_task(client.get(ROOT + path, headers=headers))
 
             asked = [ask("/history?tool=a&upto=2", greedy) for _ in range(2)]
-            while len(app.state.runs.endpoints.reading) < 2:
+            while len(app.state.runs.reading) < 2:
                 await asyncio.sleep(0.01)
             refused = await ask("/history?tool=a&upto=2", greedy)
             others = [await ask(path, modest) for path in ("/head", "/tools?version=2")]
@@ -229,7 +228,7 @@ async def test_one_client_leaves_threads_for_the_others(served, library, most):
         async with httpx.AsyncClient(base_url=f"{url}{ROOT}", timeout=20) as client:
             path = "/history?tool=a&upto=2"
             asked = [asyncio.create_task(client.get(path, headers=greedy)) for _ in range(places)]
-            while len(app.state.runs.endpoints.reading) < places:
+            while len(app.state.runs.reading) < places:
                 await asyncio.sleep(0.01)
             try:
                 commit(library, "d")
@@ -253,7 +252,7 @@ async def test_news_end_a_wait(served, library):
                 asyncio.create_task(client.get(f"{ROOT}/head?wait=25", headers=known))
                 for _ in range(20)
             ]
-            while len(app.state.runs.endpoints.waiting) < 20:
+            while len(app.state.runs.waiting) < 20:
                 await asyncio.sleep(0.01)
             commit(library, "d")
             answers = await asyncio.gather(*asked)
@@ -277,7 +276,7 @@ def test_a_server_that_stops_lets_go_who_waits(served_alone, library):
         etag = httpx.get(f"{url}{ROOT}/head").headers["etag"]
         waiting = threading.Thread(target=wait, args=(url, etag))
         waiting.start()
-        while not len(app.state.runs.endpoints.waiting):
+        while not len(app.state.runs.waiting):
             time.sleep(0.01)
     waiting.join()
     assert outcomes == [304]

@@ -18,7 +18,7 @@ from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.feedback import feedback_on
+from agentkit.evolution.learning import feedback_on
 from agentkit.library import Author
 
 PERSON = Author(kind="person", name="ada")
@@ -116,6 +116,7 @@ def ask(client, months=50, session=None):
     return client.chat.completions.create(
         model="agent",
         messages=[{"role": "user", "content": f"A loan of 4800 euro over {months} months"}],
+        user=f"customer {months}",  # one person is one witness
         extra_headers=headers,
     )
 

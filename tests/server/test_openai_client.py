@@ -38,7 +38,8 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     (episode,) = store.select()
     assert answer.id == f"chatcmpl-{episode.episode_id}"
     assert answer.model_extra["agentkit"]["episode_id"] == episode.episode_id
-    assert episode.metadata == {"key": "shop", "request_id": answer._request_id}
+    named = {"user": "shop", "key": "shop"}
+    assert episode.metadata == named | {"request_id": answer._request_id}
 
 
 async def test_tools_run_on_the_server(client, make_app, served, store):

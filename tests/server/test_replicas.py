@@ -86,7 +86,7 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
 async def test_beyond_the_bound_a_server_may_refuse(far, make_app, talk, body):
     """With ``refuse`` it is not ready, and answers no request from a library of unknown age."""
     now = [0.0]
-    options = {"max_staleness_seconds": 7200.0, "when_stale": "refuse", "clock": lambda: now[0]}
+    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
     with Replica(far, refresh_seconds=3600, **options) as replica:
         replica.refresh()
         app = make_app(agent={"store": replica})

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentkit.episodes import Episode
-from agentkit.library.event_chain import EventDraft, Signer, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, Signer, chained
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store, ToolRevision
 from agentkit.tools.definition import Description, Origin, ToolDefinition

@@ -12,8 +12,7 @@ from functools import partial
 import pytest
 
 from agentkit.library.checking import check_store
-from agentkit.library.comparing import compare_stores
-from agentkit.library.copying import Amount, copy_store
+from agentkit.library.copying import Amount, compare_stores, copy_store
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.testing import StoreConformance

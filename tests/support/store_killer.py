@@ -26,8 +26,7 @@ from datetime import UTC, datetime, timedelta
 
 from agentkit.errors import StoreError
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Description, ToolDefinition

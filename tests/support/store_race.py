@@ -23,8 +23,7 @@ from pathlib import Path
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.changes import now
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Description, ToolDefinition

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError
-from agentkit.library.capabilities import append_all
+from agentkit.library.episode_stores import append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (

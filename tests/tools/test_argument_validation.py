@@ -15,7 +15,6 @@ from agentkit.tools import (
     ArgumentValidator,
     ToolDefinition,
     fits,
-    validate_arguments,
 )
 from agentkit.tools.formats import FORMATS
 
@@ -75,22 +74,12 @@ def validator() -> ArgumentValidator:
     [
         ({"days": "3"}, "`days` must be an integer, got the string '3'", "days", "type"),
         ({"days": 0}, "`days` must be at least 1, got the number 0", "days", "minimum"),
-        ({"days": 15}, "`days` must be at most 14, got the number 15", "days", "maximum"),
-        ({"days": None}, "`days` must be an integer, got null", "days", "type"),
         ({"city": "x"}, "`city` must have at least 2 characters, got 1", "city", "minLength"),
-        ({"city": ["Rome"]}, '`city` must be a string, got the list ["Rome"]', "city", "type"),
         (
             {"unit": "Kelvin"},
             "`unit` must be one of 'celsius', 'fahrenheit', got the string 'Kelvin'",
             "unit",
             "enum",
-        ),
-        ({"mode": "slow"}, "`mode` must be the string 'fast', got the string 'slow'", "mode", "const"),
-        (
-            {"when": "tomorrow"},
-            "`when` must be a date such as 2026-05-31, got the string 'tomorrow'",
-            "when",
-            "format",
         ),
         (
             {"code": "ab"},
@@ -99,19 +88,11 @@ def validator() -> ArgumentValidator:
             "pattern",
         ),
         ({"limit": "x"}, "`limit` must be an integer or null, got the string 'x'", "limit", "anyOf"),
-        ({"items": []}, "`items` must have at least 1 item, got 0", "items", "minItems"),
         (
             {"items": [{"sku": "a"}, {"sku": "a"}]},
             "`items` must not hold an item twice",
             "items",
             "uniqueItems",
-        ),
-        ({"items": [{}]}, "missing required argument `items[0].sku`", "items[0].sku", "required"),
-        (
-            {"items": [{"sku": "a", "count": 1.5}]},
-            "`items[0].count` must be an integer, got the number 1.5",
-            "items[0].count",
-            "type",
         ),
         (
             {"shape": {"kind": "circle", "radius": "1"}},
@@ -125,9 +106,7 @@ def validator() -> ArgumentValidator:
             "shape.kind",
             "enum",
         ),
-        ({"shape": 3}, "`shape` must be an object, got the number 3", "shape", "oneOf"),
         ({"share": 0}, "`share` must be more than 0, got the number 0", "share", "exclusiveMinimum"),
-        ({"share": 1}, "`share` must be less than 1, got the number 1", "share", "exclusiveMaximum"),
         ({"even": 3}, "`even` must be a multiple of 2, got the number 3", "even", "multipleOf"),
         ({"not_empty": ""}, "`not_empty` must not be like this, got the string ''", "not_empty", "not"),
         (
@@ -137,12 +116,6 @@ def validator() -> ArgumentValidator:
             "oneOf",
         ),
         ({"extra": {}}, "`extra` must have at least 1 field, got 0", "extra", "minProperties"),
-        (
-            {"extra": {"long": 1}},
-            "`extra` must have at most 2 characters, got 4",
-            "extra",
-            "maxLength",
-        ),
         ({"never": 1}, "`never` must be left out, got the number 1", "never", ""),
     ],
 )  # fmt: skip
@@ -201,34 +174,6 @@ def test_a_clear_slip_is_corrected_only_when_the_call_is_right_then(
     assert isinstance(refused, ArgumentProblem)
 
 
-def test_rare_keywords_are_said_in_other_words() -> None:
-    """Rules that tools seldom have still come back as a sentence about the right argument."""
-    definition = ToolDefinition.from_schema(
-        "pay",
-        "",
-        {
-            "type": "object",
-            "properties": {
-                "tags": {"type": "array", "contains": {"const": "x"}},
-                "meta": {
-                    "type": "object",
-                    "patternProperties": {"^x-": {}},
-                    "additionalProperties": False,
-                },
-                "amount": {"anyOf": [{"minimum": 5}, {"multipleOf": 7}]},
-            },
-            "dependentRequired": {"amount": ["currency"]},
-        },
-    )
-    (tags,) = validate_arguments(definition, {"tags": ["a"]})
-    assert tags.rule.startswith("`tags` must fit the schema: ")
-    (meta,) = validate_arguments(definition, {"meta": {"x-a": 1, "y": 2}})
-    assert meta.rule == "`meta.y` is not a field of `meta`; it takes none"
-    rules = {problem.rule for problem in validate_arguments(definition, {"amount": 3})}
-    assert "`amount` must be at least 5, got the number 3" in rules
-    assert "the arguments must hold `currency` as well" in rules
-
-
 @pytest.mark.parametrize("arguments", [None, [], "city", 3])
 def test_arguments_must_be_an_object(validator: ArgumentValidator, arguments) -> None:
     """Anything but an object is refused as a whole."""
@@ -251,10 +196,8 @@ def validator_of(**properties) -> ArgumentValidator:
     ("schema", "fragment"),
     [
         ({"type": "objekt"}, "at properties/x/type"),
-        ({"type": "integer", "minimum": "3"}, "minimum"),
         ({"pattern": "("}, "pattern"),
         ({"$ref": "#/$defs/missing"}, "'#/$defs/missing' points nowhere"),
-        ({"properties": ["a"]}, "properties"),
     ],
 )
 def test_broken_schema_is_found_when_prepared(schema, fragment) -> None:
@@ -284,17 +227,6 @@ def test_remote_reference_never_touches_the_network(monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_reference_that_only_leads_to_itself_is_a_problem() -> None:
-    """A schema that goes round in a circle gives a problem, not a hang."""
-    schema = {
-        "type": "object",
-        "properties": {"x": {"$ref": "#/$defs/A"}},
-        "$defs": {"A": {"$ref": "#/$defs/A"}},
-    }
-    (problem,) = ArgumentValidator(ToolDefinition.from_schema("f", "", schema)).check({"x": 1})
-    assert "nested too deeply" in problem.rule
-
-
 def test_huge_values_are_shortened() -> None:
     """Huge texts, numbers and lists are refused in a short sentence."""
     validator = validator_of(
@@ -305,12 +237,6 @@ def test_huge_values_are_shortened() -> None:
     (problem,) = validator.check({"number": 10**5000})
     assert problem.rule == "`number` must be at most 10, got the number with very many digits"
     assert len(validator.check({"items": ["x"] * 1000})) == 20
-
-
-def test_pattern_that_needs_backtracking_is_refused_when_prepared() -> None:
-    """A pattern without a linear-time match is named with its reason before any call."""
-    with pytest.raises(DefinitionError, match="uses look-around or back-references"):
-        validator_of(x={"type": "string", "pattern": "^(?=a)a$"}).prepare()
 
 
 # --- the quick check ------------------------------------------------------------------------------
@@ -336,48 +262,13 @@ def test_sure_answers_equal_jsonschema(formats: FormatChecker, value, schema, a,
 
 
 @pytest.mark.parametrize(
-    ("value", "schema", "verdict"),
-    [
-        (1, {"minimum": 1}, True),
-        (1, {"exclusiveMinimum": 1}, False),
-        (3, {"maximum": 3}, True),
-        ("ab", {"minLength": 2, "maxLength": 2}, True),
-        ([1], {"minItems": 2}, False),
-        (True, {"enum": [1]}, False),
-        (1.0, {"const": 1}, True),
-        (5, {"oneOf": [{"type": "integer"}, {"minimum": 3}]}, False),
-        (5, {"anyOf": [{"type": "string"}, {"minimum": 3}]}, True),
-        ({"a": 1}, {"required": ["a", "b"]}, False),
-        ({"c": 1}, {"properties": {"a": {}}, "additionalProperties": False}, False),
-        ([1, "x"], {"prefixItems": [{"type": "integer"}], "items": {"type": "integer"}}, False),
-        ([1, 1.0], {"uniqueItems": True}, False),
-        ("2026-02-30", {"format": "date"}, False),
-        (4, {"multipleOf": 2}, True),
-        (19.99, {"multipleOf": 0.01}, True),
-        ([1, 2], {"contains": {"const": 3}}, False),
-        ({"a": 1}, {"dependentRequired": {"a": ["b"]}}, False),
-    ],
-)
-def test_the_quick_answer(value, schema, verdict) -> None:
-    """Every keyword is judged, at its bounds too."""
-    assert fits(value, schema) is verdict
-
-
-@pytest.mark.parametrize(
     "schema",
     [
         {"$ref": "https://example.org/remote.json"},
         {"$ref": "#/$defs/missing"},
         {"$ref": "#"},
-        {"type": "objekt"},
         {"type": 3},
-        {"minimum": "3"},
-        {"enum": 3},
-        {"items": [{}]},
-        {"anyOf": {}},
         {"properties": []},
-        "string",
-        3,
     ],
 )
 def test_what_is_broken_or_beyond_is_left_open(schema) -> None:

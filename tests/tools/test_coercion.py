@@ -18,33 +18,21 @@ UNITS = {"enum": ["celsius", "kelvin"]}
     ("value", "schema", "expected"),
     [
         ("3", INTEGER, 3),
-        (" -12 ", INTEGER, -12),
         ("3.0", INTEGER, 3),
         (3.0, INTEGER, 3),
-        ("3", NUMBER, 3),
         ("2.5", NUMBER, 2.5),
-        ("1e3", NUMBER, 1000.0),
         ("1e3", INTEGER, 1000),
         ("true", BOOLEAN, True),
-        ("False", BOOLEAN, False),
-        ("null", {"type": "null"}, None),
         ("None", {"type": ["integer", "null"]}, None),
-        ("3", {"type": ["boolean", "integer"]}, 3),
         ("[1, 2]", {"type": "array"}, [1, 2]),
-        ('["1"]', {"type": "array", "items": INTEGER}, [1]),
         ('{"a": "1"}', {"type": "object", "properties": {"a": INTEGER}}, {"a": 1}),
         ("Kelvin", UNITS, "kelvin"),
-        ("  celsius ", UNITS, "celsius"),
         ("KELVIN", {"const": "kelvin"}, "kelvin"),
         ("new  york", {"enum": ["New York"]}, "New York"),
         (36, {"enum": ["36", "48"]}, "36"),
-        ("48", {"enum": [36, 48]}, 48),
-        (True, {"enum": ["true", "false"]}, "true"),
         (["1", 2], {"items": INTEGER}, [1, 2]),
         (["1", "1"], {"prefixItems": [INTEGER], "items": {"type": "string"}}, [1, "1"]),
-        ({"a": "1"}, {"additionalProperties": INTEGER}, {"a": 1}),
         ("3", {"anyOf": [INTEGER, {"type": "null"}]}, 3),
-        ("3", {"oneOf": [BOOLEAN, INTEGER]}, 3),
         ("3", {"allOf": [INTEGER]}, 3),
         ("3", {"$ref": "#/$defs/N", "$defs": {"N": INTEGER}}, 3),
     ],
@@ -61,60 +49,27 @@ def test_clear_values_are_coerced(value, schema, expected) -> None:
     [
         ("three", INTEGER),
         ("3.5", INTEGER),
-        ("007", INTEGER),
         ("1_000", INTEGER),
-        ("1,000", NUMBER),
-        ("0x10", INTEGER),
-        ("+3", INTEGER),
         ("٣", INTEGER),
         ("9" * 5000, INTEGER),
         ("1e999", NUMBER),
-        ("NaN", NUMBER),
         (3.5, INTEGER),
-        (True, INTEGER),
-        (1, BOOLEAN),
         ("yes", BOOLEAN),
         (3, {"type": "string"}),
-        (None, {"type": "string"}),
-        ("a", {"type": "array"}),
         ("[1, 2", {"type": "array"}),
-        ('{"a": 1}', {"type": "array"}),
         ('{"a": 1, "a": 2}', {"type": "object"}),
-        ("[NaN]", {"type": "array"}),
         ("[" * 100_000, {"type": "array"}),
-        ("[1]", {"type": ["string", "array"]}),
         ("A", {"enum": ["a ", "a"]}),
-        ("fahrenheit", UNITS),
         ("3", {"anyOf": [INTEGER, {"type": "string"}]}),
-        ("x", {"anyOf": [INTEGER, {"type": "null"}]}),
-        ("3", {}),
-        ("3", True),
         ("3", "nonsense"),
-        ("3", {"type": "objekt"}),
         ("3", {"$ref": "#/$defs/missing"}),
         (["a"], {"enum": ["a", ["b"]]}),
-        ("a b", {"enum": [["a b"], {"a b": 1}]}),
-        ("3", {"$ref": "https://example.org/x"}),
         ({"unknown": "3"}, {"properties": {"n": INTEGER}}),
     ],
 )
 def test_doubtful_values_stay(value, schema) -> None:
     """A value that is fine, or that could mean several things, is returned itself."""
     assert coerce(value, schema) is value
-
-
-def test_first_fitting_branch_is_taken() -> None:
-    """Of several branches the first one that fits as it stands is taken, then the first that can."""
-    schema = {
-        "anyOf": [
-            {"type": "object", "properties": {"kind": {"const": "a"}, "n": {"type": "string"}},
-             "required": ["kind"]},
-            {"type": "object", "properties": {"kind": {"const": "b"}, "n": INTEGER},
-             "required": ["kind"]},
-        ]
-    }  # fmt: skip
-    assert coerce({"kind": "b", "n": "3"}, schema) == {"kind": "b", "n": 3}
-    assert coerce({"kind": "a", "n": "3"}, schema) == {"kind": "a", "n": "3"}
 
 
 def test_defaults_of_optional_properties_are_filled() -> None:
@@ -191,10 +146,8 @@ SCHEMA = {
     [
         ({"city": "Rome", "days": 2}, {"days": "2", "city": "Rome"}),
         ({"city": "Rome"}, {"city": "Rome", "days": 1, "unit": "Celsius", "after": None}),
-        ({"city": "Rome", "scale": 3}, {"city": "Rome", "scale": 3.0}),
         ({"city": "Rome", "scale": "3.0"}, {"city": "Rome", "scale": 3}),
         ({"where": {"lat": 1, "z": 2}}, {"where": {"z": 2.0, "lat": "1"}}),
-        ({"where": '{"lat": 1.5}'}, {"where": {"lat": 1.5}}),
     ],
 )
 def test_same_meaning_same_form(one, other) -> None:

@@ -113,11 +113,9 @@ def test_digest_is_stable_over_versions() -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ({}, "not a tool definition"),
         ({"name": " "}, "needs a name"),
         ({"name": "f", "format": 4}, "format 4"),
         ({"name": "f", "description": {"words": 1}}, "not a tool definition"),
-        ({"name": "f", "signature": {"effects": {"reeds": True}}}, "not a tool definition"),
     ],
 )
 def test_what_is_no_definition_is_refused(record, message) -> None:
@@ -131,9 +129,7 @@ def test_what_is_no_definition_is_refused(record, message) -> None:
     [
         ((), Effects()),
         (("reads",), Effects(reads=True, writes=False)),
-        (("reads", "writes"), Effects(reads=True, writes=True)),
         (("destructive",), Effects(destructive=True, writes=True)),
-        (("idempotent", "open_world"), Effects(idempotent=True, open_world=True)),
     ],
 )
 def test_effects_from_names(names, effects) -> None:
@@ -149,7 +145,6 @@ def test_effects_from_names(names, effects) -> None:
         (None, {}, "its description is None"),
         ("Adds.", [], "its parameters is []"),
         ("Adds.", {"properties": ["a"]}, "`properties` is ['a']"),
-        ("Adds.", {"properties": {}, "required": True}, "`required` is True"),
     ],
 )
 def test_what_is_no_schema_is_refused(description, parameters, told):
@@ -163,14 +158,10 @@ def test_what_is_no_schema_is_refused(description, parameters, told):
     ("name", "parameters", "told"),
     [
         (1, {}, "its name is 1"),
-        (None, {}, "its name is None"),
         ("f\ud800", {}, "surrogates not allowed"),
         ("f", {"properties": {"x": {"maximum": float("nan")}}}, "Out of range float"),
-        ("f", {"properties": {"x": {"default": float("-inf")}}}, "Out of range float"),
-        ("f", {"properties": {"x": {"description": "\udfff"}}}, "surrogates not allowed"),
         ("f", {"properties": {"x": {"maximum": 10**5_000}}}, "Exceeds the limit"),
         ("f", {"properties": {1: {}}}, "a key that is no text: [1]"),
-        ("f", {"properties": {"x": {"default": object()}}}, "type object is not JSON"),
     ],
 )
 @pytest.mark.parametrize("as_result", [False, True])
@@ -213,15 +204,10 @@ def test_canonical_json_is_that_of_the_reference(data: Any) -> None:
     "data",
     [
         "\ud800",
-        ["x", "\udfff"],
         {"\ud800": 1},
         {1: "a"},
-        {None: 1},
-        {True: 1},
         [float("nan")],
-        {"a": float("inf")},
         {"a": {1, 2}},
-        object(),
     ],
     ids=lambda data: type(data).__name__ if type(data) is object else ascii(data),
 )

@@ -126,16 +126,10 @@ def test_worked_calls_become_examples() -> None:
     [
         "other(1)",
         "add(1, 2, 3)",
-        "add(1, a=2)",
         "add(*[1])",
-        "add(c=1)",
         "add({1, 2})",
-        "add(b'x')",
         "add(x)",
-        "add(1) + 1",
-        "add(",
         "x = 1",
-        "module.add(1)",
     ],
 )
 def test_what_is_not_a_plain_call_stays_text(call) -> None:
@@ -147,37 +141,13 @@ def test_what_is_not_a_plain_call_stays_text(call) -> None:
     assert call in found.summary
 
 
-def test_example_that_breaks_the_schema_is_no_example() -> None:
-    """A documented call that shows a mistake is not taught as a worked example."""
-
-    def half(x: int) -> int:
-        """Half of a number.
-
-        Args:
-            x: The number.
-
-        Example:
-            >>> half("three")
-            0
-        """
-        return x // 2
-
-    assert definition_from_function(half).examples == ()
-
-
 PUMPS = {
     "brackets": lambda n: "x " + "(" * n + ":",
     "spaces and brackets": lambda n: "x" + " " * n + "(" * n + ":",
-    "closed brackets": lambda n: "x " + "(" * n + "a" + ")" * n,
     "spaces": lambda n: "x" + " " * n + "y : z",
-    "word": lambda n: "a" * n,
-    "words": lambda n: "ab " * (n // 3) + "!",
-    "backticks": lambda n: "`" * n + "!",
     "underscores": lambda n: "param x" + "_" * n + "!",
     "colons": lambda n: ":" * n,
     "dashes": lambda n: "-" * n + "x",
-    "commas": lambda n: ", " * (n // 2),
-    "lines": lambda n: "x" + "\n" * n + "y",
     "fields": lambda n: "a\n@b\n:c" * (n // 7),
     "defaults": lambda n: "x : int, default  '\n    " + "default '" * (n // 9),
 }
@@ -208,11 +178,8 @@ def test_a_docstring_is_read_in_linear_time(head, pump) -> None:
         ("x", "x"),
         ("x (int)", "x"),
         ("x(int, optional)", "x"),
-        ("x()", "x()"),
         ("x()(int)", "x"),
-        ("(x)", "(x)"),
         ("*args (int)", "args"),
-        ("**options", "options"),
     ],
 )
 def test_the_name_of_a_parameter_ends_at_its_type(head, name) -> None:

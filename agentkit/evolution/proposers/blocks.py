@@ -14,57 +14,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.evolution.proposal import Proposal, Stream, UnreadableProposal
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Rule, rule_from_json
+from agentkit.tools.rules import rule_from_json
 
 OPENING, CLOSING = "<description>", "</description>"
 NOTHING = "NOTHING"
 """What a model answers that would change nothing."""
 
-MOST_CHARACTERS = 100_000
-"""Longest answer that is read. A definition is a hundredth of it."""
+LONGEST_KEPT = 4_000
+"""Characters of an unreadable answer that are kept."""
 
-MOST_BLOCKS = 50
-"""Most blocks that are read of one answer."""
-
+_MOST_CHARACTERS = 100_000
+_MOST_BLOCKS = 50
 _SHOWN = 200
-_LONGEST_KEPT = 4_000
-
-
-class UnreadableBlockError(Exception):
-    """A block that can not become a candidate.
-
-    Attributes:
-        failed: Why.
-        tool: The tool that it names, as far as that can be read.
-    """
-
-    def __init__(self, *failed: FailedCheck, tool: str = "") -> None:
-        self.failed = failed
-        self.tool = tool
-        super().__init__("; ".join(map(str, failed)))
-
-
-def unreadable(code: str, message: str, text: str, *, field: str = "") -> FailedCheck:
-    """A reason why an answer, or a part of it, can not be read."""
-    return FailedCheck(
-        code=code,
-        layer="lexical",
-        message=message,
-        advice=f"answer with one {OPENING} block a tool, in the form that was asked for",
-        field=field,
-        excerpt=text.strip()[:_SHOWN],
-    )
-
-
-# --- From an answer to suggestions ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +56,31 @@ class Question:
     evidence: tuple[str, ...] = ()
 
 
+class _UnreadableError(Exception):
+    """A block that can not become a candidate.
+
+    Attributes:
+        failed: Why.
+        tool: The tool that it names, as far as that can be read.
+    """
+
+    def __init__(self, *failed: FailedCheck, tool: str = "") -> None:
+        self.failed = failed
+        self.tool = tool
+        super().__init__("; ".join(map(str, failed)))
+
+
+def _unreadable(code: str, message: str, text: str, *, field: str = "") -> FailedCheck:
+    return FailedCheck(
+        code=code,
+        layer="lexical",
+        message=message,
+        advice=f"answer with one {OPENING} block a tool, in the form that was asked for",
+        field=field,
+        excerpt=text.strip()[:_SHOWN],
+    )
+
+
 def read_answer(answer: str, question: Question) -> tuple[Suggestion, ...]:
     """Every block of an answer as a proposal, or with the reasons why it is none.
 
@@ -97,53 +90,69 @@ def read_answer(answer: str, question: Question) -> tuple[Suggestion, ...]:
     """
     if answer.strip().strip(".`*") == NOTHING:
         return ()
+    found: list[Suggestion] = []
     seen: set[str] = set()
-    return tuple(
-        _refused(question, "", text, (part,))
-        if isinstance(part, FailedCheck)
-        else _read_block(part, question, seen)
-        for part, text in _parts(answer)
-    )
+    for part, text in _parts(answer):
+        try:
+            found.append(_read_block(part, question, seen))
+        except _UnreadableError as error:
+            asked = min(question.tools) if len(question.tools) == 1 else ""
+            found.append(
+                UnreadableProposal(
+                    author=question.author,
+                    stream=question.stream,
+                    tool_name=(error.tool or asked)[:_SHOWN],
+                    text=text[:LONGEST_KEPT],
+                    failed=error.failed,
+                )
+            )
+    return tuple(found)
 
 
 def _parts(answer: str) -> Iterator[tuple[str | FailedCheck, str]]:
     """The blocks of an answer, or what is wrong with it or with a piece of it, with the text."""
     if not answer.strip():
-        yield unreadable("empty_answer", "the answer is empty", answer), answer
+        yield _unreadable("empty_answer", "the answer is empty", answer), answer
         return
-    if len(answer) > MOST_CHARACTERS:
-        why = f"the answer has {len(answer)} characters, read are up to {MOST_CHARACTERS}"
-        yield unreadable("answer_too_long", why, answer), answer
+    if len(answer) > _MOST_CHARACTERS:
+        why = f"the answer has {len(answer)} characters, read are up to {_MOST_CHARACTERS}"
+        yield _unreadable("answer_too_long", why, answer), answer
         return
     half = f"a block has not both {OPENING} and {CLOSING}"
     first, *opened = answer.split(OPENING)
     if CLOSING in first:
-        yield unreadable("half_block", half, first), first
+        yield _unreadable("half_block", half, first), first
     elif not opened:
-        yield unreadable("no_block", f"the answer has no {OPENING} block", answer), answer
+        yield _unreadable("no_block", f"the answer has no {OPENING} block", answer), answer
     for number, part in enumerate(opened):
         inside, closing, _ = part.partition(CLOSING)
-        if number == MOST_BLOCKS:
-            why = f"the answer has more than {MOST_BLOCKS} blocks"
-            yield unreadable("too_many_blocks", why, inside), inside
+        if number == _MOST_BLOCKS:
+            why = f"the answer has more than {_MOST_BLOCKS} blocks"
+            yield _unreadable("too_many_blocks", why, inside), inside
             return
-        yield inside if closing else unreadable("half_block", half, inside), inside
+        yield inside if closing else _unreadable("half_block", half, inside), inside
 
 
-def _read_block(block: str, question: Question, seen: set[str]) -> Suggestion:
-    try:
-        said = read_fields(block)
-        base = _base(said.tool, block, question)
-        candidate = amended(base, said)
-    except UnreadableBlockError as error:
-        return _refused(question, error.tool, block, error.failed)
+def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) -> Proposal:
+    if isinstance(block, FailedCheck):
+        raise _UnreadableError(block)
+    said = _fields(*_given(block))
+    name = said["tool"]
+    tool = question.library.get(name)
+    if tool is None:
+        failed = _unreadable("unknown_tool", f"there is no tool {name[:60]!r}", block)
+        raise _UnreadableError(failed, tool=name)
+    if question.tools and name not in question.tools:
+        asked = ", ".join(sorted(question.tools))
+        why = f"the block is about {name!r}, asked was for {asked[:200]}"
+        raise _UnreadableError(_unreadable("other_tool", why, block), tool=name)
+    candidate = _amended(tool.definition, said)
     if candidate.digest in seen:
-        why = f"the same change of {said.tool!r} is suggested twice"
-        failed = unreadable("duplicate_block", why, block)
-        return _refused(question, said.tool, block, (failed,))
+        why = f"the same change of {name!r} is suggested twice"
+        raise _UnreadableError(_unreadable("duplicate_block", why, block), tool=name)
     seen.add(candidate.digest)
     return Proposal.of(
-        base,
+        tool.definition,
         candidate,
         stream=question.stream,
         author=question.author,
@@ -152,85 +161,31 @@ def _read_block(block: str, question: Question, seen: set[str]) -> Suggestion:
     )
 
 
-def _base(name: str, block: str, question: Question) -> ToolDefinition:
-    tool = question.library.get(name)
-    if tool is None:
-        why = f"there is no tool {name[:60]!r}"
-        raise UnreadableBlockError(unreadable("unknown_tool", why, block), tool=name)
-    if question.tools and name not in question.tools:
-        asked = ", ".join(sorted(question.tools))
-        why = f"the block is about {name!r}, asked was for {asked[:200]}"
-        raise UnreadableBlockError(unreadable("other_tool", why, block), tool=name)
-    return tool.definition
-
-
-def _refused(
-    question: Question, tool: str, text: str, failed: tuple[FailedCheck, ...]
-) -> UnreadableProposal:
-    asked = min(question.tools) if len(question.tools) == 1 else ""
-    return UnreadableProposal(
-        author=question.author,
-        stream=question.stream,
-        tool_name=(tool or asked)[:200],
-        text=text[:_LONGEST_KEPT],
-        failed=failed,
+def _amended(base: ToolDefinition, said: Mapping[str, Any]) -> ToolDefinition:
+    """The definition as a block would have it; what the block does not name stays."""
+    texts = {**base.description.parameters, **said.get("parameters", {})}
+    words = {name: said[name] for name in ("summary", "usage_rules", "tags") if name in said}
+    words["parameters"] = {name: text for name, text in texts.items() if text}
+    rules = said.get("rules", base.specification.rules)
+    return replace(
+        base,
+        description=replace(base.description, **words),
+        specification=replace(base.specification, rules=rules),
     )
 
 
 # --- What a block says ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BlockFields:
-    """What a block says; None for what it says nothing of.
-
-    Attributes:
-        tool: Name of the tool.
-        summary: What the tool does.
-        parameters: Texts by parameter.
-        usage_rules: All usage rules.
-        rules: All learned rules.
-        tags: All tags.
-    """
-
-    tool: str
-    summary: str | None = None
-    parameters: Mapping[str, str] | None = None
-    usage_rules: tuple[str, ...] | None = None
-    rules: tuple[Rule, ...] | None = None
-    tags: tuple[str, ...] | None = None
-
-
-def amended(base: ToolDefinition, said: BlockFields) -> ToolDefinition:
-    """The definition as a block would have it."""
-    words, specification = base.description, base.specification
-    texts = {**words.parameters, **(said.parameters or {})}
-    description = replace(
-        words,
-        summary=words.summary if said.summary is None else said.summary,
-        parameters={name: text for name, text in texts.items() if text},
-        usage_rules=words.usage_rules if said.usage_rules is None else said.usage_rules,
-        tags=words.tags if said.tags is None else said.tags,
-    )
-    if said.rules is not None:
-        specification = replace(specification, rules=said.rules)
-    return replace(base, description=description, specification=specification)
-
-
-def read_fields(text: str) -> BlockFields:
-    """What a block says: a JSON object, or lines with labels as in ToolDNA's figure 3.
-
-    Raises:
-        UnreadableBlockError: It says nothing that can be read.
-    """
+def _given(text: str) -> tuple[Mapping[str, Any], str]:
+    """The fields of a block: a JSON object, or lines with labels as in ToolDNA's figure 3."""
     if not is_json(text):
         why = "the block holds half of a surrogate pair"
-        raise UnreadableBlockError(unreadable("invalid_text", why, ""))
+        raise _UnreadableError(_unreadable("invalid_text", why, ""))
     body = text.strip().removeprefix("\ufeff").strip()
     if body.startswith("```") and body.endswith("```") and len(body) >= 6:
         body = body[:-3].partition("\n")[2].strip()
-    given = _decoded(body) if body.startswith(("{", "[")) else _labelled(body)
-    return _fields(given, body)
+    return _decoded(body) if body.startswith(("{", "[")) else _labelled(body), body
 
 
 _NAMES = {
@@ -249,7 +204,8 @@ _NAMES = {
 """How models name the fields; those without a name of ours are left out."""
 
 
-def _fields(given: Mapping[str, Any], body: str) -> BlockFields:
+def _fields(given: Mapping[str, Any], body: str) -> Mapping[str, Any]:
+    """The fields by our names, each of its type."""
     failed: list[FailedCheck] = []
     values: dict[str, Any] = {}
     for name, value in given.items():
@@ -257,28 +213,28 @@ def _fields(given: Mapping[str, Any], body: str) -> BlockFields:
         if ours is None:
             known = ", ".join(sorted(set(filter(None, _NAMES.values()))))
             why = f"there is no field {name[:60]!r}; known are {known}"
-            failed.append(unreadable("unknown_field", why, body, field=name[:60]))
+            failed.append(_unreadable("unknown_field", why, body, field=name[:60]))
         elif ours in values:
             failed.append(_duplicate(ours, body))
         elif ours:
             values[ours] = value
     tool = values.get("tool")
-    name = tool.strip() if isinstance(tool, str) else ""
-    if not name:
-        failed.append(unreadable("no_tool_name", "the block does not name its tool", body))
+    values["tool"] = tool.strip() if isinstance(tool, str) else ""
+    if not values["tool"]:
+        failed.append(_unreadable("no_tool_name", "the block does not name its tool", body))
     for ours in set(_READERS) & set(values):
         try:
             values[ours] = _READERS[ours](values[ours])
         except (TypeError, ValueError) as error:
             code = "invalid_rule" if ours == "rules" else "wrong_field_type"
-            failed.append(unreadable(code, f"{ours}: {error}", body, field=ours))
+            failed.append(_unreadable(code, f"{ours}: {error}", body, field=ours))
     if failed:
-        raise UnreadableBlockError(*failed, tool=name)
-    return BlockFields(**{**values, "tool": name})
+        raise _UnreadableError(*failed, tool=values["tool"])
+    return values
 
 
 def _duplicate(field: str, body: str) -> FailedCheck:
-    return unreadable("duplicate_field", f"{field} is given twice", body, field=field)
+    return _unreadable("duplicate_field", f"{field} is given twice", body, field=field)
 
 
 def _decoded(body: str) -> dict[str, Any]:
@@ -287,10 +243,10 @@ def _decoded(body: str) -> dict[str, Any]:
         is_data = is_json(record)
     except (ValueError, RecursionError) as error:
         why = f"not JSON: {str(error)[:200] or 'it is nested too deeply'}"
-        raise UnreadableBlockError(unreadable("invalid_json", why, body)) from error
+        raise _UnreadableError(_unreadable("invalid_json", why, body)) from error
     if not is_data or not isinstance(record, dict):
         why = f"a block is one JSON object of finite values, this is a {type(record).__name__}"
-        raise UnreadableBlockError(unreadable("invalid_json", why, body))
+        raise _UnreadableError(_unreadable("invalid_json", why, body))
     return record
 
 
@@ -298,40 +254,33 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, value in pairs:
         if name in made:
-            message = f"the field {name[:60]!r} is given twice"
-            raise ValueError(message)
+            raise ValueError(f"the field {name[:60]!r} is given twice")
         made[name] = value
     return made
 
 
 def _no_constant(name: str) -> Any:
-    message = f"{name} is no JSON"
-    raise ValueError(message)
+    raise ValueError(f"{name} is no JSON")
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        message = f"expected a text, got {type(value).__name__}"
-        raise TypeError(message)
-    return value.strip()
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        message = f"expected a list, got {type(value).__name__}"
-        raise TypeError(message)
+def _expect(value: Any, kind: type[Any], words: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {words}, got {type(value).__name__}")
     return value
 
 
+def _text(value: Any) -> str:
+    text: str = _expect(value, str, "a text").strip()
+    return text
+
+
 def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(filter(None, map(_text, _list(value))))
+    return tuple(filter(None, map(_text, _expect(value, list, "a list"))))
 
 
 def _parameters(value: Any) -> dict[str, str]:
     """Texts by parameter; of a schema, which models give as well, the descriptions."""
-    if not isinstance(value, dict):
-        message = f"expected an object with a text for each parameter, got {type(value).__name__}"
-        raise TypeError(message)
+    value = _expect(value, dict, "an object with a text for each parameter")
     if isinstance(value.get("properties"), dict) and value.get("type", "object") == "object":
         value = value["properties"]
     parts = {
@@ -341,15 +290,11 @@ def _parameters(value: Any) -> dict[str, str]:
     return {name: _text(said) for name, said in parts.items() if said is not None}
 
 
-def _rules(value: Any) -> tuple[Rule, ...]:
-    return tuple(map(rule_from_json, _list(value)))
-
-
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "summary": _text,
     "parameters": _parameters,
     "usage_rules": _texts,
-    "rules": _rules,
+    "rules": lambda value: tuple(map(rule_from_json, _expect(value, list, "a list"))),
     "tags": _texts,
 }
 
@@ -370,7 +315,7 @@ _LABELS = {
 }
 _MAY_COME_TWICE = frozenset({"parameters", "examples"})
 _DECORATION = "#*_` \t-"
-_BULLET = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s{1,8}")
+_BULLET = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s{1,8}")
 _PARAMETER = re.compile(
     r"""[`*]{0,3}(?P<name>[^\s():\uff1a\uff08\uff09`*]{1,200})[`*]{0,3}\s{0,8}
         (?:[(\uff08][^()\uff08\uff09]{0,100}[)\uff09])?\s{0,8}
@@ -384,11 +329,12 @@ def _labelled(body: str) -> dict[str, Any]:
     sections: dict[str, list[str]] = {}
     label = ""
     for line in body.splitlines():
-        found, rest = _label(line)
+        head, colon, rest = line.partition(":")
+        found = _LABELS.get(head.strip(_DECORATION).casefold(), "") if colon else ""
         if found in sections and found not in _MAY_COME_TWICE:
-            raise UnreadableBlockError(_duplicate(found, body))
+            raise _UnreadableError(_duplicate(found, body))
         label = found or label
-        text = rest if found else line.strip()
+        text = rest.strip().removeprefix("**").strip() if found else line.strip()
         if label:
             sections.setdefault(label, []).extend([text] if text else [])
     given: dict[str, Any] = {name: "\n".join(lines) for name, lines in sections.items()}
@@ -397,14 +343,8 @@ def _labelled(body: str) -> dict[str, Any]:
     if "parameters" in given:
         given["parameters"] = _labelled_parameters(sections["parameters"], body)
     if "usage_rules" in given:
-        given["usage_rules"] = [_without_bullet(line) for line in sections["usage_rules"]]
+        given["usage_rules"] = [_BULLET.sub("", line) for line in sections["usage_rules"]]
     return given
-
-
-def _label(line: str) -> tuple[str, str]:
-    head, colon, rest = line.partition(":")
-    section = _LABELS.get(head.strip(_DECORATION).casefold(), "") if colon else ""
-    return section, rest.strip().removeprefix("**").strip() if section else ""
 
 
 def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
@@ -412,21 +352,16 @@ def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
     found: dict[str, str] = {}
     name = ""
     for line in lines:
-        said = _PARAMETER.fullmatch(_without_bullet(line))
+        said = _PARAMETER.fullmatch(_BULLET.sub("", line))
         if said is None:
             if name:
                 found[name] = f"{found[name]} {line}".strip()
             continue
         name = said["name"]
         if name in found:
-            raise UnreadableBlockError(_duplicate(f"parameters.{name[:60]}", body))
+            raise _UnreadableError(_duplicate(f"parameters.{name[:60]}", body))
         found[name] = said["text"].strip()
     return found
-
-
-def _without_bullet(line: str) -> str:
-    bullet = _BULLET.match(line)
-    return line if bullet is None else line[bullet.end() :]
 
 
 # --- The schema of a block, for models that can be held to one ------------------------------------
@@ -447,17 +382,12 @@ def block_schema(definition: ToolDefinition) -> JsonObject:
         "usage_rules": _list_schema(_text_schema(_LONGEST_RULE), _MOST_RULES),
     }
     if names:
-        texts = {name: _text_schema(_LONGEST_TEXT) for name in names}
-        properties["parameters"] = {
-            "type": "object",
-            "properties": texts,
-            "additionalProperties": False,
-        }
+        properties["parameters"] = _closed(dict.fromkeys(names, _text_schema(_LONGEST_TEXT)), [])
         values = _list_schema({"type": ["string", "integer"]}, _MOST_VALUES)
-        bound, formats = {"type": "number"}, ["date", "time", "date-time", "email", "uuid"]
+        formats = ["date", "time", "date-time", "email", "uuid"]
         rules = [
             _rule_schema("one_of", names, values=values),
-            _rule_schema("between", names, minimum=bound, maximum=bound),
+            _rule_schema("between", names, minimum={"type": "number"}, maximum={"type": "number"}),
             _rule_schema("form", names, format={"enum": formats}),
         ]
         properties["rules"] = _list_schema({"anyOf": rules}, _MOST_RULES)

@@ -1,7 +1,7 @@
-"""Constraints that tools state themselves, in their errors and in their descriptions.
+"""Rules that tools state themselves, in their errors and in their descriptions.
 
-Texts of tools are foreign. They are searched with patterns whose repetitions are bounded, and cut
-before that; nothing in them is ever followed or run.
+Texts of tools are foreign. They are cut to a length and searched with patterns whose repetitions
+are bounded; nothing in them is ever followed or run.
 """
 
 from __future__ import annotations
@@ -9,120 +9,86 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import NamedTuple
 
 from agentkit.tools.formats import FORMAT_EXAMPLES
 from agentkit.tools.patterns import is_compilable
-from agentkit.tools.rules import JsonScalar, NamedFormat
+from agentkit.tools.rules import Between, Condition, Form, NamedFormat, OneOf, Requires, Rule
 
-# --- What a tool says about its arguments, as data -----------------------------------------------
-
-
-def _word_set(text: str) -> frozenset[str]:
-    """The words of a text, where a set of many reads better as lines of words."""
-    return frozenset(text.split())
+LONGEST_TEXT = 4_000
+"""Characters of a text that are read."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedSet:
-    """A list of the values that are taken.
-
-    Attributes:
-        values: The values in the order in which they are told; as texts where they were read from
-            one, whatever type they are to be of.
-        is_closed: Whether the list is all there is: not cut short, and no mere examples.
-        start: Where in the text it begins.
-    """
-
-    values: tuple[JsonScalar, ...]
-    is_closed: bool = True
-    start: int = 0
+def _word_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StatedRange:
-    """Bounds of a number.
+class Statement:
+    """A rule that a text states.
 
     Attributes:
-        minimum: The lower bound; None for none.
-        maximum: The upper bound; None for none.
-        above: Whether ``minimum`` itself is too small.
-        below: Whether ``maximum`` itself is too large.
-        multiple_of: The step; None for none.
-        unit: What is counted, in a word; empty when the text does not say.
+        rule: The rule. Its parameter is empty unless the rule is about several; listed values are
+            texts, whatever type the parameter has.
         start: Where in the text it begins.
     """
 
-    minimum: float | None = None
-    maximum: float | None = None
-    above: bool = False
-    below: bool = False
-    multiple_of: float | None = None
-    unit: str = ""
+    rule: Rule
     start: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedForm:
-    """The form of a text.
+def stated_in_error(text: str, names: Collection[str] = ()) -> tuple[Statement, ...]:
+    """What an error says about arguments.
 
-    Attributes:
-        format: A form that has a name; empty when there is none.
-        pattern: A regular expression that the whole text matches; empty when ``format`` says it,
-            and when the form can only be told in words.
-        words: The form in words.
-        example: A text of that form; empty when none is known.
-        start: Where in the text it begins.
+    Args:
+        text: The error.
+        names: Names of the tool's parameters, by which statements about two of them are known.
+
+    Example:
+        >>> stated_in_error("ValueError: unit must be 'celsius' or 'kelvin', got 'F'")[0].rule
+        OneOf(parameter='', values=('celsius', 'kelvin'), kind='one_of')
     """
+    text = text[:LONGEST_TEXT]
+    return (
+        *stated_sets(text),
+        *stated_ranges(text),
+        *stated_forms(text),
+        *stated_orders(text, names),
+        *stated_needs(text, names),
+    )
 
-    format: NamedFormat | Literal[""] = ""
-    pattern: str = ""
-    words: str = ""
-    example: str = ""
-    start: int = 0
+
+def stated_in_description(text: str) -> tuple[Statement, ...]:
+    """What the text of a parameter says about its values; lists in brackets count too."""
+    return (*stated_in_error(text), *slashed_sets(text[:LONGEST_TEXT]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedOrder:
-    """One parameter stands in an order to another one.
+def stated_values(texts: Iterable[str]) -> frozenset[str]:
+    """Every value that texts of a tool state themselves, as texts: list members and bounds.
 
-    Attributes:
-        left: Name of a parameter.
-        sign: How it compares.
-        right: Name of the other parameter.
-        start: Where in the text it begins.
+    Example:
+        >>> sorted(stated_values(["must be one of 36, 48, got 31", "at most 90"]))
+        ['36', '48', '90']
     """
-
-    left: str
-    sign: Literal["<", "<="]
-    right: str
-    start: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StatedNeed:
-    """One parameter needs another one.
-
-    Attributes:
-        parameter: The parameter that is given.
-        other: The one that must be given with it.
-        start: Where in the text it begins.
-    """
-
-    parameter: str
-    other: str
-    start: int = 0
+    found: set[str] = set()
+    for rule in (one.rule for text in texts for one in stated_in_error(text)):
+        if isinstance(rule, OneOf):
+            found.update(map(str, rule.values))
+        found.update(f"{number:g}" for number in numbers_of(rule))
+    return frozenset(found)
 
 
-Statement: TypeAlias = StatedSet | StatedRange | StatedForm | StatedOrder | StatedNeed
+def numbers_of(rule: Rule) -> tuple[float, ...]:
+    """The bounds and the step of a range; none of any other rule."""
+    if not isinstance(rule, Between):
+        return ()
+    return (*rule.lows, *rule.highs, *((rule.multiple_of,) if rule.multiple_of else ()))
 
 
-# --- Lists of allowed values in the errors and descriptions of tools -----------------------------
+# --- Lists of allowed values ---------------------------------------------------------------------
 # The phrases are those of validators in the wild (jsonschema, pydantic, zod, serde, argparse,
-# Django,
-# our own) and of authors who write their errors by hand. Whatever is not clearly a whole list is
-# not
-# one: a list that ends in "and 7 more", that follows "such as", or that runs into prose.
+# Django, our own) and of authors who write their errors by hand. Whatever is not clearly a whole
+# list is none: a list that ends in "and 7 more", that follows "such as", or that runs into prose.
 
 
 _CUE = re.compile(
@@ -170,10 +136,8 @@ _CUT_SHORT = re.compile(
     re.IGNORECASE,
 )
 _PROSE = _word_set(
-    """
-    a an any are as at be but by can for from got has have if in is it not of on only please
-    than that the their these this those to use was when which with you your
-    """
+    "a an any are as at be but by can for from got has have if in is it not of on only please than "
+    "that the their these this those to use was when which with you your"
 )
 _BOUNDS = frozenset({"between", "above", "below", "positive"})
 _SLASHED = re.compile(r"\((?P<list>[^\s()/,;]{1,30}(?:\s?/\s?[^\s()/,;]{1,30}){1,30})\)")
@@ -181,48 +145,78 @@ _MOST_VALUES = 200
 _CUT_BY_RECORD = 500
 
 
-def stated_sets(text: str) -> Iterator[StatedSet]:
-    """The lists of values in a text.
+class _Listing(NamedTuple):
+    """What reads like a list.
+
+    Attributes:
+        quoted: Its values in quotation marks.
+        bare: Its other values.
+        values: All values.
+        joined_by: What stands between them.
+        end: Where it ends.
+        closer: The bracket that must end it; empty for none.
+    """
+
+    quoted: list[str]
+    bare: list[str]
+    values: list[str]
+    joined_by: list[str]
+    end: int
+    closer: str
+
+
+def stated_sets(text: str) -> Iterator[Statement]:
+    """The lists of values in a text that are whole.
 
     Example:
-        >>> [found.values for found in stated_sets("periods must be one of 36, 48 or 60, got 31")]
+        >>> [one.rule.values for one in stated_sets("periods must be one of 36, 48 or 60, got 31")]
         [('36', '48', '60')]
         >>> list(stated_sets("Valid values: a, b, c and 9 more."))
         []
     """
     position = 0
     while (cue := _CUE.search(text, position)) is not None:
-        found, position = _listed(text, cue)
-        if found is not None:
-            yield found
-        position = max(position, cue.end())
+        listing = _listing(text, cue.end())
+        if _is_list(listing, cue, text) and not _is_cut(listing, cue, text):
+            yield Statement(
+                rule=OneOf(parameter="", values=tuple(listing.values)), start=cue.start()
+            )
+        position = max(listing.end, cue.end())
 
 
-def slashed_sets(text: str) -> Iterator[StatedSet]:
+def slashed_sets(text: str) -> Iterator[Statement]:
     """Lists in brackets, as descriptions have them: ``Loan term (36/48/60)``.
 
     Example:
-        >>> [found.values for found in slashed_sets("Loan term (36/48/60).")]
+        >>> [one.rule.values for one in slashed_sets("Loan term (36/48/60).")]
         [('36', '48', '60')]
     """
     for found in _SLASHED.finditer(text):
         values = tuple(part.strip("'\"` ") for part in found["list"].split("/"))
         if len(set(values)) == len(values) and all(values):
-            yield StatedSet(values=values, start=found.start())
+            yield Statement(rule=OneOf(parameter="", values=values), start=found.start())
 
 
-def _listed(text: str, cue: re.Match[str]) -> tuple[StatedSet | None, int]:
-    lead = _LEAD.match(text, cue.end())
-    position = cue.end() if lead is None else lead.end()
+def _listing(text: str, position: int) -> _Listing:
+    lead = _LEAD.match(text, position)
+    position = lead.end() if lead else position
     closer = _CLOSERS.get((lead["bracket"] or "") if lead else "", "")
-    values: list[tuple[str, bool]] = []
+    quoted: list[str] = []
+    bare: list[str] = []
+    values: list[str] = []
     joined_by: list[str] = []
     while len(values) < _MOST_VALUES:
-        item, after = _item(text, position)
-        if item is None:
-            break
-        values.append(item)
-        position = after
+        if mark := _QUOTED.match(text, position):
+            inside = next(part for part in mark.groups() if part is not None)
+            value, position = _unescaped(inside), mark.end()
+            quoted.append(value)
+        else:
+            value = _bare_value(text, position)
+            if not value:
+                break
+            position += len(value)
+            bare.append(value)
+        values.append(value)
         joined = _JOINER.match(text, position)
         if joined is None or joined.end() == position:
             break
@@ -230,23 +224,13 @@ def _listed(text: str, cue: re.Match[str]) -> tuple[StatedSet | None, int]:
             break
         joined_by.append(joined[0].strip())
         position = joined.end()
-    is_quoted = all(quoted for _, quoted in values)
-    if not is_quoted and set(joined_by) != {"or"} and any(map(str.isalpha, joined_by[:-1])):
-        return None, position  # "Food and Beverages, VIP Seating": the word is part of a value
-    return _judged(text, cue, values, position, closer), position
+    return _Listing(quoted, bare, values, joined_by, position, closer)
 
 
-def _item(text: str, position: int) -> tuple[tuple[str, bool] | None, int]:
-    """The value at a position, whether it is quoted, and where it ends."""
-    quoted = _QUOTED.match(text, position)
-    if quoted is not None:
-        inside = next(part for part in quoted.groups() if part is not None)
-        return (_unescaped(inside), True), quoted.end()
+def _bare_value(text: str, position: int) -> str:
+    """The words without quotation marks that stand at a position; empty for none."""
     bare = _BARE.match(text, position)
-    if bare is None:
-        return None, position
-    words = _BEYOND.split(bare[0], maxsplit=1)[0].rstrip(".!?")
-    return ((words, False), position + len(words)) if words else (None, position)
+    return _BEYOND.split(bare[0], maxsplit=1)[0].rstrip(".!?") if bare else ""
 
 
 def _unescaped(text: str) -> str:
@@ -259,43 +243,48 @@ def _ends_here(text: str, position: int, closer: str) -> bool:
     return _END.match(text, position) is not None
 
 
-def _judged(
-    text: str, cue: re.Match[str], values: list[tuple[str, bool]], position: int, closer: str
-) -> StatedSet | None:
-    """The list, if what was read is one."""
-    texts = [value for value, _ in values]
-    if not values or len(set(texts)) < len(texts) or not all(texts):
-        return None
-    bare = [value for value, quoted in values if not quoted]
+def _is_list(listing: _Listing, cue: re.Match[str], text: str) -> bool:
+    """Whether what was read is a list of values, and not the beginning of a sentence."""
+    bare, values, closer = listing.bare, listing.values, listing.closer
+    if not values or len(set(values)) < len(values) or not all(values):
+        return False
+    if not _ends_here(text, listing.end, closer):
+        return False
+    if bare and set(listing.joined_by) != {"or"} and any(map(str.isalpha, listing.joined_by[:-1])):
+        return False  # "Food and Beverages, VIP Seating": the word is part of a value
     numbers = [value for value in bare if _NUMBER.fullmatch(value)]
     if cue["weak"]:
         is_interval = closer and len(values) == 2 and len(numbers) == 2
         if len(numbers) < len(bare) or len(values) < 2 or is_interval:
-            return None
-    if not _is_listing(bare, numbers, closer):
-        return None
-    rest = re.split(r"[.;)\]\n]\s", text[position : position + 12])[0]
-    if not _ends_here(text, position, closer):
-        return None
-    is_cut = bool(_CUT_SHORT.search(" ".join(bare) + rest))
-    is_cut |= bool(_CUT_SHORT.search(text[cue.start() : cue.end()]))
-    is_cut |= len(text) >= _CUT_BY_RECORD and position >= len(text) - 1
-    is_cut |= len(values) >= _MOST_VALUES or any("\\" in value for value in texts)
-    return StatedSet(values=tuple(texts), is_closed=not is_cut, start=cue.start())
+            return False
+    return not _is_prose(bare, numbers, closer)
 
 
-def _is_listing(bare: list[str], numbers: list[str], closer: str) -> bool:
-    """Whether values without quotation marks are values, and not the beginning of a sentence."""
+def _is_prose(bare: list[str], numbers: list[str], closer: str) -> bool:
+    """Whether values without quotation marks are the beginning of a sentence."""
     words = {word for value in bare if " " in value for word in value.casefold().split()}
     if (words | set(bare)) & _PROSE or (bare and bare[0].split()[0].casefold() in _BOUNDS):
-        return False
+        return True
     if len(bare) == 1 and not closer and not numbers:
-        return False
+        return True
     # "36, 48, 60 months": the last one is a number with its unit
-    return not numbers or not any(value[0].isdigit() for value in bare if value not in numbers)
+    return bool(numbers) and any(one[0].isdigit() for one in bare if one not in numbers)
 
 
-# --- Bounds and steps of numbers in the errors and descriptions of tools -------------------------
+def _is_cut(listing: _Listing, cue: re.Match[str], text: str) -> bool:
+    """Whether there may be more values than those that were read."""
+    end = listing.end
+    rest = re.split(r"[.;)\]\n]\s", text[end : end + 12])[0]
+    return (
+        _CUT_SHORT.search(" ".join(listing.bare) + rest) is not None
+        or _CUT_SHORT.search(cue.group()) is not None
+        or (len(text) >= _CUT_BY_RECORD and end >= len(text) - 1)
+        or len(listing.values) >= _MOST_VALUES
+        or any("\\" in value for value in listing.values)
+    )
+
+
+# --- Bounds and steps of numbers -----------------------------------------------------------------
 
 
 _N = r"[-+\u2212]?\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,15})?"
@@ -316,17 +305,16 @@ _CHAIN = re.compile(
 )
 _COMPARED = re.compile(
     rf"""(?P<negated>\b(?:not|cannot|can't|mustn't|never)\s+(?:be\s+|have\s+)?)?
-        (?P<words>
-            greater\s+than\s+or\s+equal\s+to | more\s+than\s+or\s+equal\s+to | at\s+least | >= | ≥
-          | no\s+(?:less|fewer|smaller|lower)\s+than
-          | (?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
-            minimum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?
-          | less\s+than\s+or\s+equal\s+to | at\s+most | <= | ≤ | up\s+to
-          | no\s+(?:more|greater|larger|higher)\s+than
-          | (?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
-            maximum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?
-          | (?:greater|more|larger|higher|bigger)\s+than | above | over | exceeds? | >
-          | (?:less|fewer|smaller|lower)\s+than | below | under | <
+        (?:(?P<at_least>(?:greater|more)\s+than\s+or\s+equal\s+to | at\s+least
+            | >= | ≥ | no\s+(?:less|fewer|smaller|lower)\s+than)
+          | (?P<minimum>(?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
+              minimum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?)
+          | (?P<at_most>less\s+than\s+or\s+equal\s+to | at\s+most | <= | ≤ | up\s+to
+            | no\s+(?:more|greater|larger|higher)\s+than)
+          | (?P<maximum>(?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
+              maximum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?)
+          | (?P<above>(?:greater|more|larger|higher|bigger)\s+than | above | over | exceeds? | >)
+          | (?P<below>(?:less|fewer|smaller|lower)\s+than | below | under | <)
         )\s*(?P<number>{_N})(?![\d-]){_AFTER}""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -335,7 +323,8 @@ _IN_UNIT = re.compile(
     re.IGNORECASE,
 )
 _OR_MORE = re.compile(
-    rf"(?P<number>{_N})\s+or\s+(?P<words>more|greater|above|higher|less|fewer|below|lower|smaller)\b",
+    rf"(?P<number>{_N})\s+or\s+"
+    r"(?:(?P<at_least>more|greater|above|higher)|less|fewer|below|lower|smaller)\b",
     re.IGNORECASE,
 )
 _STEP = re.compile(
@@ -355,71 +344,62 @@ _MODAL = re.compile(
 )
 _IS = re.compile(r"\b(?:is|was|are|were)\s+(?:not\s+)?$", re.IGNORECASE)
 _COUNTED = _word_set(
-    """
-    character characters char chars letter letters digit digits item items element elements
-    entry entries word words byte bytes value values time times result results
-    """
+    "character characters char chars letter letters digit digits item items element elements entry "
+    "entries word words byte bytes value values time times result results"
 )
-UNITS = _word_set(
-    """
-    second seconds minute minutes hour hours day days week weeks month months year years
-    millisecond milliseconds metre metres meter meters kilometre kilometres kilometer kilometers
-    km cm mm mile miles foot feet inch inches kg kilogram kilograms gram grams pound pounds
-    percent % euro euros eur dollar dollars usd cents celsius fahrenheit kelvin degrees °c °f
-    litre litres liter liters decilitres deciliters millilitres milliliters people persons
-    guests passengers nights pages
-    """
+_UNITS = _word_set(
+    "second seconds minute minutes hour hours day days week weeks month months year years "
+    "millisecond milliseconds metre metres meter meters kilometre kilometres kilometer kilometers "
+    "km cm mm mile miles foot feet inch inches kg kilogram kilograms gram grams pound pounds "
+    "percent % euro euros eur dollar dollars usd cents celsius fahrenheit kelvin degrees °c °f "
+    "litre litres liter liters decilitres deciliters millilitres milliliters people persons "
+    "guests passengers nights pages"
 )
-"""Words that are taken for units behind a number."""
 
 
-def stated_ranges(text: str) -> Iterator[StatedRange]:
-    """The bounds that a text states, each on its own.
+def stated_ranges(text: str) -> Iterator[Statement]:
+    """The bounds and steps that a text states, each on its own.
 
     "must be greater than 3" asks for more; "31 is greater than 30" says what is wrong, and asks for
     no more than 30.
 
     Example:
-        >>> [(r.minimum, r.maximum, r.unit) for r in stated_ranges("between 1 and 30 days")]
-        [(1.0, 30.0, 'days')]
-        >>> [r.maximum for r in stated_ranges("31 is greater than the maximum of 30")]
+        >>> [one.rule.unit for one in stated_ranges("between 1 and 30 days")]
+        ['days']
+        >>> [one.rule.maximum for one in stated_ranges("31 is greater than the maximum of 30")]
         [30.0]
     """
     taken: list[tuple[int, int]] = []
     for pattern in (_CHAIN, _BETWEEN, _MUST_BE):
         for match in pattern.finditer(text):
-            if not _overlaps(match, taken) and not _is_count(match):
+            if not _overlaps(match, taken) and not _counts(match):
                 taken.append(match.span())
-                yield from _both(match)
-    for pattern, read in ((_COMPARED, _compared), (_OR_MORE, _or_more)):
-        for match in pattern.finditer(text):
-            if not _overlaps(match, taken) and not _is_count(match):
-                yield read(match, text)
-    yield from _steps(text)
-    yield from _signs(text)
+                low, high, signs = _number(match["low"]), _number(match["high"]), match.groupdict()
+                if low <= high:
+                    is_above, is_below = signs.get("left") == "<", signs.get("right") == "<"
+                    yield _range(match, low=low, above=is_above, high=high, below=is_below)
+    for match in _COMPARED.finditer(text):
+        if not _overlaps(match, taken) and not _counts(match):
+            yield _compared(match)
+    for match in _OR_MORE.finditer(text):
+        if not _overlaps(match, taken):
+            number = _number(match["number"])
+            yield _range(match, low=number) if match["at_least"] else _range(match, high=number)
+    yield from _steps_and_signs(text)
 
 
-def _steps(text: str) -> Iterator[StatedRange]:
+def _steps_and_signs(text: str) -> Iterator[Statement]:
     for match in _STEP.finditer(text):
-        step = number(match["number"])
-        if step > 0:
-            yield StatedRange(multiple_of=step, start=match.start())
-
-
-def _signs(text: str) -> Iterator[StatedRange]:
+        if (step := _number(match["number"])) > 0:
+            yield Statement(rule=Between(parameter="", multiple_of=step), start=match.start())
     for match in _SIGN.finditer(text):
         sign = (match["sign"] or "").casefold()
         is_above = sign.endswith("positive") or sign.startswith("greater")
-        yield StatedRange(minimum=0.0, above=is_above, start=match.start())
+        yield _range(match, low=0.0, above=is_above)
 
 
-def number(text: str) -> float:
-    """A number as it is written in a sentence.
-
-    Example:
-        >>> number("1,000"), number("-2.5")
-        (1000.0, -2.5)
-    """
+def _number(text: str) -> float:
+    """A number as it is written in a sentence: ``1,000``."""
     return float(text.replace(",", "").replace("\u2212", "-"))
 
 
@@ -430,64 +410,53 @@ def _overlaps(match: re.Match[str], taken: list[tuple[int, int]]) -> bool:
 def _unit(match: re.Match[str]) -> str:
     """The unit behind the number, or behind the step as in "a multiple of 60, in minutes"."""
     word = (match.groupdict().get("unit") or "").casefold()
-    if word in UNITS:
-        return word
-    later = _IN_UNIT.match(match.string, match.start("unit") if word else match.end())
-    word = later["unit"].casefold() if later else ""
-    return word if word in UNITS else ""
+    if word not in _UNITS:
+        later = _IN_UNIT.match(match.string, match.start("unit") if word else match.end())
+        word = later["unit"].casefold() if later else ""
+    return word if word in _UNITS else ""
 
 
-def _is_count(match: re.Match[str]) -> bool:
+def _counts(match: re.Match[str]) -> bool:
     """Whether the number counts characters or items, and is no bound of the value."""
     return (match.groupdict().get("unit") or "").casefold() in _COUNTED
 
 
-def _both(match: re.Match[str]) -> Iterator[StatedRange]:
-    low, high = number(match["low"]), number(match["high"])
-    if low > high:
-        return
-    signs = match.groupdict()
-    yield StatedRange(
-        minimum=low,
-        maximum=high,
-        above=signs.get("left") == "<",
-        below=signs.get("right") == "<",
+def _range(
+    match: re.Match[str],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: bool = False,
+    below: bool = False,
+) -> Statement:
+    """A range; ``above`` and ``below`` say that the bound itself is not allowed."""
+    rule = Between(
+        parameter="",
+        minimum=None if above else low,
+        exclusive_minimum=low if above else None,
+        maximum=None if below else high,
+        exclusive_maximum=high if below else None,
         unit=_unit(match),
-        start=match.start(),
     )
+    return Statement(rule=rule, start=match.start())
 
 
-def _compared(match: re.Match[str], text: str) -> StatedRange:
-    words = " ".join(match["words"].casefold().split())
-    is_bound = "imum" in words
-    is_low = words.startswith(
-        ("greater", "more", "larger", "higher", "bigger", "at least", ">", "≥")
-    )
-    is_low = is_low or words in {"above", "over", "exceed", "exceeds"} or "minimum" in words
-    is_low = is_low or words.startswith(("no less", "no fewer", "no smaller", "no lower"))
-    is_itself = "equal" in words or words.startswith(("at ", ">=", "≥", "<=", "≤", "no ", "up to"))
-    is_itself = "equal" not in words if is_bound else is_itself
-    clause = re.split(r"[.;\n]", text[: match.start()])[-1]
-    describes_fault = not is_bound and not _MODAL.search(clause) and bool(_IS.search(clause))
-    if bool(match["negated"]) != describes_fault and not is_bound:
-        is_low, is_itself = not is_low, not is_itself
-    return _one_sided(match, is_low=is_low, is_itself=is_itself)
-
-
-def _one_sided(match: re.Match[str], *, is_low: bool, is_itself: bool) -> StatedRange:
-    value, unit, start = number(match["number"]), _unit(match), match.start()
+def _compared(match: re.Match[str]) -> Statement:
+    is_low = any(match[name] for name in ("at_least", "minimum", "above"))
+    bound = match["minimum"] or match["maximum"]
+    is_open = bool(match["above"] or match["below"] or (bound and "equal" in bound.casefold()))
+    if not bound:
+        clause = re.split(r"[.;\n]", match.string[: match.start()])[-1]
+        describes_fault = not _MODAL.search(clause) and bool(_IS.search(clause))
+        if bool(match["negated"]) != describes_fault:
+            is_low, is_open = not is_low, not is_open
+    number = _number(match["number"])
     if is_low:
-        return StatedRange(minimum=value, above=not is_itself, unit=unit, start=start)
-    return StatedRange(maximum=value, below=not is_itself, unit=unit, start=start)
+        return _range(match, low=number, above=is_open)
+    return _range(match, high=number, below=is_open)
 
 
-def _or_more(match: re.Match[str], _: str) -> StatedRange:
-    is_low = match["words"].casefold() in {"more", "greater", "above", "higher"}
-    return _one_sided(match, is_low=is_low, is_itself=True)
-
-
-# --- Forms of texts in the errors and descriptions of tools: dates, codes, patterns, addresse ----
-# Forms of texts in the errors and descriptions of tools: dates, codes, patterns, addresses.
+# --- Forms of texts: dates, codes, patterns, addresses -------------------------------------------
 
 
 _TOKENS: Mapping[str, tuple[str, str]] = {
@@ -547,26 +516,31 @@ _MATCHES = re.compile(
 )
 
 
-def stated_forms(text: str) -> Iterator[StatedForm]:
+def stated_forms(text: str) -> Iterator[Statement]:
     """The forms that a text states.
 
     A form that has a name in JSON Schema comes as that, any other one as a regular expression.
 
     Example:
-        >>> [form.format for form in stated_forms("the day must be given as YYYY-MM-DD")]
+        >>> [one.rule.format for one in stated_forms("the day must be given as YYYY-MM-DD")]
         ['date']
     """
-    pictured = False
-    for picture, start in _pictures(text):
-        pictured = True
-        yield _of_picture(picture, start)
-    if pictured:
+    if pictures := list(_pictures(text)):
+        for picture, start in pictures:
+            yield Statement(rule=_of_picture(picture), start=start)
         return
-    yield from _named(text)
-    yield from _patterns(text)
+    for match in _NAMED.finditer(text):
+        word = next(part for part in match.groups() if part is not None)
+        name = _FORMAT_OF[" ".join(word.casefold().split())]
+        form = Form(parameter="", format=name, example=FORMAT_EXAMPLES[name])
+        yield Statement(rule=form, start=match.start())
+    for match in _MATCHES.finditer(text):
+        pattern = next(part for part in match.groups() if part is not None)
+        if (found := form_of_pattern(pattern)) is not None:
+            yield Statement(rule=found, start=match.start())
 
 
-def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
+def form_of_pattern(pattern: str) -> Form | None:
     """The form that a pattern of JSON Schema states, if it states that of the whole text.
 
     None for a pattern that may match anywhere, as schemas allow: a rule speaks of whole texts. None
@@ -576,7 +550,7 @@ def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
         return None
     if not (pattern.startswith("^") and pattern.endswith("$")) or _has_alternatives(pattern):
         return None
-    return StatedForm(pattern=pattern, words=f"text that matches {pattern}", start=start)
+    return Form(parameter="", pattern=pattern, words=f"text that matches {pattern}")
 
 
 def is_own_form(words: str, pattern: str) -> bool:
@@ -590,7 +564,7 @@ def is_own_form(words: str, pattern: str) -> bool:
     """
     if not words and not pattern:
         return True
-    made = (_of_picture(picture, at) for picture, at in _pictures(words))
+    made = (_of_picture(picture) for picture, _ in _pictures(words))
     return any((form.words, form.pattern) == (words, pattern) for form in made)
 
 
@@ -612,9 +586,9 @@ def _pictures(text: str) -> Iterator[tuple[str, int]]:
         yield re.sub("%[YmdHMSy]", lambda token: _OF_STRFTIME[token[0]], match[0]), match.start()
 
 
-def _of_picture(picture: str, start: int) -> StatedForm:
+def _of_picture(picture: str) -> Form:
     if picture in {"YYYY-MM-DD", "yyyy-MM-dd", "yyyy-mm-dd"}:
-        return StatedForm(format="date", example=FORMAT_EXAMPLES["date"], start=start)
+        return Form(parameter="", format="date", example=FORMAT_EXAMPLES["date"])
     pattern, example, rest, hours = "^", "", picture, False
     while rest:
         letters = next((known for known in _TOKENS if rest.startswith(known)), rest[0])
@@ -623,22 +597,7 @@ def _of_picture(picture: str, start: int) -> StatedForm:
         part, shown = _TOKENS.get(meant, (letters.replace(".", r"\."), letters))
         pattern, example = pattern + part, example + shown
         rest = rest[len(letters) :]
-    return StatedForm(pattern=f"{pattern}$", words=picture, example=example, start=start)
-
-
-def _named(text: str) -> Iterator[StatedForm]:
-    for match in _NAMED.finditer(text):
-        word = next(part for part in match.groups() if part is not None)
-        name = _FORMAT_OF[" ".join(word.casefold().split())]
-        yield StatedForm(format=name, example=FORMAT_EXAMPLES[name], start=match.start())
-
-
-def _patterns(text: str) -> Iterator[StatedForm]:
-    for match in _MATCHES.finditer(text):
-        pattern = next(part for part in match.groups() if part is not None)
-        found = form_of_pattern(pattern, start=match.start())
-        if found is not None:
-            yield found
+    return Form(parameter="", pattern=f"{pattern}$", words=picture, example=example)
 
 
 # --- What a tool says about two of its parameters together ---------------------------------------
@@ -671,11 +630,12 @@ _NEED = re.compile(
          (?:the\s+)?{_Q}(?P<other>\w{{1,60}}){_Q}""",
     re.VERBOSE | re.IGNORECASE,
 )
+_IDENTIFIER = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
 _SMALLER = ("before", "earlier", "less", "smaller", "below", "at most", "on or before", "<")
 _ITSELF = ("on or", "equal", "at most", "at least", "<=", ">=")
 
 
-def stated_orders(text: str, names: Collection[str]) -> Iterator[StatedOrder]:
+def stated_orders(text: str, names: Collection[str]) -> Iterator[Statement]:
     """Which parameter may not be greater, or later, than which other one.
 
     Args:
@@ -683,95 +643,39 @@ def stated_orders(text: str, names: Collection[str]) -> Iterator[StatedOrder]:
         names: Names of its parameters.
 
     Example:
-        >>> list(stated_orders("`start` must be before `end`", ["start", "end"]))
-        [StatedOrder(left='start', sign='<', right='end', start=0)]
-        >>> list(stated_orders("low must not exceed high", ["low", "high"]))
-        [StatedOrder(left='low', sign='<=', right='high', start=0)]
+        >>> both = ["low", "high"]
+        >>> [one.rule.expression for one in stated_orders("`low` must be before `high`", both)]
+        ['low < high']
+        >>> [one.rule.expression for one in stated_orders("low must not exceed high", both)]
+        ['low <= high']
     """
     for match in _ORDER.finditer(text):
         left, right = match["left"], match["right"]
-        if left == right or left not in names or right not in names:
+        if left == right or not all(
+            one in names and _IDENTIFIER.fullmatch(one) for one in (left, right)
+        ):
             continue
         words = " ".join(match["words"].casefold().split())
         is_negated = "not" in words or "can't" in words
-        is_smaller = any(word in words for word in _SMALLER)
-        is_itself = any(word in words for word in _ITSELF)
-        if is_negated:
-            is_smaller, is_itself = not is_smaller, not is_itself
-        if not is_smaller:
+        if any(word in words for word in _SMALLER) == is_negated:
             left, right = right, left
-        yield StatedOrder(
-            left=left, sign="<=" if is_itself else "<", right=right, start=match.start()
+        is_open = any(word in words for word in _ITSELF) == is_negated
+        rule = Condition(
+            expression=f"{left} {'<' if is_open else '<='} {right}",
+            words=f"{left} must be {'less than' if is_open else 'at most'} {right}",
         )
+        yield Statement(rule=rule, start=match.start())
 
 
-def stated_needs(text: str, names: Collection[str]) -> Iterator[StatedNeed]:
+def stated_needs(text: str, names: Collection[str]) -> Iterator[Statement]:
     """Which parameter must be given with which other one.
 
     Example:
-        >>> [(n.parameter, n.other)
-        ...  for n in stated_needs("`currency` is required when `budget` is given",
-        ...                        ["currency", "budget"])]
-        [('budget', 'currency')]
+        >>> text = "`currency` is required when `budget` is given"
+        >>> [one.rule.others for one in stated_needs(text, ["currency", "budget"])]
+        [('currency',)]
     """
     for match in _NEED.finditer(text):
         given, other = match["right"] or match["given"], match["left"] or match["other"]
         if given != other and given in names and other in names:
-            yield StatedNeed(parameter=given, other=other, start=match.start())
-
-
-# --- Reading what tools say about their arguments: in their errors, and in their descriptions ----
-# Texts of tools are foreign. They are searched with patterns whose repetitions are bounded, and
-# cut
-# before that; nothing in them is ever followed or run.
-
-
-LONGEST_TEXT = 4_000
-"""Characters of a text that are read."""
-
-
-def stated_in_error(text: str, names: Collection[str] = ()) -> tuple[Statement, ...]:
-    """What an error says about arguments.
-
-    Args:
-        text: The error.
-        names: Names of the tool's parameters, by which statements about two of them are known.
-
-    Example:
-        >>> stated_in_error("ValueError: unit must be 'celsius' or 'kelvin', got 'F'")
-        (StatedSet(values=('celsius', 'kelvin'), is_closed=True, start=17),)
-    """
-    return tuple(_statements(text[:LONGEST_TEXT], names))
-
-
-def stated_in_description(text: str) -> tuple[Statement, ...]:
-    """What the text of a parameter says about its values; lists in brackets count too."""
-    shown = text[:LONGEST_TEXT]
-    return (*_statements(shown, ()), *slashed_sets(shown))
-
-
-def stated_values(texts: Iterable[str]) -> frozenset[str]:
-    """Every value that texts of a tool state themselves, as texts: list members and bounds.
-
-    Example:
-        >>> sorted(stated_values(["must be one of 36, 48, got 31", "at most 90"]))
-        ['36', '48', '90']
-    """
-    found: set[str] = set()
-    for text in texts:
-        for one in stated_in_error(text):
-            if isinstance(one, StatedSet):
-                found.update(map(str, one.values))
-            elif isinstance(one, StatedRange):
-                bounds = (one.minimum, one.maximum, one.multiple_of)
-                found.update(f"{bound:g}" for bound in bounds if bound is not None)
-    return frozenset(found)
-
-
-def _statements(text: str, names: Collection[str]) -> Iterator[Statement]:
-    sets = tuple(stated_sets(text))
-    yield from sets
-    yield from stated_ranges(text)
-    yield from stated_forms(text)
-    yield from stated_orders(text, names)
-    yield from stated_needs(text, names)
+            yield Statement(rule=Requires(parameter=given, others=(other,)), start=match.start())

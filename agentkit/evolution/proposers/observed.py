@@ -1,29 +1,23 @@
-"""Calls as evidence: what tools took and refused, what to say for it, and what speaks against."""
+"""Calls as evidence: what tools took and refused, rules as suggestions, and what speaks against."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict, deque
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from math import inf, isfinite
+from math import ceil, floor, inf, isfinite
 from typing import Any, get_args
 
 from agentkit.composites import rule_problems
-from agentkit.composites.rule_checker import RuleChecker
+from agentkit.composites.rules import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
-from agentkit.episodes import Episode, Evidence
+from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evolution.feedback import is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
-    StatedForm,
-    StatedNeed,
-    StatedOrder,
-    StatedRange,
-    StatedSet,
     Statement,
     form_of_pattern,
     stated_in_description,
@@ -31,7 +25,6 @@ from agentkit.evolution.proposers.constraints import (
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
-from agentkit.metrics.statistics import wilson_interval
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
@@ -49,9 +42,9 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.checking import EarlierCall
-from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.lattice import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -98,7 +91,7 @@ class ToolRecord:
     Attributes:
         calls: Its calls, in the order of the episodes. A call that was refused for a learned rule
             is none: it never came to the tool, and what was learned is no evidence for itself.
-        right: Values that verifiers held for right, each with the id of the episode, by parameter.
+        right: Values that verifiers expected, each with the id of the episode, by parameter.
     """
 
     calls: list[ObservedCall] = field(default_factory=list)
@@ -123,90 +116,68 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
     """
     records: dict[str, ToolRecord] = defaultdict(ToolRecord)
     for episode in episodes:
-        verdict = episode.verdict
-        evidence = () if verdict is None or verdict.fault else verdict.evidence
-        if not is_by_user(verdict):  # whose word neither keeps a rule out nor takes one away
-            _note_right(evidence, episode, records)
-        wrong = defaultdict(set)
-        for item in evidence:
-            if item.call_id and item.parameter:
-                wrong[item.call_id].add(item.parameter)
+        wrong = _verified(episode, records)
         earlier: list[EarlierCall] = []
         refusals: list[str] = []
         for turn in steps_of(episode, library):
             for step in turn:
-                if _is_about_tool(step, library):
-                    blamed = frozenset(wrong[step.call.call_id])
-                    call = _observed(step, episode, blamed, earlier, refusals)
+                is_ours = step.failure is not None and breaks_learned_rule(step.failure)
+                if step.call.malformed is None and step.call.name in library and not is_ours:
+                    call = _observed(step, episode, earlier, refusals)
+                    call = replace(call, blamed=call.blamed | wrong[step.call.call_id])
                     records[step.call.name].calls.append(call)
-            earlier += [one for step in turn for one in _succeeded(step)]
-            refusals += [text for step in turn for text in _refused(step)]
+            for step in turn:
+                if _is_accepted(step) and step.result:
+                    text = step.result.text or _as_text(step.result.value)
+                    earlier.append(EarlierCall(name=step.call.name, text=text))
+                refusals += _refused(step)
     return records
 
 
-def _is_about_tool(step: Step, library: Library) -> bool:
-    is_ours = step.failure is not None and breaks_learned_rule(step.failure)
-    return step.call.malformed is None and step.call.name in library and not is_ours
-
-
-def _note_right(
-    evidence: Iterable[Evidence], episode: Episode, records: Mapping[str, ToolRecord]
-) -> None:
-    """What verifiers expected: allowed values come as a list, of which each one is right."""
-    for item in evidence:
-        if item.tool and item.parameter and item.expected is not None:
+def _verified(episode: Episode, records: Mapping[str, ToolRecord]) -> Mapping[str, set[str]]:
+    """Note the values that the verdict expected; the parameters that it calls wrong, by call."""
+    wrong: dict[str, set[str]] = defaultdict(set)
+    verdict = episode.verdict
+    for item in () if verdict is None or verdict.fault else verdict.evidence:
+        if item.call_id and item.parameter:
+            wrong[item.call_id].add(item.parameter)
+        if item.tool and item.parameter and item.expected is not None and not is_by_user(verdict):
             values = item.expected if isinstance(item.expected, list | tuple) else [item.expected]
             right = records[item.tool].right[item.parameter]
             right += [(episode.episode_id, value) for value in (*values, item.expected)]
+    return wrong
+
+
+def _is_accepted(step: Step) -> bool:
+    return step.result is not None and step.result.status == "ok" and step.failure is None
 
 
 def _observed(
-    step: Step,
-    episode: Episode,
-    wrong: frozenset[str],
-    earlier: Iterable[EarlierCall],
-    refusals: Iterable[str],
+    step: Step, episode: Episode, earlier: Iterable[EarlierCall], refusals: Iterable[str]
 ) -> ObservedCall:
-    failure = step.failure
-    is_refused = failure is not None and failure.kind in _OF_THE_TOOL
-    blamed = _blamed(step) if is_refused else frozenset[str]()
-    return ObservedCall(
-        episode_id=episode.episode_id,
-        arguments=step.call.arguments,
-        is_accepted=step.result is not None and step.result.status == "ok" and failure is None,
-        refusal=failure if is_refused else None,
-        blamed=blamed | wrong,
-        earlier=None if episode.history_length else tuple(earlier),
-        refusals=tuple(refusals),
-        request=episode.request,
-        party=_party(episode),
-    )
-
-
-def _party(episode: Episode) -> frozenset[tuple[str, str]]:
-    """What tells whose episode it is; two that share a part are of one user."""
-    known = (
+    failure, arguments = step.failure, step.call.arguments
+    blamed = ""
+    if failure is not None and failure.kind in _OF_THE_TOOL:
+        blamed = parameter_of(failure) or blamed_argument(failure, arguments) or ""
+    else:
+        failure = None
+    party = (
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
         ("session", episode.session_id),
         ("user", episode.metadata.get("user")),
     )
-    return frozenset((kind, name) for kind, name in known if name)
-
-
-def _blamed(step: Step) -> frozenset[str]:
-    failure, arguments = step.failure, step.call.arguments
-    if failure is None:
-        return frozenset()
-    named = parameter_of(failure) or blamed_argument(failure, arguments) or ""
-    return frozenset({named} - {""})
-
-
-def _succeeded(step: Step) -> Iterable[EarlierCall]:
-    if step.result is None or step.result.status != "ok" or step.failure is not None:
-        return ()
-    text = step.result.text or _as_text(step.result.value)
-    return (EarlierCall(name=step.call.name, text=text),)
+    return ObservedCall(
+        episode_id=episode.episode_id,
+        arguments=arguments,
+        is_accepted=_is_accepted(step),
+        refusal=failure,
+        blamed=frozenset({blamed} - {""}),
+        earlier=None if episode.history_length else tuple(earlier),
+        refusals=tuple(refusals),
+        request=episode.request,
+        party=frozenset((kind, name) for kind, name in party if name),
+    )
 
 
 def _refused(step: Step) -> Iterable[str]:
@@ -223,9 +194,7 @@ def _as_text(value: Any) -> str:
         return ""
 
 
-# --- What a definition should say -------------------------------------------------------------
-# A ``RuleSuggestion`` is one thing that the evidence says, and what it rests on.
-# ``EvidenceConfig`` says how much must have happened before the evidence proposer says anything.
+# --- What a definition should say, and how much must have happened -------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -242,7 +211,7 @@ class EvidenceConfig:
         min_share: Of the observed calls of the tool, the share that must have failed so.
         min_lookups: Episodes in which a parameter's value must have come from another tool's
             result before that tool is asked to be called first.
-        max_lessons: Lessons that one proposal may hold; those with most failures come first.
+        max_lessons: Suggestions that one proposal may hold; those with most failures come first.
     """
 
     min_failures: int = 2
@@ -263,17 +232,15 @@ class EvidenceConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RuleSuggestion:
-    """One thing to say.
+    """A rule to add, in the place of one of its kind about the same parameter, or to take away.
 
     Attributes:
-        rule: A rule to add, in the place of one of its kind about the same parameter; or to take
-            away.
+        rule: The rule.
         drops: Whether it is taken away.
         basis: What it rests on, in words.
         failures: Calls that failed for it.
         episodes: Ids of the episodes of these calls, each once.
-        kept: Calls that the tool took, all of which the lesson lets pass.
-        confidence: Lower end of the 95% interval (Wilson) of the share of refusals that agree.
+        kept: Calls that the tool took, all of which the rule lets pass.
         origins: Where its texts came from.
     """
 
@@ -283,7 +250,6 @@ class RuleSuggestion:
     failures: int
     episodes: tuple[str, ...]
     kept: int = 0
-    confidence: float = 0.0
     origins: tuple[TextOrigin, ...] = ()
 
     @classmethod
@@ -294,87 +260,59 @@ class RuleSuggestion:
         *,
         basis: str,
         rule: Rule,
-        against: int = 0,
         origins: tuple[TextOrigin, ...] = (),
     ) -> RuleSuggestion:
-        """A lesson that calls of a tool teach.
-
-        Args:
-            calls: The failed calls behind it.
-            record: All that was observed of the tool.
-            basis: What it rests on, in words.
-            rule: The rule to add.
-            against: Refusals that speak against it.
-            origins: Where its texts came from.
-        """
+        """A rule to add, because of failed calls among those that were observed of its tool."""
         return cls(
             rule=rule,
             basis=basis,
             failures=len(calls),
             episodes=tuple(dict.fromkeys(call.episode_id for call in calls)),
             kept=len(record.accepted),
-            confidence=confidence(len(calls), against),
             origins=origins,
         )
 
-    @property
-    def words(self) -> str:
-        """What it says, for people."""
-        sentence = rule_sentence(self.rule)
-        return f"No longer: {sentence}" if self.drops else sentence
-
     def __str__(self) -> str:
-        failed = _many(self.failures, "call" if self.drops else "failed call")
-        where = _many(len(self.episodes), "conversation")
-        kept = (
-            f"; it lets all {_many(self.kept, 'accepted call')} pass"
-            if self.kept > 1 and not self.drops
-            else ""
-        )
-        return f"{self.words} {self.basis} ({failed} in {where}{kept})."
+        words = rule_sentence(self.rule)
+        where = counted(len(self.episodes), "conversation")
+        if self.drops:
+            return f"No longer: {words} {self.basis} ({counted(self.failures, 'call')} in {where})."
+        kept = f"; it lets all {self.kept:,} accepted calls pass" if self.kept > 1 else ""
+        return f"{words} {self.basis} ({counted(self.failures, 'failed call')} in {where}{kept})."
 
 
-def _many(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number of things in words."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def confidence(agreeing: int, against: int = 0) -> float:
-    """How sure a share of all is, at least: the lower end of Wilson's 95% interval.
-
-    Example:
-        >>> confidence(2), confidence(20), confidence(20, 5)
-        (0.34, 0.84, 0.61)
-    """
-    return round(wilson_interval(agreeing, agreeing + against).low, 2)
 
 
 def is_enough(calls: Collection[ObservedCall], record: ToolRecord, knobs: EvidenceConfig) -> bool:
     """Whether calls are many enough, from enough episodes, and a share of all that matters."""
-    episodes = {call.episode_id for call in calls}
-    share = len(calls) / max(1, len(record.calls))
     return (
         len(calls) >= knobs.min_failures
-        and len(episodes) >= knobs.min_episodes
-        and share >= knobs.min_share
+        and len({call.episode_id for call in calls}) >= knobs.min_episodes
+        and len(calls) / max(1, len(record.calls)) >= knobs.min_share
     )
 
 
 def with_rule(definition: ToolDefinition, rule: Rule) -> ToolDefinition:
     """The definition with a rule, in the place of what it said of the same thing before."""
-    specification = definition.specification
-    others = tuple(one for one in specification.rules if subject(one) != subject(rule))
-    return replace(definition, specification=replace(specification, rules=(*others, rule)))
+    others = (one for one in definition.specification.rules if subject(one) != subject(rule))
+    return _ruled(definition, (*others, rule))
+
+
+def _ruled(definition: ToolDefinition, rules: tuple[Rule, ...]) -> ToolDefinition:
+    return replace(definition, specification=replace(definition.specification, rules=rules))
 
 
 def applied(definition: ToolDefinition, lessons: Iterable[RuleSuggestion]) -> ToolDefinition:
-    """The definition with what the lessons say."""
+    """The definition with what the suggestions say."""
     for lesson in lessons:
-        if not lesson.drops:
+        if lesson.drops:
+            kept = (rule for rule in definition.specification.rules if rule != lesson.rule)
+            definition = _ruled(definition, tuple(kept))
+        else:
             definition = with_rule(definition, lesson.rule)
-            continue
-        kept = tuple(rule for rule in definition.specification.rules if rule != lesson.rule)
-        specification = replace(definition.specification, rules=kept)
-        definition = replace(definition, specification=specification)
     return definition
 
 
@@ -388,9 +326,14 @@ def subject(rule: Rule) -> tuple[object, ...]:
 # --- From what a tool states to a rule about one of its parameters -------------------------------
 
 
-_NAME = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
 _NAMED_FORMATS: Mapping[str, NamedFormat] = {name: name for name in get_args(NamedFormat)}
-_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_BOUNDS = {
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum",
+    "multipleOf": "multiple_of",
+}
 _MOST_PATHS = 100
 _MOST_STEPS = 2_000
 _LARGEST = 1e300
@@ -405,14 +348,16 @@ def rule_key(rule: Rule) -> str:
         >>> rule_key(one) == rule_key(OneOf(parameter="periods", values=(48.0, 36)))
         True
     """
-    said: dict[str, Any] = rule_to_json(rule)
-    for name, value in said.items():
-        said[name] = int(value) if isinstance(value, float) and value.is_integer() else value
+    said = {name: _shortest(value) for name, value in rule_to_json(rule).items()}
     if isinstance(rule, OneOf):
-        values = (int(v) if isinstance(v, float) and v.is_integer() else v for v in rule.values)
+        values = map(_shortest, rule.values)
         said["values"] = sorted(canonical_json(value).decode() for value in values)
     said.pop("example", None)
     return canonical_json(said).decode()
+
+
+def _shortest(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def described_rules(definition: ToolDefinition, name: str) -> Iterator[Rule]:
@@ -423,8 +368,7 @@ def described_rules(definition: ToolDefinition, name: str) -> Iterator[Rule]:
     for text in filter(lambda text: isinstance(text, str), dict.fromkeys(texts)):
         for statement in stated_in_description(text):
             for path in value_paths(name, definition):
-                rule = rule_of(statement, path, definition)
-                if rule is not None:
+                if (rule := rule_of(statement, path, definition)) is not None:
                     yield rule
 
 
@@ -433,23 +377,25 @@ def structured(failure: ToolFailure) -> tuple[Statement, ...]:
 
     Example:
         >>> structured(ToolFailure(kind="invalid_arguments", rule="", path="unit", cause="enum",
-        ...                        schema_excerpt={"type": "string", "enum": ["C", "F"]}))
-        (StatedSet(values=('C', 'F'), is_closed=True, start=0),)
+        ...                        schema_excerpt={"type": "string", "enum": ["C", "F"]}))[0].rule
+        OneOf(parameter='', values=('C', 'F'), kind='one_of')
     """
     schema, keyword = failure.schema_excerpt, failure.cause
     if failure.kind != "invalid_arguments" or schema is None or not keyword:
         return ()
     limit = schema.get(keyword)
+    rule: Rule | None = None
     if keyword == "enum" and isinstance(limit, list | tuple) and all(map(_is_scalar, limit)):
-        return (StatedSet(values=tuple(limit)),)
-    if keyword in _BOUNDS and _is_number(limit):
-        return (_range_of(schema),)
-    if keyword == "pattern" and isinstance(limit, str):
-        form = form_of_pattern(limit)
-        return () if form is None else (form,)
-    if keyword == "format" and isinstance(limit, str) and limit in _NAMED_FORMATS:
-        return (StatedForm(format=_NAMED_FORMATS[limit], example=FORMAT_EXAMPLES[limit]),)
-    return ()
+        rule = OneOf(parameter="", values=tuple(limit))
+    elif keyword in _BOUNDS and _is_number(limit):
+        bounds: dict[str, Any] = {ours: schema.get(name) for name, ours in _BOUNDS.items()}
+        bounds = {name: bound for name, bound in bounds.items() if _is_number(bound)}
+        rule = Between(parameter="", **bounds)
+    elif keyword == "pattern" and isinstance(limit, str):
+        rule = form_of_pattern(limit)
+    elif keyword == "format" and isinstance(limit, str) and limit in _NAMED_FORMATS:
+        rule = Form(parameter="", format=_NAMED_FORMATS[limit], example=FORMAT_EXAMPLES[limit])
+    return () if rule is None else (Statement(rule=rule),)
 
 
 def value_paths(name: str, definition: ToolDefinition) -> Iterator[str]:
@@ -462,9 +408,7 @@ def value_paths(name: str, definition: ToolDefinition) -> Iterator[str]:
         (['tags[]'], [])
     """
     for path in (name, f"{name}[]"):
-        ways = places(definition.signature.parameters, path).values()
-        parts = [part for found in ways for part in found]
-        if any(_types(part, definition) - {"array", "object"} for part in parts):
+        if any(types - {"array", "object"} for types in _types(path, definition)):
             yield path
 
 
@@ -506,116 +450,80 @@ def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule
     Example:
         >>> wait = ToolDefinition.from_schema("wait", "", {
         ...     "properties": {"days": {"type": "integer"}}})
-        >>> rule_of(StatedRange(minimum=0, above=True), "days", wait).minimum
+        >>> above = Statement(rule=Between(parameter="", exclusive_minimum=0))
+        >>> rule_of(above, "days", wait).minimum
         1
-        >>> cost = ToolDefinition.from_schema("cost", "", {
-        ...     "properties": {"rate": {"type": "number"}}})
-        >>> rule_of(StatedRange(minimum=0, above=True), "rate", cost).exclusive_minimum
-        0
-        >>> rule_of(StatedSet(values=("7", "14")), "days", wait)
+        >>> rule_of(Statement(rule=OneOf(parameter="", values=("7", "14"))), "days", wait)
         OneOf(parameter='days', values=(7, 14), kind='one_of')
     """
-    match statement:
-        case StatedSet():
-            return _one_of(statement, path, definition)
-        case StatedRange():
-            return _between(statement, path, _is_whole(path, definition))
-        case StatedForm():
-            pattern = "" if statement.format else statement.pattern
-            return Form(
-                parameter=path,
-                pattern=pattern,
-                format=statement.format,
-                words=statement.words if pattern else "",
-                example=statement.example,
-            )
-        case StatedOrder():
-            return _condition(statement)
-        case StatedNeed():
-            return Requires(parameter=statement.parameter, others=(statement.other,))
-
-
-def _one_of(stated: StatedSet, path: str, definition: ToolDefinition) -> OneOf | None:
-    schema = definition.signature.parameters
-    parts = [part for found in places(schema, path).values() for part in found]
-    if not stated.is_closed or not parts:
-        return None
-    values = tuple(_typed(value, parts[0], definition) for value in stated.values)
-    return OneOf(parameter=path, values=values) if all(map(_is_scalar, values)) else None
+    match rule := statement.rule:
+        case OneOf():
+            parts = _parts(path, definition)
+            values = tuple(_typed(value, parts[0], definition) for value in rule.values if parts)
+            is_rule = values and all(map(_is_scalar, values))
+            return OneOf(parameter=path, values=values) if is_rule else None
+        case Between():
+            types = _types(path, definition)
+            is_whole = bool(types) and all("number" not in found for found in types)
+            return _range_about(path, rule, is_whole=is_whole)
+        case Form():
+            return replace(rule, parameter=path)
+        case _:
+            return rule
 
 
 def _typed(value: Any, part: Any, definition: ToolDefinition) -> Any:
     """A value as the parameter takes it; what was read from a text may be a number."""
     if not isinstance(value, str):
         return value
-    types = _types(part, definition)
+    types = declared_type(part, root=definition.signature.parameters).bases
     if "boolean" in types and "string" not in types:
         return _PYTHON.get(value, value)
     return coerce(value, part)
 
 
-def _between(stated: StatedRange, path: str, is_whole: bool) -> Between | None:  # noqa: FBT001 - of the type
-    low, high, step = stated.minimum, stated.maximum, stated.multiple_of
-    if is_whole:
-        low = None if low is None else _next_whole(low, above=stated.above)
-        high = None if high is None else -_next_whole(-high, above=stated.below)
-    low, high, step = (None if n is None else _shortest(n) for n in (low, high, step))
-    if low is None and high is None and step is None and not stated.unit:
+def _range_about(path: str, rule: Between, *, is_whole: bool) -> Between | None:
+    (low, is_above), (high, is_included) = _low(rule), _high(rule)
+    if is_whole and isfinite(low):
+        low, is_above = floor(low) + 1 if is_above else ceil(low), False
+    if is_whole and isfinite(high):
+        high, is_included = floor(high) if is_included else ceil(high) - 1, True
+    lowest, highest = (_shortest(n) if isfinite(n) else None for n in (low, high))
+    if lowest is None and highest is None and rule.multiple_of is None and not rule.unit:
         return None
-    is_above, is_below = (one and not is_whole for one in (stated.above, stated.below))
     return Between(
         parameter=path,
-        minimum=None if is_above else low,
-        maximum=None if is_below else high,
-        exclusive_minimum=low if is_above else None,
-        exclusive_maximum=high if is_below else None,
-        multiple_of=step,
-        unit=stated.unit,
+        minimum=None if is_above else lowest,
+        maximum=highest if is_included else None,
+        exclusive_minimum=lowest if is_above else None,
+        exclusive_maximum=None if is_included else highest,
+        multiple_of=_shortest(rule.multiple_of),
+        unit=rule.unit,
     )
 
 
-def _next_whole(bound: float, *, above: bool) -> float:
-    whole = float(-(-bound // 1))
-    return whole + 1 if above and whole == bound else whole
+def _low(rule: Between) -> tuple[float, bool]:
+    """The lower bound, and whether it is itself left out."""
+    bounds = ((rule.minimum, False), (rule.exclusive_minimum, True))
+    return max(((n, is_open) for n, is_open in bounds if n is not None), default=(-inf, False))
 
 
-def _shortest(number: float) -> float:
-    return int(number) if isfinite(number) and number == int(number) else number
+def _high(rule: Between) -> tuple[float, bool]:
+    """The upper bound, and whether it is itself allowed."""
+    bounds = ((rule.maximum, True), (rule.exclusive_maximum, False))
+    return min(((n, is_in) for n, is_in in bounds if n is not None), default=(inf, True))
 
 
-def _condition(stated: StatedOrder) -> Condition | None:
-    if not (_NAME.fullmatch(stated.left) and _NAME.fullmatch(stated.right)):
-        return None
-    word = "less than" if stated.sign == "<" else "at most"
-    words = f"{stated.left} must be {word} {stated.right}"
-    return Condition(expression=f"{stated.left} {stated.sign} {stated.right}", words=words)
+def _parts(path: str, definition: ToolDefinition) -> list[Any]:
+    """What the schema says of a parameter, in each place that declares it."""
+    return [
+        part for found in places(definition.signature.parameters, path).values() for part in found
+    ]
 
 
-def _range_of(schema: JsonObject) -> StatedRange:
-    def bound(keyword: str) -> Any:
-        return schema.get(keyword) if _is_number(schema.get(keyword)) else None
-
-    low, above = bound("minimum"), bound("exclusiveMinimum")
-    high, below = bound("maximum"), bound("exclusiveMaximum")
-    is_above = above is not None and (low is None or above >= low)
-    is_below = below is not None and (high is None or below <= high)
-    return StatedRange(
-        minimum=above if is_above else low,
-        maximum=below if is_below else high,
-        above=is_above,
-        below=is_below,
-        multiple_of=bound("multipleOf"),
-    )
-
-
-def _types(part: Any, definition: ToolDefinition) -> frozenset[str]:
-    return possible_types(part, definition.signature.parameters)
-
-
-def _is_whole(path: str, definition: ToolDefinition) -> bool:
-    ways: Mapping[Any, list[Any]] = places(definition.signature.parameters, path)
-    types = [_types(part, definition) for parts in ways.values() for part in parts]
-    return bool(types) and all("number" not in found for found in types)
+def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
+    schema = definition.signature.parameters
+    return [declared_type(part, root=schema).bases for part in _parts(path, definition)]
 
 
 def _is_number(value: Any) -> bool:
@@ -629,8 +537,7 @@ def _is_scalar(value: Any) -> bool:
 
 # --- What speaks against a rule: calls that were taken, values that are right, the contract ------
 # Successes alone never make a rule, but they can forbid one. That a value was taken shows that it
-# is
-# allowed; that another one never came up shows nothing (a closed world is not assumed).
+# is allowed; that another one never came up shows nothing.
 
 
 class RuleBacktest:
@@ -642,9 +549,7 @@ class RuleBacktest:
     """
 
     def __init__(self, rules: Rule | tuple[Rule, ...], definition: ToolDefinition) -> None:
-        rules = rules if isinstance(rules, tuple) else (rules,)
-        specification = replace(definition.specification, rules=rules)
-        self._ruled = replace(definition, specification=specification)
+        self._ruled = _ruled(definition, rules if isinstance(rules, tuple) else (rules,))
         self._checker = RuleChecker(self._ruled)
 
     def refuses(self, call: ObservedCall) -> bool:
@@ -652,13 +557,27 @@ class RuleBacktest:
         return self._checker.refusal(call.arguments, call.earlier) is not None
 
     def stops(self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None) -> bool:
-        """Whether the rule would keep a call from running, once its plain slips are mended.
+        """Whether the rule would keep a call from running, once its plain slips are coerced.
 
         ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
         speak against the rule.
         """
-        mended: JsonObject = coerce(arguments, self._ruled.parameters_schema, fill="none")
-        return self._checker.refusal(mended, earlier) is not None
+        coerced: JsonObject = coerce(arguments, self._ruled.parameters_schema, fill="none")
+        return self._checker.refusal(coerced, earlier) is not None
+
+    def refused_values(self, record: ToolRecord) -> Iterator[str]:
+        """The episodes in which a verifier expected a value that the rule refuses.
+
+        Values that the parameter does not take at all say nothing, such as the empty text for one
+        that may be left out (BFCL).
+        """
+        for name, values in record.right.items():
+            part = self._ruled.signature.properties.get(name)
+            root = self._ruled.signature.parameters
+            for episode_id, value in values if part is not None else ():
+                may_be = value not in ("", None) and fits(value, part, root=root) is not False
+                if may_be and self.stops({name: value}):
+                    yield episode_id
 
 
 def is_sound(rule: Rule, definition: ToolDefinition, library: Container[str]) -> bool:
@@ -667,22 +586,13 @@ def is_sound(rule: Rule, definition: ToolDefinition, library: Container[str]) ->
 
 
 def rejects_known(rule: Rule, definition: ToolDefinition, record: ToolRecord) -> bool:
-    """Whether a rule refuses a call that the tool took, or a value that a verifier held for right.
-
-    Verifiers list the values that are right. Values that the parameter does not take at all say
-    nothing, such as the empty text for one that may be left out (BFCL).
-    """
+    """Whether a rule refuses a call that the tool took, or a value that a verifier expected."""
     trial = RuleBacktest(rule, definition)
     if any(trial.stops(call.arguments, call.earlier) for call in record.accepted):
         return True
     if isinstance(rule, CallBefore | Requires):
         return False  # one value says nothing about other calls or parameters
-    return any(
-        trial.stops({name: value})
-        for name, values in record.right.items()
-        for _, value in values
-        if may_be(value, name, definition)
-    )
+    return any(True for _ in trial.refused_values(record))
 
 
 def refused_by_rules(
@@ -700,7 +610,7 @@ def refused_by_rules(
     for call in calls:
         if together.stops(call.arguments, call.earlier):
             stops = (rule for rule, one in trials if one.stops(call.arguments, call.earlier))
-            yield from ((rule, call) for rule in [*stops][:1])
+            yield from ((rule, call) for rule in islice(stops, 1))
 
 
 def accepted_calls(
@@ -719,16 +629,7 @@ def accepted_calls(
     )
     name = definition.name
     about = (one for one in episodes if any(call.name == name for call in one.calls))
-    record = observed(about, library).get(name, ToolRecord())
-    return tuple(chain(worked, record.accepted))
-
-
-def may_be(value: Any, name: str, definition: ToolDefinition) -> bool:
-    """Whether a value is one that the contract lets a parameter have."""
-    part = definition.signature.properties.get(name)
-    if part is None or value in ("", None):
-        return False
-    return fits(value, part, root=definition.signature.parameters) is not False
+    return tuple(chain(worked, observed(about, library).get(name, ToolRecord()).accepted))
 
 
 def allows_more(rule: Rule, other: Rule) -> bool:
@@ -743,7 +644,8 @@ def allows_more(rule: Rule, other: Rule) -> bool:
     """
     match rule, other:
         case OneOf(), OneOf():
-            return _members(other) < _members(rule)
+            more, fewer = ({canonical_json(v) for v in one.values} for one in (rule, other))
+            return fewer < more
         case Between(), Between():
             mine, yours = (_low(rule), _high(rule)), (_low(other), _high(other))
             is_wider = mine[0] <= yours[0] and mine[1] >= yours[1] and mine != yours
@@ -751,19 +653,3 @@ def allows_more(rule: Rule, other: Rule) -> bool:
             return is_wider and is_alike
         case _:
             return False
-
-
-def _members(rule: OneOf) -> set[bytes]:
-    return {canonical_json(value) for value in rule.values}
-
-
-def _low(rule: Between) -> tuple[float, bool]:
-    """The lower bound, and whether it is itself left out."""
-    bounds = ((rule.minimum, False), (rule.exclusive_minimum, True))
-    return max(((n, is_open) for n, is_open in bounds if n is not None), default=(-inf, False))
-
-
-def _high(rule: Between) -> tuple[float, bool]:
-    """The upper bound, and whether it is itself allowed."""
-    bounds = ((rule.maximum, True), (rule.exclusive_maximum, False))
-    return min(((n, is_in) for n, is_in in bounds if n is not None), default=(inf, True))

@@ -12,34 +12,108 @@ import html
 import quopri
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 from urllib.parse import unquote_plus
 
 from agentkit.evolution.proposers.constraints import (
     LONGEST_TEXT,
-    StatedRange,
-    StatedSet,
     Statement,
     is_own_form,
+    numbers_of,
     stated_in_error,
 )
 from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, values_of
-from agentkit.evolution.validation.origins import TRUSTED, speaks_as
-from agentkit.evolution.validation.pattern_checks import readings
-from agentkit.evolution.validation.report import TextOrigin
-from agentkit.evolution.validation.texts import folded, numbers_in
+from agentkit.evolution.validation.approvals import TRUSTED, speaks_as
+from agentkit.evolution.validation.lexical_checks import readings
+from agentkit.evolution.validation.report import OriginKind, TextOrigin
+from agentkit.evolution.validation.wording import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
 from agentkit.tools.rules.demands import ToolsByName
 
+# --- Where the texts of a rule came from, and which of its values accepted calls have used -------
+
+
+_FIXED = ("words", "unit", "example", "pattern", "expression")
+"""Fields of stated rules that the reading of refusals fills with fixed phrases."""
+
+
+def origins_of_rule(
+    rule: Rule,
+    record: ToolRecord,
+    definition: ToolDefinition,
+    tools: ToolsByName,
+    *,
+    is_constant: bool,
+) -> tuple[TextOrigin, ...]:
+    """Where the texts of a stated rule came from.
+
+    Ranges, orders and most forms are told in fixed phrases of this package. Allowed values and
+    patterns are the tool's own. A rule that a user may have dictated is the user's as a whole, with
+    its numbers: its sentence has an origin then.
+
+    Args:
+        rule: The rule.
+        record: The calls of its tool.
+        definition: The tool.
+        tools: All tools, by which a composite is as trusted as its parts.
+        is_constant: Whether the tool says it whatever it is given.
+    """
+    kind: OriginKind = speaks_as(definition, tools) if is_constant else "user"
+    where = f"{definition.name}, refusing a call"
+    if not is_constant:
+        where = f"what {definition.name} may repeat of a call that it refuses"
+    texts: tuple[Any, ...] = ()
+    if isinstance(rule, OneOf):
+        texts = rule.values
+    elif isinstance(rule, Form) and not is_own_form(rule.words, rule.pattern):
+        texts = (rule.pattern, rule.words, rule.example)
+    used = _used(texts, rule, record, definition)
+    said = [
+        TextOrigin(text=text, kind=kind, where=where, is_used=text in used)
+        for text in texts
+        if text and isinstance(text, str)
+    ]
+    if not is_constant:
+        is_used = bool(texts) and used.issuperset(texts)
+        sentence = rule_sentence(rule)
+        said.append(TextOrigin(text=sentence, kind=kind, where=where, is_used=is_used))
+    fixed = () if texts else filter(None, (getattr(rule, name, "") for name in _FIXED))
+    own = (TextOrigin(text=text, kind="code", where="words of this package") for text in fixed)
+    return (*said, *own)
+
+
+def is_vouched_for(origin: TextOrigin) -> bool:
+    """Whether a text can be expected to pass without anybody's agreement."""
+    return origin.kind in TRUSTED or origin.is_used
+
+
+def _used(
+    wanted: Iterable[Any], rule: Rule, record: ToolRecord, definition: ToolDefinition
+) -> set[Any]:
+    """The values that accepted calls gave before any tool had said them in that conversation.
+
+    A call that follows a refusal proves nothing: whoever words the refusal also says what the next
+    call gives, and a hostile tool accepts it.
+    """
+    parameter: str = getattr(rule, "parameter", "")
+    asked, found = set(wanted), set[Any]()
+    for call in record.accepted if asked else ():
+        if call.earlier is None:
+            continue
+        heard = [folded(text) for text in (*call.refusals, *(one.text for one in call.earlier))]
+        for given in values_of(parameter, call.arguments, definition):
+            is_scalar = given is None or isinstance(given, str | int | float)
+            if is_scalar and given in asked - found:
+                is_prompted = any(folded(str(given)) in text for text in heard)
+                found |= set() if is_prompted else {given}
+    return found
+
+
 # --- Whether a tool says something itself, or echoes what its users gave it ----------------------
-# A refusal may repeat an argument, in other letters too: decoded, joined, backwards. Only what
-# stays
-# the same while everything changes that could have brought it is the tool's own.
 
 
 _RUN = 4
@@ -51,8 +125,8 @@ _LONG_RUN = 12
 _LEAST_SHARED, _MOST_SHARED = 3, 6
 """Letters in a row that two calls share: as many as a word has can carry it in an unknown code."""
 
-_FEW_COMPARED = 8
-_MOST_COMPARED = 64
+_LONG_NUMBER = 6
+_MOST_COMPARED = 24
 _LONGEST_GIVEN = 4_000
 _MOST_READINGS = 1_000
 _HIDDEN = "\ufffd"
@@ -78,39 +152,23 @@ def is_constant(
         parameter: What it is about; empty for several parameters.
         definition: The tool.
     """
-    shortest = sorted(said, key=lambda one: _size(one[1], definition))
-    few = _is_constant(shortest[:_FEW_COMPARED], parameter, definition)
-    if few or len(shortest) <= _FEW_COMPARED:
-        return few
-    return _is_constant(shortest[:_MOST_COMPARED], parameter, definition)
-
-
-def _is_constant(
-    said: Iterable[tuple[Statement, ObservedCall]], parameter: str, definition: ToolDefinition
-) -> bool:
+    shortest = sorted(said, key=lambda one: _size(one[1], definition))[:_MOST_COMPARED]
     framed = [
-        (statement, given)
-        for statement, call in said
+        (statement.rule, given)
+        for statement, call in shortest
         if (given := _given(call, parameter, definition)) is not None
-        and _is_framed(statement, given, definition)
+        and _is_framed(statement.rule, given, definition)
     ]
-    first = framed[0][0] if framed else None
-    if not isinstance(first, StatedSet):
-        word = "".join(map(str, [] if first is None else _numbers(first)))
-        return _differ([g for s, g in framed if not any(map(g.says, _numbers(s)))], word=word)
-    return all(
-        _differ([g for _, g in framed if not g.says(value)], word=str(value))
-        for value in first.values
-    )
-
-
-def _size(call: ObservedCall, definition: ToolDefinition) -> int:
-    leaves = _leaves(call.arguments, definition)
-    texts = (len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves)
-    return sum(texts, start=len(call.request))
-
-
-_LONG_NUMBER = 6
+    if not framed:
+        return False
+    rule = framed[0][0]
+    if isinstance(rule, OneOf):
+        return all(
+            _differ([given for _, given in framed if not given.says(value)], word=str(value))
+            for value in rule.values
+        )
+    silent = [given for one, given in framed if not any(map(given.says, numbers_of(one)))]
+    return _differ(silent, word="".join(map(str, numbers_of(rule))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +179,12 @@ class _Given:
         call: The refused call.
         concerned: The values of the parameter that the statement is about.
         texts: The texts and names in the arguments.
-        numbers: The numbers in arguments, and in all readings of the texts.
-        readings: The texts, and what they may stand for.
+        numbers: The numbers in the request, in arguments, and in all readings of the texts.
+        bare: The letters and digits of the texts in all readings, and the letters; backwards too.
+        words: The words of all readings, backwards too.
+        runs: What the readings hold in a row.
+        asked: The letters and digits of the request.
+        asked_words: The words of the request.
         own_names: Names of the tool's parameters, in all readings.
     """
 
@@ -130,29 +192,12 @@ class _Given:
     concerned: tuple[Any, ...]
     texts: tuple[str, ...]
     numbers: frozenset[float]
-    readings: tuple[str, ...]
+    bare: frozenset[str]
+    words: frozenset[str]
+    runs: frozenset[str]
+    asked: str
+    asked_words: frozenset[str]
     own_names: frozenset[str]
-
-    @property
-    def text(self) -> str:
-        """All texts, one behind the other."""
-        return " ".join(self.texts)
-
-    @cached_property
-    def bare(self) -> frozenset[str]:
-        """The readings without anything but letters and digits, and without digits; backwards."""
-        return _bared(self.readings)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """The words of all readings, backwards too."""
-        found = {word for text in self.readings for word in _WORD.findall(folded(text))}
-        return self.bare | found | {word[::-1] for word in found}
-
-    @cached_property
-    def runs(self) -> frozenset[str]:
-        """What the readings hold in a row."""
-        return frozenset(run for text in self.bare for run in _runs(text, _RUN))
 
     def carries(self, length: int) -> frozenset[str]:
         """What could be a word of so many letters in a code that is not known.
@@ -160,27 +205,9 @@ class _Given:
         A long number, such as a customer's, tells that the same person asked.
         Names of parameters, as in ``quarter_1``, are the tool's own.
         """
-        names = self.own_names
-        runs = (run for text in self.bare for run in _runs(text, length))
-        worded = (run for run in runs if any(map(str.isalpha, run)))
-        numbers = (run for text in self.bare for run in _runs(text, _LONG_NUMBER))
-        found = (*worded, *filter(str.isdigit, numbers))
-        return frozenset(run for run in found if not any(run in name for name in names))
-
-    @cached_property
-    def asked(self) -> str:
-        """The letters and digits of the request."""
-        return _bare(self.call.request)
-
-    @cached_property
-    def asked_words(self) -> frozenset[str]:
-        """The words of the request."""
-        return frozenset(_WORD.findall(folded(self.call.request)))
-
-    @cached_property
-    def asked_numbers(self) -> frozenset[float]:
-        """The numbers of the request."""
-        return frozenset(numbers_in(self.call.request))
+        worded = (run for run in _runs(self.bare, length) if any(map(str.isalpha, run)))
+        found = (*worded, *filter(str.isdigit, _runs(self.bare, _LONG_NUMBER)))
+        return frozenset(run for run in found if not any(run in name for name in self.own_names))
 
     def says(self, part: Any) -> bool:
         """Whether a value, or a word of it, stands in the arguments or in the request."""
@@ -189,7 +216,7 @@ class _Given:
             return self.has_number(text)
         bare = _bare(text)
         if not bare:
-            return text in self.text or text in self.call.request
+            return text in " ".join(self.texts) or text in self.call.request
         is_whole = len(bare) > 2 and any(bare in one for one in self.bare)
         is_asked = len(bare) >= _MOST_SHARED and bare in self.asked
         return is_whole or is_asked or any(map(self._says_word, _WORD.findall(folded(text))))
@@ -197,7 +224,7 @@ class _Given:
     def has_number(self, written: str) -> bool:
         """Whether a number stands in the arguments or in the request, whatever its sign."""
         meant = {abs(number) for number in numbers_in(written)}
-        return any(abs(number) in meant for number in self.numbers | self.asked_numbers)
+        return any(abs(number) in meant for number in self.numbers)
 
     def _says_word(self, word: str) -> bool:
         if word.isdecimal():
@@ -218,21 +245,28 @@ def _given(call: ObservedCall, parameter: str, definition: ToolDefinition) -> _G
         read |= dict.fromkeys(_ways_to_read(text))
         if len(read) >= _MOST_READINGS:
             return None
-    bare_numbers = {float(bare) for text in read if (bare := _bare(text)).isdecimal()}
-    numbers = {
-        float(leaf) for leaf in leaves if not isinstance(leaf, str) and abs(leaf) <= _LARGEST
-    }
-    concerned = values_of(parameter, call.arguments, definition) if parameter else []
+    written = {float(plain) for text in read if (plain := _bare(text)).isdecimal()}
+    written |= {float(n) for n in leaves if not isinstance(n, str) and abs(n) <= _LARGEST}
+    bare = _bared(read)
+    words = {word for text in read for word in _WORD.findall(folded(text))}
+    names = (text for name in definition.signature.properties for text in _ways_to_read(name))
     return _Given(
         call=call,
-        concerned=tuple(concerned),
+        concerned=tuple(values_of(parameter, call.arguments, definition) if parameter else ()),
         texts=texts,
-        numbers=frozenset(numbers.union(bare_numbers, *map(numbers_in, read))),
-        readings=tuple(read),
-        own_names=_bared(
-            text for name in definition.signature.properties for text in _ways_to_read(name)
-        ),
+        numbers=frozenset(written.union(numbers_in(call.request), *map(numbers_in, read))),
+        bare=bare,
+        words=bare | words | {word[::-1] for word in words},
+        runs=_runs(bare, _RUN),
+        asked=_bare(call.request),
+        asked_words=frozenset(_WORD.findall(folded(call.request))),
+        own_names=_bared(names),
     )
+
+
+def _size(call: ObservedCall, definition: ToolDefinition) -> int:
+    leaves = _leaves(call.arguments, definition)
+    return sum((len(leaf) if isinstance(leaf, str) else 1 for leaf in leaves), len(call.request))
 
 
 def _leaves(arguments: JsonObject, definition: ToolDefinition) -> Iterator[str | int | float]:
@@ -276,8 +310,7 @@ def _decoded(text: str) -> Iterator[str]:
     yield quopri.decodestring(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     for word in dict.fromkeys((*_CODED.findall(text), "".join(text.split()))):
         for decode, least in _DECODERS:
-            decoded = _text_of(decode, word) if len(word) >= least else ""
-            if decoded:
+            if len(word) >= least and (decoded := _text_of(decode, word)):
                 yield decoded
 
 
@@ -324,8 +357,9 @@ def _bare(text: str) -> str:
     return "".join(_WORD.findall(folded(text)))
 
 
-def _runs(text: str, length: int) -> Iterator[str]:
-    return (text[at : at + length] for at in range(len(text) - length + 1))
+def _runs(texts: Iterable[str], length: int) -> frozenset[str]:
+    """Everything of a length that stands in a row in some text."""
+    return frozenset(t[at : at + length] for t in texts for at in range(len(t) - length + 1))
 
 
 def _covered(text: str, *known: Collection[str]) -> list[bool]:
@@ -333,13 +367,13 @@ def _covered(text: str, *known: Collection[str]) -> list[bool]:
     covered = [False] * len(text)
     for runs in known:
         length = len(next(iter(runs), ""))
-        for at, run in enumerate(_runs(text, length) if length else ()):
-            if run in runs:
+        for at in range(len(text) - length + 1) if length else ():
+            if text[at : at + length] in runs:
                 covered[at : at + length] = [True] * length
     return covered
 
 
-def _is_framed(statement: Statement, given: _Given, definition: ToolDefinition) -> bool:
+def _is_framed(rule: Rule, given: _Given, definition: ToolDefinition) -> bool:
     """Whether a refusal still says it when all that the user could have said is hidden.
 
     The values and numbers of the statement stay: ``says`` asks for each of them.
@@ -348,37 +382,27 @@ def _is_framed(statement: Statement, given: _Given, definition: ToolDefinition) 
     if failure is None:
         return False
     text = failure.rule[:LONGEST_TEXT]
-    hidden = _without(text, given, tuple(_spans(statement, text)))
-    bare = replace(statement, start=0)
+    hidden = _without(text, given, tuple(_spans(rule, text)))
     again = stated_in_error(hidden, definition.signature.properties)
-    return any(replace(one, start=0) == bare for one in again)
+    return any(one.rule == rule for one in again)
 
 
-def _spans(statement: Statement, text: str) -> Iterator[tuple[int, int]]:
-    """Where the values and numbers of a statement stand."""
-    if isinstance(statement, StatedSet):
-        for value in filter(None, map(str, statement.values)):
-            yield from (
-                found.span() for found in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text)
-            )
-    numbers = {abs(number) for number in _numbers(statement)}
+def _spans(rule: Rule, text: str) -> Iterator[tuple[int, int]]:
+    """Where the values and numbers of a rule stand in the text that states it."""
+    values = map(str, rule.values) if isinstance(rule, OneOf) else ()
+    for value in filter(None, values):
+        for found in re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text):
+            yield found.span()
+    numbers = {abs(number) for number in numbers_of(rule)}
     for found in _NUMBER.finditer(text):
         if numbers & numbers_in(found[0]):
             yield found.span()
 
 
-def _numbers(statement: Statement) -> tuple[float, ...]:
-    if not isinstance(statement, StatedRange):
-        return ()
-    bounds = (statement.minimum, statement.maximum, statement.multiple_of)
-    return tuple(bound for bound in bounds if bound is not None)
-
-
 def _without(text: str, given: _Given, kept: Sequence[tuple[int, int]]) -> str:
     """A text in which every word and number is hidden that the user could have said."""
     bare = [(one, at) for at, char in enumerate(text) for one in folded(char) if one.isalnum()]
-    letters = "".join(one for one, _ in bare)
-    covers = _covered(letters, given.runs, frozenset(_runs(given.asked, _LONG_RUN)))
+    covers = _covered("".join(one for one, _ in bare), given.runs, _runs([given.asked], _LONG_RUN))
     is_open = {at for (_, at), is_covered in zip(bare, covers, strict=True) if not is_covered}
     characters = list(text)
     words = [
@@ -402,114 +426,20 @@ def _differ(found: Sequence[_Given], *, word: str) -> bool:
     """
     letters = sum(map(str.isalpha, word))
     length = min(max(letters or _MOST_SHARED, _LEAST_SHARED), _MOST_SHARED)
+    is_number = bool(word) and not letters
     carried = [(one, one.carries(length)) for one in found]
     return any(
-        runs.isdisjoint(others) and _are_apart(one, other, is_number=bool(word) and not letters)
+        runs.isdisjoint(others) and _are_apart(one, other, is_number=is_number)
         for (one, runs), (other, others) in combinations(carried, 2)
     )
 
 
 def _are_apart(one: _Given, other: _Given, *, is_number: bool) -> bool:
-    if one.call.party & other.call.party or one.call.arguments == other.call.arguments:
-        return False
-    if one.asked and one.asked == other.asked:
-        return False
-    if is_number and not set(one.texts).isdisjoint(other.texts):
-        return False  # any text can stand for a number
-    return not one.concerned or one.concerned != other.concerned
-
-
-# --- Where the texts of a lesson came from, and which of its values accepted calls have used -----
-
-
-OWN_WORDS = "words of this package"
-
-_FIXED = ("words", "unit", "example", "pattern", "expression")
-"""Fields of stated rules that the reading of refusals fills with fixed phrases."""
-
-
-def own(*texts: str) -> tuple[TextOrigin, ...]:
-    """Texts that are fixed phrases of this package, filled with names of the tool's parameters."""
-    return tuple(TextOrigin(text=text, kind="code", where=OWN_WORDS) for text in texts if text)
-
-
-def quoted(
-    text: str, definition: ToolDefinition, tools: ToolsByName, *, is_constant: bool
-) -> TextOrigin:
-    """The origin of a text that a tool wrote into its refusals.
-
-    Args:
-        text: The text.
-        definition: The tool.
-        tools: All tools, by which a composite is as trusted as its parts.
-        is_constant: Whether the tool says it whatever it is given.
-    """
-    if not is_constant:
-        where = f"what {definition.name} may repeat of a call that it refuses"
-        return TextOrigin(text=text, kind="user", where=where)
-    kind = speaks_as(definition, tools)
-    return TextOrigin(text=text, kind=kind, where=f"{definition.name}, refusing a call")
-
-
-def origins_of_rule(
-    rule: Rule,
-    record: ToolRecord,
-    definition: ToolDefinition,
-    tools: ToolsByName,
-    *,
-    is_constant: bool,
-) -> tuple[TextOrigin, ...]:
-    """Where the texts of a stated rule came from.
-
-    Ranges, orders and most forms are told in fixed phrases of this package. Allowed values and
-    patterns are the tool's own. A rule that a user may have dictated is the user's as a whole, with
-    its numbers: its sentence has an origin then.
-    """
-    match rule:
-        case OneOf(values=values):
-            texts: tuple[Any, ...] = values
-        case Form() if not is_own_form(rule.words, rule.pattern):
-            texts = (rule.pattern, rule.words, rule.example)
-        case _:
-            texts = ()
-    used = _used(texts, rule, record, definition)
-    said = [
-        replace(quoted(text, definition, tools, is_constant=is_constant), is_used=text in used)
-        for text in texts
-        if text and isinstance(text, str)
-    ]
-    fixed = () if texts else own(*(getattr(rule, name, "") for name in _FIXED))
-    if not is_constant:
-        whole = quoted(rule_sentence(rule), definition, tools, is_constant=False)
-        said.append(replace(whole, is_used=bool(texts) and used.issuperset(texts)))
-    return (*said, *fixed)
-
-
-def is_vouched_for(origin: TextOrigin) -> bool:
-    """Whether a text can be expected to pass without anybody's agreement."""
-    return origin.kind in TRUSTED or origin.is_used
-
-
-def _used(
-    wanted: Iterable[Any], rule: Rule, record: ToolRecord, definition: ToolDefinition
-) -> set[Any]:
-    """The values that accepted calls gave before any tool had said them in that conversation.
-
-    A call that follows a refusal proves nothing: whoever words the refusal also says what the next
-    call gives, and a hostile tool accepts it.
-    """
-    parameter: str = getattr(rule, "parameter", "")
-    asked, found = set(wanted), set[Any]()
-    for call in record.accepted if asked else ():
-        for given in values_of(parameter, call.arguments, definition):
-            is_scalar = given is None or isinstance(given, str | int | float)
-            if is_scalar and given in asked - found and _is_unprompted(given, call):
-                found.add(given)
-    return found
-
-
-def _is_unprompted(value: Any, call: ObservedCall) -> bool:
-    if call.earlier is None:
-        return False
-    heard = [*call.refusals, *(one.text for one in call.earlier)]
-    return not any(folded(str(value)) in folded(text) for text in heard)
+    """Whether two calls are of different people who gave and asked for different things."""
+    return not (
+        one.call.party & other.call.party
+        or one.call.arguments == other.call.arguments
+        or (one.asked and one.asked == other.asked)
+        or (is_number and set(one.texts) & set(other.texts))  # any text can stand for a number
+        or (one.concerned and one.concerned == other.concerned)
+    )

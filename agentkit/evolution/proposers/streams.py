@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.resources import files
 from itertools import chain
@@ -15,12 +15,19 @@ from string import Template
 from typing import Any, ClassVar
 
 from agentkit.diagnosis.findings import steps_of
-from agentkit.episodes import Episode, Evidence, Verdict
+from agentkit.episodes import Episode, Evidence
 from agentkit.errors import ModelError
-from agentkit.evolution.proposal import Proposal, Stream, UnreadableProposal
-from agentkit.evolution.proposer import Observations, ProposerInterruptedError, Suggestion
+from agentkit.evolution.proposal import (
+    Observations,
+    Proposal,
+    ProposerInterruptedError,
+    Stream,
+    Suggestion,
+    UnreadableProposal,
+)
 from agentkit.evolution.proposers.blocks import (
     CLOSING,
+    LONGEST_KEPT,
     OPENING,
     Question,
     block_schema,
@@ -28,7 +35,7 @@ from agentkit.evolution.proposers.blocks import (
 )
 from agentkit.evolution.proposers.constraints import stated_values
 from agentkit.evolution.trajectories import is_specific, parts_of
-from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
+from agentkit.evolution.validation.report import FailedCheck
 from agentkit.evolution.validation.texts import edits_between, texts_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -36,7 +43,7 @@ from agentkit.messages import JsonObject, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import OneOf, rule_to_json
+from agentkit.tools.rules import rule_to_json
 
 # --- Prompts of the model proposers: versioned files, filled in, and known by their hash ---------
 
@@ -46,7 +53,7 @@ PROPOSER_SETTINGS = ModelSettings(temperature=0.2, max_tokens=2048)
 
 _SYSTEM = "You write documentation of tools for language models. You answer in the form asked for."
 _LONGEST_SHOWN = 600
-_LONGEST_TEXT = 2_000
+_LONGEST_DEFINITION = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +101,8 @@ class Prompt:
             output_schema: What the answer is held to; None for a block between tags.
         """
         text = Template(self.text).substitute(
-            tool=shown(described(definition), most=_LONGEST_TEXT * 5),
-            schema=shown(definition.signature.parameters, most=_LONGEST_TEXT * 5),
+            tool=shown(_described(definition), most=_LONGEST_DEFINITION),
+            schema=shown(definition.signature.parameters, most=_LONGEST_DEFINITION),
             episodes=episodes,
             name=json.dumps(definition.name, ensure_ascii=False),
         )
@@ -107,13 +114,8 @@ class Prompt:
         return Author(kind="model", name=model.name, prompt_hash=self.hash)
 
 
-def described(definition: ToolDefinition) -> dict[str, Any]:
-    """The words of a tool in the form of a block: what a proposer is shown and answers with.
-
-    Example:
-        >>> described(ToolDefinition(name="loan"))
-        {'tool': 'loan', 'summary': '', 'parameters': {}, 'usage_rules': []}
-    """
+def _described(definition: ToolDefinition) -> dict[str, Any]:
+    """The words of a tool in the form of a block: what a proposer is shown and answers with."""
     description = definition.description
     record: dict[str, Any] = {
         "tool": definition.name,
@@ -135,24 +137,17 @@ def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
         text = "(can not be shown)"
-    return clipped(text.replace("description>", "description >"), most=most)
-
-
-def clipped(text: str, *, most: int = _LONGEST_TEXT) -> str:
-    """A text cut to a length, with a mark where it was cut."""
+    text = text.replace("description>", "description >")
     return text if len(text) <= most else f"{text[:most]}… (shortened)"
 
 
-# --- Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fau ----
-# Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fault.
-#
+# --- Which episodes are perfect (r = 1 exactly), and which went wrong for the agent's own fault --
 # ToolDNA learns descriptions from rollouts with a reward of exactly 1 and shows all others to the
 # feedback model (algorithm 1, lines 8 and 15). The reward is R1, R2 or R3 over its seven metrics
 # (``agentkit_training.rewards``), each of which is 1 exactly when every metric it is made of is 1.
 # A runtime has verdicts of any verifier, so r = 1 is read off what the verdict holds.
 
 
-_DONE = frozenset({"finished", "deferred"})
 _METRICS = (
     *("format", "tool_parsed", "tool_name"),
     *("param_name", "param_value", "perfect_match", "resolution"),
@@ -164,8 +159,8 @@ def is_perfect(episode: Episode) -> bool:
     """Whether an episode has r = 1.
 
     Its verdict passed with a score of 1 and no evidence, each of ToolDNA's metrics that the verdict
-    holds is 1, and the run finished without a failed call: a call that was refused and mended is an
-    execution defect, which the paper's gate keeps out too. Where tools are not run, as in
+    holds is 1, and the run finished without a failed call: a call that was refused and repaired is
+    an execution defect, which the paper's gate keeps out too. Where tools are not run, as in
     benchmarks of single calls, the run is finished when its calls wait for somebody outside. Where
     it had one step, the limit of steps is where it was to end. Without a verdict nothing is
     perfect.
@@ -186,7 +181,8 @@ def is_imperfect(episode: Episode) -> bool:
     An episode that nobody judged, or whose reference or verifier is broken, is neither perfect nor
     imperfect.
     """
-    return _says_something(episode.verdict) and not is_perfect(episode)
+    verdict = episode.verdict
+    return verdict is not None and verdict.fault is None and not is_perfect(episode)
 
 
 def _has_ended(episode: Episode) -> bool:
@@ -197,21 +193,13 @@ def _has_ended(episode: Episode) -> bool:
     """
     if episode.stop_reason == "step_limit":
         return len(episode.turns) == 1 and bool(episode.results)
-    return episode.stop_reason in _DONE
+    return episode.stop_reason in {"finished", "deferred"}
 
 
-def _says_something(verdict: Verdict | None) -> bool:
-    return verdict is not None and verdict.fault is None
-
-
-# --- Whether new words hold for every call, or repeat values of the calls that they were made ----
-# Whether new words hold for every call, or repeat values of the calls that they were made from.
-#
+# --- Whether new words hold for every call, or repeat values of the calls that they were made from
 # A description that says "use 36 for the blue Passat" repairs one episode and misleads the next,
-# and
-# it carries what a user said into a text that everybody reads. So a value of an episode (an
-# argument,
-# or what a verifier held for right) may not turn up in a tool's words, unless the tool says it
+# and it carries what a user said into a text that everybody reads. So a value of an episode (an
+# argument, or what a verifier expected) may not turn up in a tool's words, unless the tool says it
 # itself: in its definition as it was, or in its own errors.
 
 
@@ -236,93 +224,52 @@ def instance_values(episodes: Iterable[Episode]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for episode in episodes:
         evidence = () if episode.verdict is None else episode.verdict.evidence
-        held = chain(
-            (call.arguments for call in episode.calls),
-            *((item.expected, item.actual) for item in evidence),
-        )
-        for value in held:
+        expected = ((item.expected, item.actual) for item in evidence)
+        for value in chain((call.arguments for call in episode.calls), *expected):
             found |= dict.fromkeys(_texts(value))
             if len(found) >= _MOST_VALUES:
                 return tuple(found)[:_MOST_VALUES]
     return tuple(found)
 
 
-def generalises(values: Iterable[str], *, stated: Iterable[object] = ()) -> Check:
-    """A check that the new words of a candidate repeat none of the values.
-
-    Args:
-        values: Values of episodes, from ``instance_values``.
-        stated: Values that the tool itself has stated, as in an error that lists what it takes.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from agentkit.library.library import Library
-        >>> loan = ToolDefinition.from_schema("loan", "", {
-        ...     "properties": {"periods": {"type": "integer", "description": "Term."}}})
-        >>> words = replace(loan.description, parameters={"periods": "Term; it is 36."})
-        >>> change = ProposedChange(
-        ...     base=loan, candidate=replace(loan, description=words), library=Library([loan]))
-        >>> [str(failed) for failed in generalises(["36"])(change)]
-        ["[instance_value] in parameters.periods: the text holds '36', a value of an episode"]
-        >>> list(generalises(["36"], stated=[36, 48, 60])(change))
-        []
-    """
-    distinct = tuple(dict.fromkeys(values))
-    known = frozenset(_folded(one) for one in stated)
-
-    def check(change: ProposedChange) -> Iterator[FailedCheck]:
-        before = _folded(canonical_json(change.base.to_json()).decode())
-        suspects = [value for value in distinct if _folded(value) not in known]
-        for place, text in _new_texts(change.base, change.candidate):
-            yield from _repeated(place, text, suspects, before)
-
-    return check
-
-
 def _texts(value: Any) -> Iterator[str]:
     for _, part in parts_of(value):
         if is_specific(part) and isinstance(part, str | int | float):
-            text = str(part).strip() if isinstance(part, str) else _number(part)
+            try:
+                text = str(part).strip()
+            except ValueError:  # an integer of more digits than Python prints
+                continue
             if 1 < len(text) <= _LONGEST_VALUE:
                 yield text
 
 
-def _number(value: float) -> str:
-    try:
-        return str(value)
-    except ValueError:  # an integer of more digits than Python prints
-        return ""
+def repeated_values(
+    base: ToolDefinition, candidate: ToolDefinition, values: Iterable[str]
+) -> Iterator[FailedCheck]:
+    """The values that new words of a candidate repeat and that its base does not hold.
 
-
-def _repeated(place: str, text: str, values: Collection[str], before: str) -> Iterator[FailedCheck]:
-    folded = _folded(text)
-    for value in values:
-        wanted = _folded(value)
-        if wanted in folded and _stands_in(text, value) and not _holds(before, wanted):
-            yield FailedCheck(
-                code="instance_value",
-                layer="semantic",
-                field=place,
-                message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
-                advice="say what such values have in common, or leave it out",
-                excerpt=text[:200],
-            )
-
-
-def _stands_in(text: str, value: str) -> bool:
-    """Whether a value stands in a text as itself: an ordinary word only in quotation marks."""
-    wanted = re.escape(value)
-    if value.isalpha() and value.islower():
-        return re.search(rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]", text) is not None
-    return _holds(_folded(text), _folded(value))
-
-
-def _holds(text: str, value: str) -> bool:
-    return re.search(rf"(?<![\w.]){re.escape(value)}(?![\w]|\.\d)", text) is not None
-
-
-def _folded(value: object) -> str:
-    return str(value).casefold()
+    Example:
+        >>> from dataclasses import replace
+        >>> loan = ToolDefinition.from_schema("loan", "", {
+        ...     "properties": {"periods": {"type": "integer", "description": "Term."}}})
+        >>> words = replace(loan.description, parameters={"periods": "Term; it is 36."})
+        >>> better = replace(loan, description=words)
+        >>> [str(failed) for failed in repeated_values(loan, better, ["36"])]
+        ["[instance_value] in parameters.periods: the text holds '36', a value of an episode"]
+    """
+    before = canonical_json(base.to_json()).decode().casefold()
+    values = tuple(values)
+    for place, text in _new_texts(base, candidate):
+        for value in values:
+            if _stands_in(text, value) and not _holds(before, value):
+                yield FailedCheck(
+                    code="instance_value",
+                    layer="semantic",
+                    field=place,
+                    message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
+                    advice="say what such values have in common, or leave it out",
+                    excerpt=text[:200],
+                )
 
 
 def _new_texts(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
@@ -330,35 +277,82 @@ def _new_texts(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tupl
     for one in edits_between(texts_of(base), texts_of(candidate)):
         if one.kind not in {"rule", "example"}:
             yield one.field, one.after
-    yield from _new_rules(base, candidate)
-
-
-def _new_rules(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
     for at, rule in enumerate(candidate.specification.rules):
-        if rule in base.specification.rules:
-            continue
-        if isinstance(rule, OneOf):
-            yield f"rules[{at}]", " ".join(f"'{value}'" for value in rule.values)
-        else:
-            names = set(rule.__dataclass_fields__) - {"kind", "parameter"}
-            said = [getattr(rule, name) for name in sorted(names)]
-            yield f"rules[{at}]", " ".join(str(part) for part in said if part not in (None, ""))
+        if rule not in base.specification.rules:
+            names = [one.name for one in fields(rule) if one.name not in {"kind", "parameter"}]
+            said = (getattr(rule, name) for name in names)
+            parts = chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in said)
+            yield f"rules[{at}]", " ".join(f"'{part}'" for part in parts if part not in (None, ""))
 
 
-# --- Asking a model about one tool, and holding its answer against the episodes that it was shown -
+def _stands_in(text: str, value: str) -> bool:
+    """Whether a value stands in a text as itself: an ordinary word only in quotation marks."""
+    if value.casefold() not in text.casefold():
+        return False
+    if value.isalpha() and value.islower():
+        wanted = re.escape(value)
+        return re.search(rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]", text) is not None
+    return _holds(text, value)
 
 
-_LONGEST_KEPT = 4_000
+def _holds(text: str, value: str) -> bool:
+    wanted = re.escape(value.casefold())
+    return re.search(rf"(?<![\w.]){wanted}(?![\w]|\.\d)", text.casefold()) is not None
+
+
+def _held_against(
+    found: Iterable[Suggestion], episodes: Sequence[Episode], library: Library, text: str
+) -> tuple[Suggestion, ...]:
+    """The suggestions, those that repeat values of the episodes as unreadable ones."""
+    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
+    stated = stated_values(step.failure.rule for step in steps if step.failure is not None)
+    known = {value.casefold() for value in stated}
+    values = [value for value in instance_values(episodes) if value.casefold() not in known]
+
+    judged: list[Suggestion] = []
+    for one in found:
+        if isinstance(one, Proposal):
+            base = library[one.tool_name].definition
+            if failed := tuple(repeated_values(base, one.candidate, values)):
+                judged.append(
+                    UnreadableProposal(
+                        author=one.author,
+                        stream=one.stream,
+                        tool_name=one.tool_name,
+                        text=text[:LONGEST_KEPT],
+                        failed=failed,
+                    )
+                )
+                continue
+        judged.append(one)
+    return tuple(judged)
+
+
+# --- Asking a model about one tool ---------------------------------------------------------------
+
+
+_MOST_TOOLS = 20
+_MOST_CALLS = 12
+_MOST_FINDINGS = 8
 
 
 class _ModelStream(ABC):
-    """Asks a model about one tool at a time, showing it the newest episodes of that tool."""
+    """Asks a model about one tool at a time, showing it the newest episodes of that tool.
+
+    Args:
+        model: The model; without one only blocks that the episodes hold themselves are read.
+        prompt: What it is asked with; the shipped one when left out.
+        max_episodes: Episodes of a tool in one request, the newest.
+        min_episodes: Episodes that a tool needs before it is asked about.
+        settings: How the model generates.
+        structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
+            between tags. For models that can be held to one; small local ones answer with nothing
+            readable otherwise.
+    """
 
     stream: ClassVar[Stream]
-    shipped: ClassVar[str]  # the prompt that is used when none is given
-
-    most_episodes: ClassVar[int]  # how many it is shown of a tool, unless it is told
-    least_episodes: ClassVar[int]  # how many a tool needs, unless it is told
+    most_episodes: ClassVar[int]
+    least_episodes: ClassVar[int]
 
     def __init__(
         self,
@@ -367,15 +361,13 @@ class _ModelStream(ABC):
         prompt: Prompt | None = None,
         max_episodes: int | None = None,
         min_episodes: int | None = None,
-        max_tools: int = 20,
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
         self._model = model
-        self._prompt = prompt or Prompt.shipped(self.shipped)
+        self._prompt = prompt or Prompt.shipped(f"{self.stream}_v1")
         self._max_episodes = self.most_episodes if max_episodes is None else max_episodes
         self._min_episodes = self.least_episodes if min_episodes is None else min_episodes
-        self._max_tools = max_tools
         self._settings = settings
         self._structured = structured
 
@@ -385,8 +377,8 @@ class _ModelStream(ABC):
         return self.stream if self._model is None else f"{self.stream}:{self._model.name}"
 
     @abstractmethod
-    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
-        """Episodes of a tool in words."""
+    def _told(self, episode: Episode, tool: str) -> Iterable[str]:
+        """What happened with a tool, line by line."""
 
     @abstractmethod
     def _reason(self, episodes: int, tool: str) -> str:
@@ -410,7 +402,7 @@ class _ModelStream(ABC):
         if self._model is None:
             return found
         enough = [name for name in order if len(by_tool.get(name, ())) >= self._min_episodes]
-        for tool in enough[: self._max_tools]:
+        for tool in enough[:_MOST_TOOLS]:
             try:
                 found += await self._ask(self._model, tool, by_tool[tool], library)
             except ModelError as error:
@@ -423,10 +415,14 @@ class _ModelStream(ABC):
         self, model: ChatModel, tool: str, episodes: Sequence[Episode], library: Library
     ) -> tuple[Suggestion, ...]:
         """What the model suggests for one tool, held against the episodes that it was shown."""
-        definition, newest = library[tool].definition, tuple(episodes[-self._max_episodes :])
+        definition, newest = library[tool].definition, episodes[-self._max_episodes :]
+        told = (
+            "\n".join([f"## Request {number}", shown(one.request), *self._told(one, tool)])
+            for number, one in enumerate(newest, start=1)
+        )
         schema = block_schema(definition) if self._structured else None
         request = self._prompt.request(
-            definition, self._shown(newest, tool), settings=self._settings, output_schema=schema
+            definition, "\n\n".join(told), settings=self._settings, output_schema=schema
         )
         text = (await model.complete(request)).message.text
         if self._structured and OPENING not in text:
@@ -446,58 +442,15 @@ class _ModelStream(ABC):
                 for one in found
                 if not (isinstance(one, Proposal) and one.candidate == definition)
             )
-        return held_against(found, newest, library, text=text)
-
-
-def held_against(
-    found: tuple[Suggestion, ...], episodes: tuple[Episode, ...], library: Library, *, text: str
-) -> tuple[Suggestion, ...]:
-    """The suggestions, those that repeat values of the episodes as unreadable ones."""
-    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
-    own_words = [step.failure.rule for step in steps if step.failure is not None]
-    check = generalises(instance_values(episodes), stated=stated_values(own_words))
-    return tuple(
-        one if isinstance(one, UnreadableProposal) else _judged(one, library, check, text)
-        for one in found
-    )
-
-
-def _judged(proposal: Proposal, library: Library, check: Check, text: str) -> Suggestion:
-    base = library[proposal.tool_name].definition
-    change = ProposedChange(base=base, candidate=proposal.candidate, library=library)
-    failed = tuple(check(change))
-    if not failed:
-        return proposal
-    return UnreadableProposal(
-        author=proposal.author,
-        stream=proposal.stream,
-        tool_name=proposal.tool_name,
-        text=text[:_LONGEST_KEPT],
-        failed=failed,
-    )
-
-
-# --- The evolution stream: better words from episodes in which everything was right (ToolDNA) ----
-# In training the policy writes ``<description>`` blocks into its answers, and those of perfect
-# rollouts are taken (algorithm 1, lines 8 to 14). A policy that serves users writes no such blocks,
-# so at runtime a proposer model is asked with the perfect episodes of a tool.
-
-
-_MOST_GOOD_CALLS = 12
+        return _held_against(found, newest, library, text)
 
 
 class EvolutionStream(_ModelStream):
-    """Suggests changes from perfect episodes only.
+    """Suggests better words from perfect episodes only.
 
-    Args:
-        model: Is asked with the perfect episodes of each tool; without one only blocks that the
-            episodes hold themselves are read.
-        prompt: What it is asked with; the shipped ``evolution_v1`` when left out.
-        max_episodes: Episodes that it is shown of a tool, the newest.
-        min_episodes: Perfect episodes that a tool needs before a model is asked about it.
-        max_tools: Tools that it is asked about in one round.
-        settings: How it generates.
-        structured: As for ``FeedbackStream``.
+    In training the policy writes ``<description>`` blocks into its answers, and those of perfect
+    rollouts are taken (algorithm 1, lines 8 to 14). A policy that serves users writes no such
+    blocks, so at runtime a model is asked with the perfect episodes of a tool.
 
     Example:
         >>> import asyncio
@@ -515,7 +468,6 @@ class EvolutionStream(_ModelStream):
     """
 
     stream = "evolution"
-    shipped = "evolution_v1"
     most_episodes, least_episodes = 6, 2
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
@@ -530,8 +482,12 @@ class EvolutionStream(_ModelStream):
         order = observations.tools or sorted(by_tool, key=lambda one: (-len(by_tool[one]), one))
         return await self._suggested(by_tool, order, observations.library, before=found)
 
-    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
-        return _perfect_shown(episodes, tool)
+    def _told(self, episode: Episode, tool: str) -> Iterable[str]:
+        results = {result.call_id: result for result in episode.results}
+        for call in [call for call in episode.calls if call.name == tool][:_MOST_CALLS]:
+            result = results.get(call.call_id)
+            yield f"call: {shown(dict(call.arguments))}"
+            yield f"result: {shown(None if result is None else result.value)}"
 
     def _reason(self, episodes: int, tool: str) -> str:
         return f"{episodes} episodes with {tool} were perfect"
@@ -551,52 +507,17 @@ def _own_blocks(episode: Episode, observations: Observations) -> Iterable[Sugges
     return [one for text in texts for one in read_answer(text, question)]
 
 
-def _perfect_shown(episodes: Iterable[Episode], tool: str) -> str:
-    """Request, calls and results, as far as they are about the tool."""
-    parts = []
-    for number, episode in enumerate(episodes, start=1):
-        lines = [f"## Request {number}", clipped(shown(episode.request))]
-        results = {result.call_id: result for result in episode.results}
-        for call in [call for call in episode.calls if call.name == tool][:_MOST_GOOD_CALLS]:
-            result = results.get(call.call_id)
-            lines.append(f"call: {shown(dict(call.arguments))}")
-            lines.append(f"result: {shown(None if result is None else result.value)}")
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-# --- The feedback stream: a model sees what went wrong, what was right and the current text -------
-# It may make the text clearer, or relax a rule that is stricter than the tool (ToolDNA). Two
-# deviations from the paper (section 3.3, figure 3):
-#
-# * The paper asks once for each record. One record invites words that fit that record, so here one
-#   request holds several failures of one tool; ``max_episodes=1`` is the paper's way.
-# * Gold comes as evidence of the verdict (what was expected, what was there), which every verifier
-#   gives, rather than as the gold calls of a training set. What the model writes is held against
-#   these values: a text that repeats one is refused (``generalises``).
-
-
-_MOST_BAD_CALLS = 8
-_MOST_FINDINGS = 8
-
-
 class FeedbackStream(_ModelStream):
-    """Suggests changes from episodes with r < 1, by asking a model.
+    """Suggests clearer words, or relaxed rules, from episodes with r < 1, by asking a model.
 
-    Args:
-        model: The feedback model.
-        prompt: What it is asked with; the shipped ``feedback_v1`` when left out.
-        max_episodes: Failed episodes of a tool in one request, the newest.
-        min_episodes: Failed episodes that a tool needs before it is asked about.
-        max_tools: Tools that it is asked about in one round.
-        settings: How it generates.
-        structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
-            between tags. For models that can be held to one; small local ones answer with nothing
-            readable otherwise.
+    Two deviations from the paper (section 3.3, figure 3): it asks once for each record, which
+    invites words that fit that record, so here one request holds several failures of one tool
+    (``max_episodes=1`` is the paper's way). And gold comes as evidence of the verdict, which every
+    verifier gives, rather than as the gold calls of a training set; a text that repeats a value of
+    it is refused.
     """
 
     stream = "feedback"
-    shipped = "feedback_v1"
     most_episodes, least_episodes = 4, 1
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
@@ -609,8 +530,23 @@ class FeedbackStream(_ModelStream):
         )
         return await self._suggested(failed, order, observations.library)
 
-    def _shown(self, episodes: Iterable[Episode], tool: str) -> str:
-        return _failures_shown(episodes, tool)
+    def _told(self, episode: Episode, tool: str) -> Iterable[str]:
+        yield "Solution:"
+        results = {result.call_id: result for result in episode.results}
+        calls = [call for call in episode.calls if call.name == tool][:_MOST_CALLS]
+        for call in calls:
+            arguments = call.malformed if call.malformed is not None else dict(call.arguments)
+            yield f"- call: {shown(arguments)}"
+            result = results.get(call.call_id)
+            if result is not None and result.failure is not None:
+                yield f"  refused: {shown(result.failure.rule)}"
+        if not calls:
+            yield "- the tool was not called"
+        yield "What was wrong:"
+        evidence = () if episode.verdict is None else episode.verdict.evidence
+        yield from map(
+            _finding, [one for one in evidence if one.tool in {"", tool}][:_MOST_FINDINGS]
+        )
 
     def _reason(self, episodes: int, tool: str) -> str:
         return f"{episodes} episodes went wrong with {tool}"
@@ -632,31 +568,6 @@ def _by_tool(episodes: Iterable[Episode], library: Library) -> Mapping[str, list
         for name in dict.fromkeys(name for name in at_fault if name in library):
             found.setdefault(name, []).append(episode)
     return found
-
-
-def _failures_shown(episodes: Iterable[Episode], tool: str) -> str:
-    """Request, solution and what was wrong with it, as far as they are about the tool."""
-    parts = []
-    for number, episode in enumerate(episodes, start=1):
-        lines = [f"## Request {number}", clipped(shown(episode.request)), "Solution:"]
-        lines += _solution(episode, tool)
-        evidence = () if episode.verdict is None else episode.verdict.evidence
-        about = [item for item in evidence if item.tool in {"", tool}]
-        lines += ["What was wrong:", *map(_finding, about[:_MOST_FINDINGS])]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def _solution(episode: Episode, tool: str) -> list[str]:
-    results = {result.call_id: result for result in episode.results}
-    lines = []
-    for call in [call for call in episode.calls if call.name == tool][:_MOST_BAD_CALLS]:
-        arguments = call.malformed if call.malformed is not None else dict(call.arguments)
-        lines.append(f"- call: {shown(arguments)}")
-        result = results.get(call.call_id)
-        if result is not None and result.failure is not None:
-            lines.append(f"  refused: {shown(result.failure.rule)}")
-    return lines or ["- the tool was not called"]
 
 
 def _finding(item: Evidence) -> str:

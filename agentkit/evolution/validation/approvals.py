@@ -1,22 +1,28 @@
-"""Who must agree to a change beyond the checks, and which failed checks a person may overrule."""
+"""Who must agree to a change beyond the checks: for what it does, or whose words it brings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.novelty import says_new
-from agentkit.evolution.validation.origins import TRUSTED, fresh_texts
-from agentkit.evolution.validation.phrases import pattern
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import rules_of, sentences_of
+from agentkit.evolution.validation.report import (
+    FailedCheck,
+    OriginKind,
+    ProposedChange,
+    TextOrigin,
+)
+from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sentences_of, sequence
 from agentkit.evolution.validation.tool_names import compares
+from agentkit.evolution.validation.wording import FIRST_EAST_ASIAN, folded, pattern, stands_in
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import CallBefore, Rule
+from agentkit.tools.rules import CallBefore, Rule, rule_sentence
 from agentkit.tools.rules.demands import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
@@ -24,6 +30,9 @@ Needed = Literal["judge", "person"]
 _NO_TOOLS = Library()
 
 _BOTH: tuple[Needed, ...] = ("judge", "person")
+
+TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
+"""Whose words pass, and whose rules."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,26 +159,17 @@ def is_about_money(definition: ToolDefinition) -> bool:
 
 
 OVERRULABLE: frozenset[str] = frozenset(
-    {
+    (
         # a sentence was read, and held against what the tool says of itself
-        "purpose_changed",
-        "effect_contradicted",
-        "warning_removed",
-        "near_copy",
+        *("purpose_changed", "effect_contradicted", "warning_removed", "near_copy"),
         # a sentence was read, and held against the schema, which stays as it is whatever it says
-        "value_contradicted",
-        "presence_contradicted",
-        "type_contradicted",
-        "unit_contradicted",
-        "bounds_contradicted",
+        *("value_contradicted", "presence_contradicted", "type_contradicted"),
+        *("unit_contradicted", "bounds_contradicted"),
         # a phrase was found that often says too much
-        "unsupported_rule",
-        "invented_parameter",
-        "false_claim",
-        "self_promotion",
+        *("unsupported_rule", "invented_parameter", "false_claim", "self_promotion"),
         # a word was taken for the name of a tool
         "other_tool",
-    }
+    )
 )
 """Codes of checks that judge wording, and may be wrong about an honest sentence.
 
@@ -181,16 +181,10 @@ calls.
 """
 
 OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
-    {
-        "invisible_characters",
-        "mixed_scripts",
-        "confusable_characters",
-        "secret",
-        "secret_request",
-        "chat_markers",
-        "encoded_text",
-        "directive",
-    }
+    (
+        *("invisible_characters", "mixed_scripts", "confusable_characters", "secret"),
+        *("secret_request", "chat_markers", "encoded_text", "directive"),
+    )
 )
 """Codes that a person may overrule of a tool that is imported whole: those of ``IMPORT_CHECKS``.
 
@@ -223,8 +217,7 @@ def is_overruled(failed: FailedCheck, overruled: Iterable[FailedCheck]) -> bool:
 
 def new_rules(change: ProposedChange) -> tuple[Rule, ...]:
     """The rules of the candidate that the base does not have."""
-    had = rules_of(change.base)
-    return tuple(rule for rule in rules_of(change.candidate) if rule not in had)
+    return tuple(rule for _, rule in _ruled(change))
 
 
 def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
@@ -278,3 +271,233 @@ def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
         return any(rule_key(one) == rule_key(rule) for one in stated)
     except ValueError:  # a bound that is no number; the checks say so
         return False
+
+
+# --- Whose words the texts of a candidate are ----------------------------------------------------
+# A rule shows models whatever it was learned from: allowed values, the words and the example of a
+# form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
+# says of its texts where they came from, and what no trusted origin vouches for waits.
+#
+# Numbers, bounds and texts without letters are data, and need no origin unless a user may have
+# dictated the rule that holds them. Nor do texts that the base holds already.
+
+
+_READ = frozenset({"summary", "tag", "parameter", "usage_rule", "condition"})
+"""Kinds of texts that every check of words reads; those of a model pass when these checks do."""
+
+_NAMES = frozenset({"kind", "parameter", "others", "tool", "format", "measure"})
+"""Fields of rules that hold names of parameters and tools, or words of a fixed list."""
+
+_MOST_WORDS = 3
+_LONGEST = 40
+"""Words and characters of an allowed value. A longer one is a sentence, whoever used it."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreshText(TextOrigin):
+    """A text that a candidate brings, with its origin.
+
+    Attributes:
+        field: Where it stands, as in ``FailedCheck.field``.
+        waits: Whether somebody must agree to it.
+    """
+
+    field: str
+    waits: bool
+
+
+class _Words(NamedTuple):
+    """New words in one place; whether they are an allowed value, and read by every check."""
+
+    field: str
+    text: str
+    is_value: bool = False
+    is_read: bool = False
+
+
+def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
+    """The new texts of a candidate that hold words, with their origins.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> from agentkit.tools.rules import OneOf
+        >>> rule = OneOf(parameter="city", values=("your password", "Oslo"))
+        >>> said = (TextOrigin(text="your password", kind="server"),)
+        >>> change = replace(rewrite("weather_now", rules=(rule,)), origins=said)
+        >>> [(one.text, one.kind, one.waits) for one in fresh_texts(change)]
+        [('your password', 'server', True), ('Oslo', 'model', True)]
+    """
+    if change.written_by in TRUSTED and not change.origins:
+        return ()
+    known = _known(change)
+    found = [
+        _fresh(origin, words.field, waits=_waits(words, origin))
+        for words in _new_words(change)
+        if _is_worded(words.text) and not known(words.text)
+        for origin in _origins_of(words.text, change)
+    ]
+    # a new rule that a user may have dictated, numbers included: its sentence has an origin
+    by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
+    for field, rule in _ruled(change) if by_text else ():
+        if origin := by_text.get(rule_sentence(rule)):
+            found.append(_fresh(origin, field, waits=not origin.is_used))
+    return tuple(found)
+
+
+def _fresh(origin: TextOrigin, field: str, *, waits: bool) -> FreshText:
+    return FreshText(
+        text=origin.text.strip(),
+        kind=origin.kind,
+        where=origin.where,
+        is_used=origin.is_used,
+        field=field,
+        waits=waits,
+    )
+
+
+def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:
+    """Whose words the results and errors of a tool are.
+
+    Tools made of Python code that is named speak as that code, unless they declare ``open_world``:
+    then their errors may be those of a remote system. A composite speaks as the least trusted tool
+    that it calls. Every other tool speaks as a server.
+
+    Example:
+        >>> from agentkit.tools.definition import Origin
+        >>> local = ToolDefinition(name="convert", origin=Origin(reference="units:convert"))
+        >>> remote = ToolDefinition(name="convert", origin=Origin(kind="mcp"))
+        >>> speaks_as(local, {}), speaks_as(remote, {})
+        ('code', 'server')
+    """
+    parts = demanded(definition, tools).values() if definition.is_composite else (definition,)
+    return "code" if all(map(_is_code, parts)) else "server"
+
+
+def _is_code(definition: ToolDefinition | None) -> bool:
+    if definition is None or definition.signature.effects.open_world is True:
+        return False
+    origin = definition.origin
+    is_local = origin.kind in {"function", "pydantic"} and bool(origin.reference)
+    return definition.is_composite or is_local
+
+
+def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
+    """The parts of a text by their origin; what no origin names is whose the proposal is."""
+    rest = text
+    whole = [origin for origin in change.origins if origin.text == text]
+    for origin in whole or sorted(change.origins, key=lambda one: -len(one.text)):
+        if origin.text and (whole or origin.text in rest):
+            rest = rest.replace(origin.text, " ", 1)
+            yield origin
+    if _is_worded(rest):
+        yield TextOrigin(text=rest, kind=change.written_by)
+
+
+def _waits(words: _Words, origin: TextOrigin) -> bool:
+    if origin.kind in TRUSTED or (origin.kind == "model" and words.is_read):
+        return False
+    found = _WORD.findall(origin.text)
+    # in scripts without spaces two characters count as a word
+    count = sum((len(w) + 1) // 2 if ord(w[0]) >= FIRST_EAST_ASIAN else 1 for w in found)
+    is_sentence = count > _MOST_WORDS or len(origin.text) > _LONGEST
+    return not (words.is_value and origin.is_used and not is_sentence)
+
+
+def _new_words(change: ProposedChange) -> Iterator[_Words]:
+    for edit in change.edits:
+        if edit.kind != "rule":  # rules are below, by their parts
+            before = edit.before.rstrip(" .")
+            text = edit.after.removeprefix(before) if before else edit.after
+            yield _Words(edit.field, text, is_read=edit.kind in _READ)
+    for field, rule in _ruled(change):
+        for name in getattr(rule, "__dataclass_fields__", {}):
+            for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
+                yield _Words(field, text, is_value=name in {"values", "example"})
+    for field, part in _of_new_tool(change.candidate) if change.is_new else ():
+        yield from (_Words(field, text) for text in dict.fromkeys(_every_text(part)))
+
+
+def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
+    """The new rules, each with its place."""
+    had = list(rules_of(change.base))
+    for at, rule in enumerate(rules_of(change.candidate)):
+        if rule not in had:
+            yield f"rules[{at}]", rule
+
+
+def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
+    """Whether a tool from elsewhere makes other tools act, or brings texts to hand to them.
+
+    What its rules demand and its program calls runs for whoever uses it. So it waits for a person
+    unless all of these are declared to only read and reach nothing outside; and so does a program
+    with texts of its own, which its author chose.
+
+    Args:
+        definition: The tool.
+        tools: The tools that its rules may demand and its program may call.
+    """
+    others = demanded(definition, tools).values()
+    if not all(one is not None and _only_looks(one) for one in others):
+        return True
+    contracts = [(one.signature.parameters, one.signature.result) for one in filter(None, others)]
+    said = [*contracts, list(definition.signature.properties)]
+    known = {folded(text) for text in _every_text(said)}
+    texts = _every_text(list(_literals(definition)))
+    return any(_is_worded(text) and folded(text) not in known for text in texts)
+
+
+def _only_looks(definition: ToolDefinition) -> bool:
+    return _only_reads(definition) and not definition.signature.effects.open_world
+
+
+def _literals(definition: ToolDefinition) -> Iterator[Any]:
+    """The constants in the program of a composite."""
+    waiting: list[Any] = [definition.body]
+    while waiting:
+        part = waiting.pop()
+        if mapping(part).get("kind") == "Constant":
+            yield part.get("value")
+        waiting.extend(mapping(part).values() or sequence(part))
+
+
+def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
+    """What a new composite holds beside its words: literals, defaults and worked calls."""
+    yield from (("body", value) for value in _literals(definition))
+    properties = mapping(definition.signature.parameters.get("properties"))
+    for name, part in properties.items():
+        yield f"parameters.{name}", [mapping(part).get(key) for key in ("default", "enum", "const")]
+    for at, example in enumerate(sequence(definition.examples)):
+        yield f"examples[{at}]", [example.query, example.arguments, example.result]
+
+
+def _every_text(value: Any) -> Iterator[str]:
+    """The texts inside JSON data of any size, names of fields included."""
+    return leaves(value, most=sys.maxsize)
+
+
+def _is_worded(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+def _known(change: ProposedChange) -> Callable[[str], bool]:
+    """Tells whether the tool, or a tool that a new composite calls, says a text already."""
+    contract = change.base.signature
+    said: list[Any] = [contract.parameters, contract.result]
+    if change.is_new:  # its own contract may hold defaults that nobody knows
+        tools = filter(None, (change.library.get(child.name) for child in contract.children))
+        of_children = (tool.definition.signature for tool in tools)
+        said = [[one.parameters, one.result] for one in of_children]
+        said.append(list(contract.properties))
+    exact = {folded(text) for text in _every_text(said)}
+    # Worked calls are learned from users and tools, so they vouch for nothing.
+    texts = folded("\n".join(text.text for text in change.texts if text.kind != "example"))
+
+    @cache
+    def is_known(text: str) -> bool:
+        words = folded(text).strip()
+        return words in exact or stands_in(words, texts)
+
+    return is_known

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentkit.evolution.validation import (
-    character_checks as characters,
     contract_checks as contract,
-    pattern_checks as patterns,
+    lexical_checks as lexical,
     sentence_checks as sentences,
     tool_names,
 )
@@ -15,18 +14,18 @@ from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.report import Check, ProposedChange, ValidationReport
 
 LEXICAL_CHECKS: tuple[Check, ...] = (
-    characters.no_invisible_characters,
-    characters.no_mixed_scripts,
-    characters.no_confusables,
-    characters.lengths_kept,
-    characters.growth_bounded,
-    patterns.NO_ADDRESSES,
-    patterns.NO_SECRETS,
-    patterns.NO_PRIVATE_DATA,
-    patterns.NO_MARKUP,
-    patterns.NO_CHAT_MARKERS,
-    patterns.NO_ENCODED_TEXT,
-    patterns.NO_DIRECTIVES,
+    lexical.no_invisible_characters,
+    lexical.no_mixed_scripts,
+    lexical.no_confusables,
+    lexical.lengths_kept,
+    lexical.growth_bounded,
+    lexical.NO_ADDRESSES,
+    lexical.NO_SECRETS,
+    lexical.NO_PRIVATE_DATA,
+    lexical.NO_MARKUP,
+    lexical.NO_CHAT_MARKERS,
+    lexical.NO_ENCODED_TEXT,
+    lexical.NO_DIRECTIVES,
     tool_names.no_other_tools,
 )
 """Each reads the changed texts alone. That an answer can be read at all, and is about a known
@@ -37,8 +36,6 @@ STRUCTURAL_CHECKS: tuple[Check, ...] = (
     contract.something_changed,
     contract.identity_kept,
     contract.contract_kept,
-    contract.result_kept,
-    contract.effects_kept,
     contract.parameters_known,
     contract.rules_valid,
     contract.orders_possible,
@@ -61,7 +58,7 @@ SEMANTIC_CHECKS: tuple[Check, ...] = (
     sentences.NO_INVENTED_PARAMETERS,
     sentences.NO_PROMISES,
     sentences.NO_SELF_PROMOTION,
-    patterns.not_copied,
+    lexical.not_copied,
     contract.examples_fit,
     tool_names.no_near_copy,
 )

@@ -17,43 +17,38 @@ from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
-from agentkit.evolution.validation.phrases import pattern, sections, words
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.sentence_checks import units
-from agentkit.evolution.validation.texts import (
-    Edit,
-    folded,
-    mapping,
-    numbers_in,
-    rules_of,
-    sentences,
-    stands_in,
-)
+from agentkit.evolution.validation.texts import Edit, ParameterFacts, mapping, rules_of
 from agentkit.evolution.validation.wording import (
     LETTERS,
     WIDE,
     WRITTEN_SO,
     alike,
     counts,
+    folded,
     formal,
     masks,
+    numbers_in,
+    pattern,
     says,
+    sections,
+    sentences,
     spaced,
+    stands_in,
     stem,
     stems,
     stems_of,
+    units,
     without_conversions,
     without_examples,
     word_stems,
+    words,
 )
 
 _CLAUSE = re.compile("[.;:!?]\\s+|[\u3002\uff1b\uff1a]")
 _LONG_WORD = re.compile(r"[^\W\d_]{4,}")
 _GERUND = re.compile(r"\b[a-z]{3,}ing\b")
 _NAMED_DEFAULT = re.compile(r"(?i:\b(default|maximum|minimum|max|min)(?: value)?(?: is)?): ")
-_ANY_VALUE = re.compile(r"\b(?:any|all|both|either)\b")
-_RATE = re.compile(r"\b(?:each|every) (?:second|minute|hour|day|week|month|year)\b")
 _SIGNS = {
     "space": " ", "comma": ",", "hyphen": "-", "dash": "-", "slash": "/", "dot": ".", "colon": ":",
     "prefix": "-", "suffix": "-",
@@ -79,18 +74,15 @@ class Claims:
     def __init__(self, change: ProposedChange, edit: Edit, known: frozenset[str]) -> None:
         self._change, self._edit, self._words = change, edit, known
         self._facts = change.parameters.get(edit.parameter) or ParameterFacts(path="")
+        self._only_reads = bool(change.base.signature.effects.is_read_only)
         before = mapping(change.base.description.parameters).get(edit.parameter, "")
         self._before = folded(str(before) if edit.parameter else edit.before)
-        self._name = folded(spaced(edit.parameter))
-        self._own = stems_of(f"{self._before} {self._name}")
+        self._own = stems_of(f"{self._before} {folded(spaced(edit.parameter))}")
         self._values = Values(change, edit, self._own)
         wide = edit.after.translate(WIDE)
         raw = without_conversions(wide, f"{edit.parameter} {self._before}")
         raw = _NAMED_DEFAULT.sub(r"\1 ", says("quoted").sub(_explained, without_examples(raw)))
         self._text = says("of form").sub(" ", WRITTEN_SO.sub(" ", folded(raw))).strip()
-        for path in change.parameters:
-            if "_" in path and path != edit.parameter:
-                self._text = self._text.replace(path.casefold(), " ")
         self._unbound = says("bound").sub(" ", self._text)
         parts = (part for sentence in sentences(raw) for part in _CLAUSE.split(sentence))
         self._clauses = [part for part in parts if part and not self._is_old(part)]
@@ -106,66 +98,54 @@ class Claims:
             ['example Tesla']
         """
         yield from (f"example {value}" for value in self._values.foreign(self._words))
+        yield from self._phrases()
         if self._edit.parameter:
             yield from self._other_arguments()
             yield from self._other_forms()
         else:
             yield from self._about_something_else()
-            yield from self._wider_calls()
             yield from self._relations()
         yield from self._turned_round()
         yield from self._chosen_values()
         yield from self._chosen_numbers()
-        yield from self._denials()
         if not self._only_reads:
-            yield from self._wider_effects()
-
-    @property
-    def _only_reads(self) -> bool:
-        return bool(self._change.base.signature.effects.is_read_only)
+            yield from self._acts()
 
     def _is_old(self, part: str) -> bool:
         return part.rstrip(".") in self._before or part in self._change.known_folded
 
-    def _new(self, name: str, text: str | None = None) -> Iterator[str]:
-        """What a pattern finds that the text so far does not say."""
-        for found in _says(name).finditer(self._text if text is None else text):
-            if not stands_in(found.group(), self._before):
-                yield found.group()
+    def _phrases(self) -> Iterator[str]:
+        """The patterns for texts of this kind, in new clauses."""
+        kinds = {"any", self._edit.kind, "parameter" if self._edit.parameter else "other"}
+        kinds |= set() if self._only_reads else {"writing"}
+        clauses = [part for part in _CLAUSE.split(self._unbound) if not self._is_old(part)]
+        for section in sections("claims"):
+            kind, colon, name = section.partition(": ")
+            for clause in clauses if colon and kind in kinds else ():
+                found = _says(section).search(clause)
+                if found and not (name.endswith("(new)") and found.group() in self._before):
+                    yield found.group()
 
     # What goes into an argument
 
     def _other_arguments(self) -> Iterator[str]:
-        """Words of the talk, other sums, other ends and further things as the argument."""
+        """Words of the talk, sums, further things and other kinds of things as the argument."""
         facts = self._facts
         own = self._own | stems_of(folded(" ".join(map(str, facts.values))))
         own |= word_stems("search") if own & word_stems("search") else frozenset()
-        said = stems_of(self._text)
-        if not facts.types or facts.types & {"string", "array", "object"}:
-            yield from (f"talk {word}" for word in sorted(said & word_stems("talk") - own))
-            yield from self._new("talk unspaced")
-            yield from (found.group() for found in _says("asked").finditer(self._text))
-        yield from self._everything()
-        yield from (f"talk {word}" for word in sorted(said & word_stems("requests") - own))
+        unwanted = word_stems("talk") | word_stems("sums")
+        yield from (f"talk {word}" for word in sorted(stems_of(self._text) & unwanted - own))
         yield from self._further_things(own)
-        yield from (f"sum {word}" for word in sorted(said & word_stems("sums") - own))
         if not facts.types & {"array", "object"}:
             yield from self._other_kinds(own)
 
-    def _everything(self) -> Iterator[str]:
-        values = {folded(str(value)) for value in self._facts.values}
-        for found in _says("all").finditer(self._text):
-            clause = self._text[: found.start()].rpartition(".")[2]
-            if not (_says("absent").search(clause) or found[1] in values):
-                yield from () if stands_in(found[1], self._before) else (found[1],)
-
     def _further_things(self, own: frozenset[str]) -> Iterator[str]:
         """Another thing that is to stand in the argument as well, or instead."""
-        own = own.union(*(group for group in alike() if group & own))
+        own = own.union(formal(), *(group for group in alike() if group & own))
         for found in _says("joined").finditer(self._unbound):
             word = found[1]
             is_form = word in counts() or word in units() or word in self._facts.pattern
-            if not (is_form or stem(word) in own or stem(word) in formal()):
+            if not is_form and stem(word) not in own:
                 yield found.group()
         parts = [part for part in _CLAUSE.split(self._text) if part.strip(" .")]
         for part in parts[1:]:
@@ -177,13 +157,13 @@ class Claims:
         values = [value for value in self._values.known if any(map(str.isalnum, value))]
         coded = [value for value in values if is_code(value)]
         is_coded = bool(own & (word_stems("codes") | word_stems("coded things")) or coded)
-        is_number = bool(self._facts.types) and self._facts.types <= {*_NUMERIC, "boolean"}
+        is_number = self._facts.types and self._facts.types <= {*_NUMERIC, "boolean"}
+        named = own & word_stems("codes") or (values and len(coded) == len(values))
         text = says("what was said").sub(" ", self._text)  # what a customer *names* is no name
         for found in LETTERS.finditer(text):
             cut, before = stem(found.group()), text[: found.start()]
             if cut in own or _says("negated before").search(before):
                 continue
-            named = own & word_stems("codes") or (values and len(coded) == len(values))
             if (
                 (cut in word_stems("foreign codes") and not is_number and not is_coded)
                 or (cut in word_stems("several") and _says("a kind").search(before))
@@ -200,17 +180,16 @@ class Claims:
             if cut in stems("writing") and cut not in self._own and not self._is_written(cut):
                 yield f"form {word}"
         if self._facts.is_formed or self._facts.values:
-            yield from self._new("as words")
-        yield from self._new("same as")
-        values, stated = self._values.known, f"{self._before} {self._name}"
+            for found in _says("as words").finditer(self._text):
+                yield from () if stands_in(found.group(), self._before) else (found.group(),)
+        known = "".join(self._values.known)
         for found in _says("without signs").finditer(self._text):
             has = str.isdigit if found[1].startswith(("dig", "num")) else str.isalpha
-            if not values or any(map(has, "".join(values))):
-                yield found.group()
+            yield from (found.group(),) if not known or any(map(has, known)) else ()
         for found in _WITH_SIGN.finditer(self._text):
-            if not any(_SIGNS[found[1]] in value for value in values):
-                yield found.group()
-        own = {units()[word][1] for word in LETTERS.findall(stated) if word in units()}
+            yield from () if _SIGNS[found[1]] in known else (found.group(),)
+        stated = LETTERS.findall(f"{self._before} {folded(spaced(self._edit.parameter))}")
+        own = {units()[word][1] for word in stated if word in units()}
         own |= {"years"} if "age" in self._own else set()
         for found in _says("in unit").finditer(self._text):
             _, unit = units().get(found[1], ("", ""))
@@ -226,8 +205,7 @@ class Claims:
         coded = any(map(is_code, values))
         named = [value for value in values if _LONG_WORD.search(value) and not is_code(value)]
         return (
-            cut == stem("written")
-            or (cut in word_stems("capitals") and any(map(str.isupper, values)))
+            (cut in word_stems("capitals") and any(map(str.isupper, values)))
             or (cut in word_stems("small letters") and any(map(str.islower, values)))
             or (cut in word_stems("brevity") and coded)
             or (cut == stem("english") and any(map(str.isascii, named)))
@@ -238,8 +216,7 @@ class Claims:
 
     def _turned_round(self) -> Iterator[str]:
         """The opposite of what the text says so far, and a statement that is denied now."""
-        said = stems_of(self._unbound)
-        had = self._own if self._edit.parameter else stems_of(self._before)
+        said, had = stems_of(self._unbound), self._own
         for one, other in _opposites():
             for this, that in ((one, other), (other, one)):
                 if had & this and not had & that and said & that and not said & this:
@@ -255,27 +232,27 @@ class Claims:
 
     def _chosen_values(self) -> Iterator[str]:
         """One of several values that a text puts into the call, or takes for another one."""
-        own = self._edit.parameter
         for path, facts in self._change.parameters.items():
-            found = ["true", "false"] if facts.types == {"boolean"} else map(str, facts.values)
+            is_switch = facts.types == {"boolean"}
+            found = ["true", "false"] if is_switch else list(map(str, facts.values))
             names = {folded(value): value for value in found}
-            if names and path == (own or path):
+            if names and path == (self._edit.parameter or path):
                 yield from self._chosen_of(names, facts)
-                yield from self._exchanged(names) if facts.types != {"boolean"} else ()
+                yield from () if is_switch else self._exchanged(names)
+        if self._facts.types == {"boolean"}:
+            for clause in filter(says("by default").search, self._clauses):
+                is_off = _says("negates").search(clause) is not None
+                yield from ("default",) if is_off == bool(self._facts.default) else ()
 
     def _chosen_of(self, names: dict[str, str], facts: ParameterFacts) -> Iterator[str]:
-        listed = {name for name in names if _stands(name, self._text)}
-        if all(_stands(name, self._before) for name in listed):
-            return
         is_own = facts.path == self._edit.parameter
+        listed = {name for name in names if _stands(name, self._text)}
         for clause in self._clauses:
             named = [name for name in names if name in listed and _stands(name, clause)]
             yield from () if self._only_reads else self._mapped(clause, named, facts)
-            if not named or len(named) == len(names):
+            if not named or len(named) == len(names) or self._explains(clause, named, facts):
                 continue
             is_one = len(named) == 1
-            if self._explains(clause, named, facts):
-                continue
             is_chosen = is_one and _says("chooses").search(clause)
             is_said = is_one and not is_own and _stands(folded(facts.path), clause)
             is_part = is_own and len(listed) < len(names) and not _says("as one").search(clause)
@@ -288,14 +265,11 @@ class Claims:
         Of a tool that writes, the wrong value under a condition that always holds does harm. Borne
         out is the default, and what the parameter's own name and text say in these words.
         """
-        default = folded(str(facts.default))
-        for part in clause.split(", "):
-            if not _says("condition").search(part):
-                continue
-            own = self._own | stems_of(folded(spaced(facts.path)))
-            own |= stems("grammar") | word_stems("any value")
+        own = self._own | stems_of(folded(spaced(facts.path)))
+        own |= stems("grammar") | word_stems("any value")
+        for part in filter(_says("condition").search, clause.split(", ")):
             for name in (name for name in named if _stands(name, part)):
-                is_default = name == default and says("by default").search(part)
+                is_default = name == folded(str(facts.default)) and says("by default").search(part)
                 if not is_default and stems_of(part) - own - stems_of(spaced(name)):
                     yield f"value {name}"
 
@@ -303,11 +277,10 @@ class Claims:
         """Whether a clause says what values mean, or which one is taken where none is given."""
         has_condition = _says("condition").search(clause) is not None
         is_default = facts.default is not None and folded(str(facts.default)) in named
-        is_by_default = says("by default").search(self._text) is not None
         return bool(
-            (is_default and (has_condition or is_by_default))
+            _says("means").search(clause)
+            or (is_default and (has_condition or says("by default").search(self._text)))
             or (facts.types == {"boolean"} and has_condition)
-            or _says("means").search(clause)
             or (
                 _says("not said").search(clause)
                 and words("claims", "words of any value") & {*named}
@@ -340,10 +313,8 @@ class Claims:
                 is_chosen = is_number and not is_known
             else:
                 is_about = any(stands_in(name, clause) for name in names)
-                is_about = is_about and not said & self._defaults
-                is_chosen = is_about or bool(
-                    _says("chooses").search(clause) and _says("alone").search(clause)
-                )
+                chooses = _says("chooses").search(clause) and _says("alone").search(clause)
+                is_chosen = (is_about and not said & self._defaults) or bool(chooses)
             yield from (f"value {min(said):g}",) if is_chosen else ()
         ends = (("low", facts.minimum, facts.maximum), ("high", facts.maximum, facts.minimum))
         for name, right, wrong in ends:
@@ -363,84 +334,45 @@ class Claims:
 
     def _about_something_else(self) -> Iterator[str]:
         """Sentences without a word of the tool, those that speak of the talk, and lost words."""
+        is_summary = self._edit.kind == "summary"
         for sentence in self._sentences:
             cuts = list(map(stem, LETTERS.findall(sentence)))
-            asks = says("what was said").search(sentence) and _says("left out").match(sentence)
-            is_kept = 2 * sum(cut in self._own for cut in cuts) >= len(cuts)
-            if asks or not sentence.isascii() or (is_kept and self._edit.kind == "summary"):
-                continue
-            if not any(cut in self._words and cut not in formal() for cut in cuts):
+            is_kept = is_summary and 2 * sum(cut in self._own for cut in cuts) >= len(cuts)
+            is_known = any(cut in self._words and cut not in formal() for cut in cuts)
+            asks = says("what was said").search(sentence) and sentence.startswith(("ask", "leave"))
+            if sentence.isascii() and not (asks or is_kept or is_known):
                 yield "nothing of the tool"
         talk = stems_of(self._text) & word_stems("requests") - self._words
         yield from (f"talk {cut}" for cut in sorted(talk))
-        yield from (found.group() for found in _says("word for word").finditer(self._text))
-        if self._edit.kind == "summary" and self._before.isascii():
+        if is_summary and self._before.isascii():
             said = self._own - stems("grammar", "describing")
             if 3 * len(said & stems_of(folded(self._edit.after))) < len(said):
                 yield "says less"
-
-    def _wider_calls(self) -> Iterator[str]:
-        """A call for anything, or again and again."""
-        values = {folded(str(v)) for one in self._change.parameters.values() for v in one.values}
-        called = _says("used" if self._edit.kind == "summary" else "called")
-        names_all = values & words("claims", "words of any value")
-        for sentence in self._sentences:
-            said = _ANY_VALUE.sub(" ", sentence) if names_all else sentence
-            if called.search(said) and (found := _says("anything").search(said)):
-                yield found.group()
 
     def _relations(self) -> Iterator[str]:
         """What is put into another parameter, and parameters that are to go together."""
         names = {path: stems_of(folded(spaced(path))) for path in self._change.parameters}
         is_ruled = any(getattr(rule, "others", ()) for rule in rules_of(self._change.candidate))
         for sentence in self._sentences:
-            for path, own in names.items():
-                yield from self._put_into(path, own, sentence)
-            if is_ruled or (self._edit.kind == "summary" and not _says("ought").search(sentence)):
-                continue
+            for found in _says("put into").finditer(sentence):
+                yield from self._put_into(found, names)
+            is_summary = self._edit.kind == "summary" and not _says("ought").search(sentence)
             named = [path for path, own in names.items() if own & stems_of(sentence)]
-            if (named and _says("needed").search(sentence)) or (
-                len(named) > 1 and _says("together").search(sentence)
-            ):
+            is_together = len(named) > 1 and _says("together").search(sentence)
+            is_needed = named and _says("needed").search(sentence)
+            if not (is_ruled or is_summary) and (is_needed or is_together):
                 yield "relation"
 
-    def _put_into(self, path: str, own: frozenset[str], sentence: str) -> Iterator[str]:
-        text = str(mapping(self._change.base.description.parameters).get(path, ""))
-        known = stems("grammar", "describing") | own | stems_of(folded(text))
-        for found in _says("put into").finditer(sentence):
+    def _put_into(self, found: re.Match[str], names: dict[str, frozenset[str]]) -> Iterator[str]:
+        texts = mapping(self._change.base.description.parameters)
+        for path, own in names.items():
             if stem(found[2]) in own:
+                known = stems("grammar", "describing") | own
+                known |= stems_of(folded(str(texts.get(path, ""))))
                 yield from (f"{cut} as {path}" for cut in sorted(stems_of(found[1]) - known))
 
-    def _denials(self) -> Iterator[str]:
-        """That something is empty, certain, not needed or left out, without a condition."""
-        is_parameter, facts = bool(self._edit.parameter), self._facts
-        for clause in self._clauses:
-            if not _says("condition").search(clause):
-                yield from self._denied_outright(clause)
-            if self._edit.kind == "usage_rule" and _says("when not known").search(clause):
-                values = words("claims", "words of any value")
-                asks = _says("asks").match(clause) or any(stands_in(v, clause) for v in values)
-                yield from () if asks else ("when not given",)
-            if _says("leaves").search(clause) and _says("when known").search(clause):
-                yield "when given"
-            if facts.types == {"boolean"} and says("by default").search(clause):
-                is_off = _says("negates").search(clause) is not None
-                yield from ("default",) if is_off == bool(facts.default) else ()
-            told = _says("told not to").search(clause)
-            if told and not _says("unless").search(clause[told.end() :]):
-                is_form = is_parameter and clause.startswith(("not ", "no ", "without"))
-                is_verb = not re.search(r"(?:not|without|no)$", told.group().strip())
-                if not is_form and (is_verb or "do not" in told.group()):
-                    yield told.group()
-
-    def _denied_outright(self, clause: str) -> Iterator[str]:
-        found = _says("denies").search(says("bound").sub(" ", clause))
-        if found and not _says("relative").search(clause[: found.start()]):
-            yield found.group()
-        yield from () if self._edit.parameter else self._new("praised", clause)
-
-    def _wider_effects(self) -> Iterator[str]:
-        """Of a tool with effects: words that widen them, and when to act."""
+    def _acts(self) -> Iterator[str]:
+        """Of a tool with effects: when to act."""
         summary, name = folded(self._change.summaries[0]), folded(spaced(self._change.base.name))
         deeds = stems_of(f"{summary.split(' ')[0]} {name} {' '.join(_GERUND.findall(summary))}")
         is_replaced = self._edit.kind in {"parameter", "summary"}
@@ -448,7 +380,6 @@ class Claims:
             said = list(map(stem, LETTERS.findall(clause)))
             is_when = self._edit.kind != "parameter" and _says("once").search(clause)
             yield from (f"to {cut}" for cut in (said if is_when else said[:1]) if cut in deeds)
-        yield from self._new("many", _RATE.sub(" ", self._unbound))
 
 
 @cache

@@ -29,7 +29,11 @@ from agentkit.tools.rules import CallBefore
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
+# --- The contract: parameters, result, effects, program, conditions ------------------------------
+
+
 _CODES: Mapping[str, str] = {
+    "properties": "parameters_changed",
     "type": "type_changed",
     "enum": "enum_changed",
     "const": "enum_changed",
@@ -56,22 +60,6 @@ def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     yield from _differences("signature.parameters", before, after, 0)
 
 
-def result_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """The schema of the result."""
-    before, after = change.base.signature.result, change.candidate.signature.result
-    if not same(before, after):
-        yield _changed("result_changed", "signature.result", "the result schema", before, after)
-
-
-def effects_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """What running the tool does: declared effects stand whatever a text says."""
-    before, after = change.base.signature.effects, change.candidate.signature.effects
-    if before != after:
-        yield _changed(
-            "effects_changed", "signature.effects", "what running it does", before, after
-        )
-
-
 def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[FailedCheck]:
     if before is after or same(before, after):
         return
@@ -82,35 +70,19 @@ def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[Fai
         had, has = before.get(keyword), after.get(keyword)
         if (keyword in before) == (keyword in after) and same(had, has):
             continue
-        if keyword == "properties" and isinstance(had, Mapping) and isinstance(has, Mapping):
-            yield from _parameters(path, had, has, depth)
-        elif isinstance(had, Mapping) and isinstance(has, Mapping):
+        if not (isinstance(had, Mapping) and isinstance(has, Mapping)):
+            code = _CODES.get(str(keyword), "schema_changed")
+            yield _changed(code, path, str(keyword), had, has)
+        elif keyword == "properties":
+            for name in [name for name in (*had, *has) if (name in had) != (name in has)]:
+                what = f"the parameter {name!r:.60} is gone"
+                what = what if name in had else f"there is no parameter {name!r:.60}"
+                yield failed("parameters_changed", field=path, what=what)
+            for name in [name for name in had if name in has]:
+                yield from _differences(f"{path}.{name}", had[name], has[name], depth + 1)
+        else:
             below = f"{path}[]" if keyword == "items" else f"{path}.{keyword}"
             yield from _differences(below, had, has, depth + 1)
-        else:
-            code = (
-                "parameters_changed"
-                if keyword == "properties"
-                else _CODES.get(str(keyword), "schema_changed")
-            )
-            yield _changed(code, path, str(keyword), had, has)
-
-
-def _parameters(
-    path: str, had: Mapping[str, Any], has: Mapping[str, Any], depth: int
-) -> Iterator[FailedCheck]:
-    for name in [*had, *has]:
-        if name not in has or name not in had:
-            is_new = name not in had
-            what = (
-                f"there is no parameter {name!r:.60}"
-                if is_new
-                else f"the parameter {name!r:.60} is gone"
-            )
-            yield failed("parameters_changed", field=path, what=what)
-    for name, schema in had.items():
-        if name in has:
-            yield from _differences(f"{path}.{name}", schema, has[name], depth + 1)
 
 
 def _changed(code: str, field: str, what: str, before: Any, after: Any) -> FailedCheck:
@@ -123,30 +95,32 @@ def _origin(definition: ToolDefinition) -> list[Any]:
     return [origin.kind, origin.reference, origin.original, origin.original_name, origin.licence]
 
 
-_KEPT: tuple[tuple[str, str, Callable[[ToolDefinition], Any]], ...] = (
-    ("name_changed", "name", lambda tool: tool.name),
-    (
-        "children_changed",
-        "signature.children",
-        lambda tool: [[c.name, c.digest] for c in sequence(tool.signature.children)],
-    ),
-    ("body_changed", "body", lambda tool: tool.body),
-    ("conditions_changed", "specification.pre", lambda tool: tool.specification.pre),
-    ("conditions_changed", "specification.post", lambda tool: tool.specification.post),
-    ("origin_changed", "origin", _origin),
+def _children(definition: ToolDefinition) -> list[Any]:
+    return [[child.name, child.digest] for child in sequence(definition.signature.children)]
+
+
+_KEPT: tuple[tuple[str, str, str, Callable[[ToolDefinition], Any]], ...] = (
+    ("name_changed", "name", "it", lambda tool: tool.name),
+    ("children_changed", "signature.children", "it", _children),
+    ("body_changed", "body", "it", lambda tool: tool.body),
+    ("conditions_changed", "specification.pre", "it", lambda tool: tool.specification.pre),
+    ("conditions_changed", "specification.post", "it", lambda tool: tool.specification.post),
+    ("origin_changed", "origin", "it", _origin),
+    ("result_changed", "signature.result", "the result schema", lambda t: t.signature.result),
+    ("effects_changed", "signature.effects", "what running it does", lambda t: t.signature.effects),
 )
 
 
 def identity_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Name, children, program, pre- and postconditions and origin.
+    """Name, children, program, pre- and postconditions, origin, result schema and effects.
 
     A new program is a new composite and goes through InsertTool; a new condition is a rule.
+    Declared effects stand whatever a text says.
     """
-    for code, field, part in _KEPT:
+    for code, field, what, part in _KEPT:
         before, after = part(change.base), part(change.candidate)
         if not same(before, after):
-            was, would_be = shown_value(before), shown_value(after)
-            yield failed("kept", code=code, field=field, before=was, after=would_be)
+            yield _changed(code, field, what, before, after)
 
 
 def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -155,23 +129,19 @@ def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
         yield failed("no_change")
 
 
-def _content(definition: ToolDefinition) -> list[Any]:
+def _content(tool: ToolDefinition) -> list[Any]:
     """Everything that the digest covers."""
-    words, conditions = definition.description, definition.specification
-    signature = definition.signature
+    words, conditions, signature = tool.description, tool.specification, tool.signature
     return [
-        definition.name,
-        [signature.parameters, signature.result, signature.effects.to_json()],
-        [[child.name, child.digest] for child in sequence(signature.children)],
+        tool.name,
+        [signature.parameters, signature.result, signature.effects.to_json(), _children(tool)],
         [words.summary, words.tags, words.parameters, words.usage_rules],
         [conditions.pre, conditions.post, conditions.text, conditions.complexity],
-        rules_of(definition),
-        _contents(definition),
-        definition.body,
+        [rules_of(tool), list(map(_call, sequence(tool.examples))), tool.body],
     ]
 
 
-_DEEPEST = 32
+# --- Fields of the right types -------------------------------------------------------------------
 
 
 def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -189,42 +159,26 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def _problems(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
-    yield from _malformed(tool)
-    yield from _malformed_examples(tool.examples)
-    if is_too_deep([tool.signature.parameters, tool.signature.result, tool.body]):
-        yield "signature", "it is nested too deeply"
-
-
-def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
     words: Any = tool.description
     conditions: Any = tool.specification
-    for field, value in (("summary", words.summary), ("complexity", conditions.complexity)):
-        if value != "" and not _has_words(value):
-            yield field, _no_words(value)
-    for field, values in (
-        ("usage_rules", words.usage_rules),
-        ("tags", words.tags),
-        ("text", conditions.text),
-    ):
+    texts = [("summary", words.summary), ("complexity", conditions.complexity)]
+    texts = [(field, text) for field, text in texts if text != ""]
+    lists = {"usage_rules": words.usage_rules, "tags": words.tags, "text": conditions.text}
+    for field, values in lists.items():
         if not isinstance(values, tuple | list):
             yield field, f"it is {shown_value(values)}, not a list of texts"
-        for at, text in enumerate(sequence(values)):
-            if not _has_words(text):
-                yield f"{field}[{at}]", _no_words(text)
+        texts += [(f"{field}[{at}]", text) for at, text in enumerate(sequence(values))]
     if not isinstance(words.parameters, Mapping):
         yield "parameters", f"it is {shown_value(words.parameters)}, not a text for each parameter"
     for path, text in mapping(words.parameters).items():
-        if not isinstance(path, str) or not _has_words(text):
-            yield f"parameters.{path!s:.60}", _no_words(text)
-
-
-def _no_words(value: object) -> str:
-    return f"it is {shown_value(value)}, not a text with words"
-
-
-def _has_words(text: object) -> bool:
-    """Whether a value is a text that says something: ``"..."`` out of a prompt does not."""
-    return isinstance(text, str) and any(character.isalnum() for character in text)
+        texts.append((f"parameters.{path!s:.60}", text if isinstance(path, str) else path))
+    for field, text in texts:
+        # "..." out of a prompt says nothing
+        if not (isinstance(text, str) and any(map(str.isalnum, text))):
+            yield field, f"it is {shown_value(text)}, not a text with words"
+    yield from _malformed_examples(tool.examples)
+    if is_too_deep([tool.signature.parameters, tool.signature.result, tool.body]):
+        yield "signature", "it is nested too deeply"
 
 
 def _malformed_examples(examples: Any) -> Iterator[tuple[str, str]]:
@@ -253,9 +207,12 @@ def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
             yield failed("unknown_parameter", field=f"parameters.{path!s:.80}", found=path)
 
 
+_DEEPEST_PATH = 32
+
+
 def _paths(schema: Any, path: str, depth: int) -> set[str]:
     found = {path} if path else set()
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _DEEPEST_PATH:
         return found
     for name, part in mapping(schema.get("properties")).items():
         found |= _paths(part, f"{path}.{name}" if path else str(name), depth + 1)
@@ -264,25 +221,27 @@ def _paths(schema: Any, path: str, depth: int) -> set[str]:
     return found
 
 
+# --- Rules and examples --------------------------------------------------------------------------
+
+
 def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
     """Rules that say nothing, contradict contract or examples, or name what is not there.
 
     All rules of a candidate are looked at when it changes any of them or its examples, since they
     must hold together; a rule that was broken before is told too then.
     """
-    rules, had = rules_of(change.candidate), rules_of(change.base)
-    if same(rules, had) and same(_contents(change.candidate), _contents(change.base)):
+    rules, examples = rules_of(change.candidate), sequence(change.candidate.examples)
+    had = [rules_of(change.base), list(map(_call, sequence(change.base.examples)))]
+    if same([rules, list(map(_call, examples))], had):
         return
+    readable = [one for one in examples if isinstance(one, Example) and _is_call(one.arguments)]
     conditions = replace(change.candidate.specification, rules=tuple(rules))
-    held_to = replace(change.base, specification=conditions, examples=_readable(change.candidate))
+    held_to = replace(change.base, specification=conditions, examples=tuple(readable))
     for at, rule in enumerate(rules):
         for found in rule_problems(rule, held_to, change.library):
+            field, problem, advice = f"rules[{at}]", found.message, found.advice
             yield failed(
-                "invalid_rule",
-                field=f"rules[{at}]",
-                excerpt=found.code,
-                problem=found.message,
-                advice=found.advice,
+                "invalid_rule", field=field, excerpt=found.code, problem=problem, advice=advice
             )
 
 
@@ -311,17 +270,13 @@ def _way_back(start: object, name: str, library: Library) -> tuple[str, ...]:
     return ()
 
 
-def _readable(definition: ToolDefinition) -> tuple[Example, ...]:
-    """The examples that a rule can be tried on; ``malformed`` tells of the others."""
-    return tuple(
-        example
-        for example in sequence(definition.examples)
-        if isinstance(example, Example) and _is_call(example.arguments)
-    )
-
-
 def _is_call(arguments: Any) -> bool:
     return isinstance(arguments, Mapping) and not is_too_deep(arguments)
+
+
+def _call(example: Any) -> list[Any]:
+    names = ("arguments", "result", "query", "is_whole")
+    return [getattr(example, name, example) for name in names]
 
 
 def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -331,15 +286,6 @@ def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         yield failed("first_example_changed", field="examples[0]")
 
 
-def _contents(definition: ToolDefinition) -> list[list[Any]]:
-    return [_call(example) for example in sequence(definition.examples)]
-
-
-def _call(example: Any) -> list[Any]:
-    names = ("arguments", "result", "query", "is_whole")
-    return [getattr(example, name, example) for name in names]
-
-
 def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
     """New examples whose arguments or results do not fit the schema.
 
@@ -347,28 +293,22 @@ def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     had = sequence(change.base.examples)
     for at, example in enumerate(sequence(change.candidate.examples)):
-        if at < len(had) and had[at] is example:
+        if not isinstance(example, Example) or is_too_deep([example.arguments, example.result]):
             continue
-        readable = isinstance(example, Example) and not is_too_deep(
-            [example.arguments, example.result]
-        )
-        if readable and example not in had:
-            problem = _problem(change, example)
-            if problem:
-                yield failed("example_does_not_fit", field=f"examples[{at}]", problem=problem)
+        if example not in had and (problem := _problem(change.base, example)):
+            yield failed("example_does_not_fit", field=f"examples[{at}]", problem=problem)
 
 
-def _problem(change: ProposedChange, example: Example) -> str:
-    signature = change.base.signature
-    verdict = fits(example.arguments, signature.parameters)
-    if verdict is not True:
+def _problem(tool: ToolDefinition, example: Example) -> str:
+    signature = tool.signature
+    if fits(example.arguments, signature.parameters) is not True:
         try:
-            problems = validate_arguments(change.base, example.arguments)
+            problems = validate_arguments(tool, example.arguments)
         except DefinitionError as error:
             return f"whether it fits can not be told: {error}"
         if problems:
             return problems[0].rule
-    shown = example.result is not None and example.is_whole and signature.result is not None
-    if shown and fits(example.result, signature.result) is False:
+    has_result = example.result is not None and example.is_whole and signature.result is not None
+    if has_result and fits(example.result, signature.result) is False:
         return f"its result {shown_value(example.result)} does not fit the result schema"
     return ""

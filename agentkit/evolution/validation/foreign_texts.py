@@ -9,17 +9,12 @@ literals of programs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-from agentkit.evolution.validation.character_checks import (
-    no_confusables,
-    no_invisible_characters,
-    no_mixed_scripts,
-)
-from agentkit.evolution.validation.pattern_checks import (
+from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
     NO_DIRECTIVES,
     NO_ENCODED_TEXT,
@@ -27,6 +22,9 @@ from agentkit.evolution.validation.pattern_checks import (
     NO_SECRET_REQUESTS,
     NO_SECRETS,
     asks_for_secret,
+    no_confusables,
+    no_invisible_characters,
+    no_mixed_scripts,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
@@ -63,11 +61,6 @@ _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _SILENT = re.compile(r"[\w .,;!?'()+*-]{0,11}", re.ASCII)
 """A short name or value such as "kelvin" is no sentence. Marks of conversations, paths, addresses
 and escapes hold other signs."""
-
-_APART = " \n;\n"
-"""Stands between two texts: to a pattern no other than their ends, also where texts are folded and
-it becomes `` ; ``. So no word of a neighbour excuses a text, as *only* does behind and *if* before
-some phrases, and neither a line end nor a word spelled out letter by letter goes on across it."""
 
 _KINDS: Mapping[str, TextKind] = {
     "summary": "summary",
@@ -112,59 +105,13 @@ def suspicions(
         >>> [(failed.code, failed.field) for failed in suspicions(poisoned)]
         [('directive', 'schema.properties.x.enum[0]')]
     """
-    return suspicions_of_all((definition,), checks=checks)[0]
-
-
-def suspicions_of_all(
-    definitions: Sequence[ToolDefinition], *, checks: Iterable[Check] = IMPORT_CHECKS
-) -> list[tuple[FailedCheck, ...]]:
-    """``suspicions`` of each of many definitions, sooner: no clean text is read twice.
-
-    Args:
-        definitions: The definitions; their parts must be JSON data.
-        checks: What their texts are asked.
-    """
     asked = tuple(checks)
-    clean: set[str] = set()
-    found: list[tuple[FailedCheck, ...]] = []
-    for definition in definitions:
-        placed = list(_placed(definition))
-        new = dict.fromkeys(text for _, text in placed if text not in clean)
-        if set(asked) <= set(WORKED_CALL_CHECKS) and _are_clean(list(new), asked):
-            clean.update(new)
-            found.append(())
-        else:
-            found.append(_found_in(placed, asked))
-    return found
-
-
-def _are_clean(texts: Sequence[str], checks: Sequence[Check]) -> bool:
-    """Whether texts are clean that are read as one; text by text where they are not ASCII."""
-    whole = _APART.join(text for text in texts if text.isascii())
-    others = [text for text in texts if not text.isascii()]
-    if len(whole) > LONGEST_SCANNED or any(len(text) > LONGEST_SCANNED for text in others):
-        return False
-    alone = (Text(field="", kind="parameter", text=text) for text in others)
-    as_one = Text(field="", kind="usage_rule", text=whole)
-    return not (
-        asks_for_secret(whole)
-        or _failed((as_one,), checks)
-        or any(_failed((text,), checks) for text in alone)
-    )
-
-
-def _found_in(
-    placed: Iterable[tuple[_Place, str]], checks: Iterable[Check]
-) -> tuple[FailedCheck, ...]:
-    """What the checks say of each text by itself."""
-    texts = (Text(field=place.path, kind=place.kind, text=text) for place, text in placed)
-    found = (failed for batch in _batches(texts) for failed in _failed(batch, checks))
-    return tuple({(one.code, one.field): one for one in found}.values())
-
-
-def _failed(texts: tuple[Text, ...], checks: Iterable[Check]) -> list[FailedCheck]:
-    change = _Said(base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=texts)
-    return [failed for check in checks for failed in check(change)]
+    found: dict[tuple[str, str], FailedCheck] = {}
+    for batch in _batches(_texts_of(definition)):
+        change = _Said(base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=batch)
+        for failed in (failed for check in asked for failed in check(change)):
+            found.setdefault((failed.code, failed.field), failed)
+    return tuple(found.values())
 
 
 def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:
@@ -182,19 +129,7 @@ def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:
     yield tuple(batch)
 
 
-class _Place(NamedTuple):
-    """Where a text stands; written out only for one that somebody is told of."""
-
-    step: str
-    kind: TextKind
-    above: _Place | None = None
-
-    @property
-    def path(self) -> str:
-        return self.step if self.above is None else f"{self.above.path}{self.step}"
-
-
-def _placed(definition: ToolDefinition) -> Iterator[tuple[_Place, str]]:
+def _texts_of(definition: ToolDefinition) -> Iterator[Text]:
     """Everything in a definition that a model may read and that could be a sentence."""
     record = definition.to_json()
     signature = record["signature"]
@@ -208,9 +143,9 @@ def _placed(definition: ToolDefinition) -> Iterator[tuple[_Place, str]]:
         "program": record.get("body"),
     }
     for name, part in parts.items():
-        for place, text in _strings(part, _Place(name, _KINDS.get(name, "parameter"))):
+        for place, text in _strings(part, name):
             for said in ways_to_say(text):
-                yield place, said
+                yield Text(field=place, kind=_KINDS.get(name, "parameter"), text=said)
 
 
 def ways_to_say(text: str) -> Iterator[str]:
@@ -227,24 +162,21 @@ def ways_to_say(text: str) -> Iterator[str]:
         yield spoken(text)
 
 
-def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
+def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
     """Every text of JSON data; a field's name stands as a text of its own."""
-    kind = place.kind
-    waiting: list[tuple[_Place, str, Any]] = [(place, "", value)]
+    waiting: list[tuple[str, str, Any]] = [(place, "", value)]
     while waiting:
         where, key, part = waiting.pop()
         if isinstance(part, str):
-            yield where, _words_of(part) if key in _CODED else part
+            is_sentence = key not in _CODED or part.count(" ") > 1
+            yield where, part if is_sentence else " ".join(_LETTERS.findall(part))
         elif isinstance(part, Mapping):
             if said := _side_by_side(part):
-                yield _Place(" (names)", kind, where), said
-            for name, inner in part.items():
-                yield _Place(" (a name)", kind, where), name
-                waiting.append((_Place(f".{name}", kind, where), name, inner))
+                yield f"{where} (names)", said
+            yield from ((f"{where} (a name)", name) for name in part)
+            waiting.extend((f"{where}.{name}", name, inner) for name, inner in part.items())
         elif isinstance(part, list | tuple):
-            waiting.extend(
-                (_Place(f"[{at}]", kind, where), "", inner) for at, inner in enumerate(part)
-            )
+            waiting.extend((f"{where}[{at}]", "", inner) for at, inner in enumerate(part))
 
 
 def _side_by_side(schema: Mapping[Any, Any]) -> str:
@@ -254,8 +186,3 @@ def _side_by_side(schema: Mapping[Any, Any]) -> str:
         return ""
     said = " ".join(map(spoken, fields))
     return said if asks_for_secret(said) else ""
-
-
-def _words_of(coded: str) -> str:
-    """The words in a coded text; the text itself where it holds a sentence."""
-    return coded if coded.count(" ") > 1 else " ".join(_LETTERS.findall(coded))

@@ -19,19 +19,8 @@ from itertools import islice
 from typing import Any
 
 from agentkit.evolution.validation.claims import Claims, values_shown
-from agentkit.evolution.validation.phrases import words
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.sentence_checks import units
-from agentkit.evolution.validation.texts import (
-    Edit,
-    folded,
-    leaves,
-    mapping,
-    numbers_in,
-    readings_of,
-    rules_of,
-    stands_in,
-)
+from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 from agentkit.evolution.validation.tool_names import without_closed_forms
 from agentkit.evolution.validation.wording import (
     ISO,
@@ -40,19 +29,25 @@ from agentkit.evolution.validation.wording import (
     WRITTEN_SO,
     alike,
     counts,
+    folded,
     formal,
     is_plain,
     masks,
+    numbers_in,
     plain_abroad,
     plain_unspaced,
+    readings_of,
     says,
     spaced,
+    stands_in,
     stem,
     stems,
     stems_of,
+    units,
     without_conversions,
     without_examples,
     word_stems,
+    words,
 )
 
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")

@@ -10,20 +10,19 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of, limits_of
 from agentkit.evolution.validation.texts import (
     Edit,
+    ParameterFacts,
     Text,
     edits_between,
-    folded,
+    facts_of,
     leaves,
+    limits_of,
     mapping,
-    numbers_in,
-    sentences,
-    stands_in,
     text_or_empty,
     texts_of,
 )
+from agentkit.evolution.validation.wording import folded, numbers_in, sentences, stands_in
 from agentkit.library.library import Library
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition

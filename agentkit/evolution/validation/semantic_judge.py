@@ -18,7 +18,7 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from string import Template
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any
 
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.validation.report import ProposedChange
@@ -29,29 +29,16 @@ from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.models.prompted import mark_for
 from agentkit.tools.rules import rule_sentence
 
-Holds: TypeAlias = Literal["yes", "no", "unsure"]
-
 CRITERIA = (
-    "same_purpose",
-    "borne_out",
-    "only_describes",
-    "values_untouched",
-    "honest",
-    "general",
+    *("same_purpose", "borne_out", "only_describes"),
+    *("values_untouched", "honest", "general"),
 )
 """What a judge is asked about; the prompt says what each means."""
 
-PROMPT = "semantic_judge_v1"
+_HOLDS = ("yes", "no", "unsure")
 _SETTINGS = ModelSettings(temperature=0.0, max_tokens=1_000)
 _LONGEST = 60_000
 _LONGEST_REASON = 300
-
-
-class Criterion(NamedTuple):
-    """Whether a criterion holds for all that is new, and why, in the judge's words."""
-
-    holds: Holds
-    reason: str = ""
 
 
 class ModelSemanticJudge:
@@ -85,25 +72,25 @@ class ModelSemanticJudge:
         """
         prompt_hash = hashlib.sha256(self._prompt.encode()).hexdigest()
         author = Author(kind="model", name=self._model.name, prompt_hash=prompt_hash)
-        request = self.request(change)
+        request = self._request(change)
         is_cut = any(edit.length > len(edit.after) for edit in change.edits)
         if is_cut or len(request.messages[-1].text) > _LONGEST:
             reason = "it is longer than what a judge can be shown in full"
             return Judgement(agrees=False, reason=reason, author=author)
-        found = read_answer((await self._model.complete(request)).message.text)
-        if isinstance(found, str):
-            reason = f"the answer can not be read: {found}"
+        try:
+            found = read_answer((await self._model.complete(request)).message.text)
+        except ValueError as error:
+            reason = f"the answer can not be read: {error}"
             return Judgement(agrees=False, reason=reason, author=author)
         against = [
-            f"{name}: {one.holds}. {one.reason}".strip()
-            for name, one in found.items()
-            if one.holds != "yes"
+            f"{name}: {holds}. {reason}".strip()
+            for name, (holds, reason) in found.items()
+            if holds != "yes"
         ]
         reason = "; ".join(against) or "every criterion holds"
         return Judgement(agrees=not against, reason=reason, author=author)
 
-    def request(self, change: ProposedChange) -> ModelRequest:
-        """What the model is asked about a change."""
+    def _request(self, change: ProposedChange) -> ModelRequest:
         material = _material(change)
         mark = mark_for(material)
         system = Template(self._prompt).safe_substitute(mark=mark)
@@ -111,51 +98,53 @@ class ModelSemanticJudge:
         return ModelRequest(
             messages=(SystemMessage(text=system), UserMessage(text=question)),
             tool_choice="none",
-            output_schema=answer_schema(),
+            output_schema=_answer_schema(),
             settings=self._settings,
         )
 
 
 def shipped_prompt() -> str:
     """The judge's instructions, as they come with the package."""
-    file = files(__package__ or "").joinpath("prompts", f"{PROMPT}.txt")
+    file = files(__package__ or "").joinpath("prompts", "semantic_judge_v1.txt")
     return file.read_text(encoding="utf-8")
 
 
-def read_answer(text: str) -> Mapping[str, Criterion] | str:
-    """A judge's answer by criterion, or what is wrong with it.
+def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
+    """Whether each criterion holds, and why, in the judge's words.
 
     Strict: one JSON object with exactly the criteria, each with exactly a reason and one of the
     three words; a key that stands twice, a further entry or a code fence makes it unreadable.
 
+    Raises:
+        ValueError: It can not be read.
+
     Example:
         >>> read_answer('{"same_purpose": {"reason": "", "holds": "yes"}}')
-        'it has not exactly the entries that were asked for'
+        Traceback (most recent call last):
+        ValueError: it has not exactly the entries that were asked for
     """
     try:
         data = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        return f"it is not one JSON object ({str(error)[:100]})"
+        raise ValueError(f"it is not one JSON object ({str(error)[:100]})") from error
     if not isinstance(data, dict) or set(data) != set(CRITERIA):
-        return "it has not exactly the entries that were asked for"
-    found: dict[str, Criterion] = {}
-    for name in CRITERIA:
-        entry = data[name]
+        raise ValueError("it has not exactly the entries that were asked for")
+    for name, entry in data.items():
         if not isinstance(entry, dict) or set(entry) != {"reason", "holds"}:
-            return f"the entry {name} has not exactly a reason and whether it holds"
-        if entry["holds"] not in get_args(Holds) or not isinstance(entry["reason"], str):
-            return f"the entry {name} says {entry['holds']!r:.40}, not yes, no or unsure"
-        found[name] = Criterion(holds=entry["holds"], reason=entry["reason"][:_LONGEST_REASON])
-    return found
+            raise ValueError(f"the entry {name} has not exactly a reason and whether it holds")
+        if entry["holds"] not in _HOLDS or not isinstance(entry["reason"], str):
+            raise ValueError(f"the entry {name} says {entry['holds']!r:.40}, not yes, no or unsure")
+    return {
+        name: (data[name]["holds"], data[name]["reason"][:_LONGEST_REASON]) for name in CRITERIA
+    }
 
 
-def answer_schema() -> JsonObject:
-    """The JSON Schema of a judge's answer."""
+def _answer_schema() -> JsonObject:
     entry = {
         "type": "object",
         "properties": {
             "reason": {"type": "string"},
-            "holds": {"type": "string", "enum": list(get_args(Holds))},
+            "holds": {"type": "string", "enum": list(_HOLDS)},
         },
         "required": ["reason", "holds"],
         "additionalProperties": False,
@@ -177,28 +166,28 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _material(change: ProposedChange) -> str:
     base, words = change.base, change.base.description
-    contract = {
-        "name": base.name,
-        "parameters": base.signature.parameters,
-        "result": base.signature.result,
-        "effects": base.signature.effects.to_json(),
-    }
-    now = {
-        "summary": words.summary,
-        "parameters": words.parameters,
-        "usage_rules": words.usage_rules,
-        "learned_rules": [rule_sentence(rule) for rule in rules_of(base)],
-        "examples": [[one.arguments, one.result] for one in base.examples[:3]],
-    }
-    then = [{"field": e.field, "before": e.before, "after": e.after} for e in change.edits]
-    learned = [rule_sentence(rule) for rule in rules_of(change.candidate)]
-    gone = sorted(set(words.usage_rules) - set(change.candidate.description.usage_rules))
+    candidate = change.candidate
     parts = {
-        "the contract": contract,
-        "the description as it is": now,
-        "what would change": then,
-        "usage rules that would be gone": gone,
-        "learned rules as they would be": learned,
+        "the contract": {
+            "name": base.name,
+            "parameters": base.signature.parameters,
+            "result": base.signature.result,
+            "effects": base.signature.effects.to_json(),
+        },
+        "the description as it is": {
+            "summary": words.summary,
+            "parameters": words.parameters,
+            "usage_rules": words.usage_rules,
+            "learned_rules": [rule_sentence(rule) for rule in rules_of(base)],
+            "examples": [[one.arguments, one.result] for one in base.examples[:3]],
+        },
+        "what would change": [
+            {"field": one.field, "before": one.before, "after": one.after} for one in change.edits
+        ],
+        "usage rules that would be gone": sorted(
+            set(words.usage_rules) - set(candidate.description.usage_rules)
+        ),
+        "learned rules as they would be": [rule_sentence(rule) for rule in rules_of(candidate)],
     }
     return "\n\n".join(
         f"# {title}\n{json.dumps(part, ensure_ascii=False, default=str)}"

@@ -8,43 +8,66 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from itertools import islice
-from typing import NamedTuple
 
-from agentkit.evolution.validation.phrases import matches, pattern, patterns, sections
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange, Statement, failed
-from agentkit.evolution.validation.schema_facts import ParameterFacts
+from agentkit.evolution.validation.report import (
+    Check,
+    FailedCheck,
+    ProposedChange,
+    Statement,
+    failed,
+)
 from agentkit.evolution.validation.texts import (
     Edit,
-    folded,
+    ParameterFacts,
     mapping,
-    numbers_in,
-    readings_of,
     rules_of,
-    sentences,
     sentences_of,
-    stands_in,
 )
 from agentkit.evolution.validation.tool_names import preferred_to
+from agentkit.evolution.validation.wording import (
+    folded,
+    matches,
+    numbers_in,
+    pattern,
+    patterns,
+    readings_of,
+    sections,
+    sentences,
+    stands_in,
+    units,
+)
 from agentkit.retrieval.words import terms
 
 Found = re.Match[str]
+
 _MOST_MATCHES = 200
 _LEAST_SHARE = 0.34
 _LEAST_KEPT = 0.15
 
 
-def _search(section: str, sentence: str) -> Found | None:
-    return pattern("sentences", section).search(sentence)
+def _says(section: str) -> re.Pattern[str]:
+    return pattern("sentences", section)
 
 
-class Hit(NamedTuple):
-    """What a pattern matched in a new sentence of a change."""
+def _of_statements(
+    look: Callable[[ProposedChange, Statement], Iterator[FailedCheck]],
+) -> Check:
+    """A check of each new sentence of a change."""
 
-    change: ProposedChange
-    statement: Statement
-    found: Found
+    @wraps(look)
+    def check(change: ProposedChange) -> Iterator[FailedCheck]:
+        for statement in change.statements:
+            yield from look(change, statement)
+
+    return check
+
+
+def _reason(statement: Statement, reason: str, **values: str) -> FailedCheck:
+    """A failed check of a sentence."""
+    where, excerpt = statement.edit.field, statement.sentence
+    return failed(reason, field=where, excerpt=excerpt, **values)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,21 +82,15 @@ class SentenceCheck:
 
     reason: str
     section: str
-    counts: Callable[[Hit], bool]
+    counts: Callable[[ProposedChange, Statement, Found], bool]
 
     def __call__(self, change: ProposedChange) -> Iterator[FailedCheck]:
         """The first match of each sentence that counts."""
-        looked_for = pattern("sentences", self.section)
         for statement in change.statements:
-            for found in islice(matches(looked_for, statement.sentence), _MOST_MATCHES):
-                if self.counts(Hit(change, statement, found)):
-                    yield failed(
-                        self.reason,
-                        field=statement.edit.field,
-                        excerpt=statement.sentence,
-                        found=_said(found),
-                    )
-                    break
+            every = islice(matches(_says(self.section), statement.sentence), _MOST_MATCHES)
+            for found in (one for one in every if self.counts(change, statement, one)):
+                yield _reason(statement, self.reason, found=_said(found))
+                break
 
 
 def _said(found: Found) -> str:
@@ -84,60 +101,41 @@ def _said(found: Found) -> str:
 # --- What it does, promises and praises ------------------------------------------------------
 
 
-_NOT_DONE = re.compile(
-    r"\b(?:not|never|no|nothing|nichts?|kein\w*|pas|rien|no|nada|before|vor|avant|antes)\b|不|ない|ません|前"
-)
-
-
-def _is_other_effect(hit: Hit) -> bool:
+def _is_other_effect(change: ProposedChange, statement: Statement, found: Found) -> bool:
     """A tool that is known to change nothing said to delete, pay, send or write.
 
     Held against declared effects alone; with effects undeclared nothing is contradicted.
     """
-    change, statement, found = hit
-    is_read = statement.edit.kind in {"summary", "usage_rule"}
     return (
         change.base.signature.effects.is_read_only
-        and is_read
-        and not _NOT_DONE.search(statement.sentence)
+        and statement.edit.kind in {"summary", "usage_rule"}
+        and not _says("not done").search(statement.sentence)
         and _said(found) not in change.known_folded
     )
 
 
-_READS_ONLY = re.compile(
-    r"read[- ]only|chang|modif|write|stor|alter|affect|lesend|andert|lecture|lectura"
-    r"|只读|修改|读|変更|読み取り"
-)
-_IDEMPOTENT = re.compile(r"idempotent|retr|as often|any number|undo|撤销")
-
-
-def _is_promised(hit: Hit) -> bool:
+def _is_promised(change: ProposedChange, _: Statement, found: Found) -> bool:
     """Safety, price, certainty and availability: a model that reads *safe* stops asking.
 
     Whether a tool only reads is declared in its effects; where they say so, a text may say it too.
     """
-    effects, claim = hit.change.base.signature.effects, hit.found.group()
-    declared = (effects.is_read_only and _READS_ONLY.search(claim)) or (
-        effects.idempotent and _IDEMPOTENT.search(claim)
+    effects, claim = change.base.signature.effects, found.group()
+    declared = (effects.is_read_only and _says("reads only").search(claim)) or (
+        effects.idempotent and _says("idempotent").search(claim)
     )
-    return not declared and claim not in hit.change.known_folded
+    return not declared and claim not in change.known_folded
 
 
-def _is_praised(hit: Hit) -> bool:
+def _is_praised(change: ProposedChange, statement: Statement, found: Found) -> bool:
     """Praise, and comparison with other tools, save in one form (``preferred_to``)."""
-    is_known = hit.found.group() in hit.change.known_folded
-    return not is_known and not preferred_to(hit.change, hit.statement.sentence)
+    is_known = found.group() in change.known_folded
+    return not is_known and not preferred_to(change, statement.sentence)
 
 
 # --- Whom and what it is for -----------------------------------------------------------------
 
 
-_SWITCH = re.compile(r"(?:if|when) (?:it is )?(?:true|false|set|given|omitted|empty|left out)\b")
-"""What a value of a parameter does (*if false, only closing prices*) is no restriction."""
-
-_CLAUSE_ENDS = re.compile(r";|,? written\b|,? given as\b|\(")
 _KANA = re.compile(r"[\u3041-\u30fa]")
-_ITEMS = re.compile(r"\s*(?:,|/|;|、|\b(?:and|or|und|oder|et|ou|y|o)\b|和|或|と)\s*")
 
 
 @cache
@@ -145,18 +143,18 @@ def _common() -> frozenset[str]:
     return frozenset(terms(" ".join(sections("common_words")[""])))
 
 
-def said_terms(text: str) -> frozenset[str]:
+def _said_terms(text: str) -> frozenset[str]:
     """The terms of a text without numbers and without words that fit any tool."""
     return frozenset(term for term in terms(text) if term not in _common() and not term.isdigit())
 
 
-def share_supported(change: ProposedChange, text: str) -> float:
+def _share_supported(change: ProposedChange, text: str) -> float:
     """How much of what a text says the tool says too, from 0 to 1; 1 when it says nothing."""
-    said = said_terms(text)
+    said = _said_terms(text)
     return len(said & change.vocabulary) / len(said) if said else 1.0
 
 
-def _is_narrowed(hit: Hit) -> bool:
+def _is_narrowed(change: ProposedChange, statement: Statement, found: Found) -> bool:
     """A sentence that narrows who may use the tool, for what, where or when, out of nothing.
 
     A restriction passes when at least a third of its words stand in the tool's own texts, schema or
@@ -166,35 +164,34 @@ def _is_narrowed(hit: Hit) -> bool:
     Sentences that keep a tool from being used for something else (*Do not use it for rental cars*)
     pass: they are how confused tools are told apart, and gates measure them.
     """
-    change, statement, found = hit
     sentence = statement.sentence
-    if statement.edit.parameter and _SWITCH.match(sentence):
+    if statement.edit.parameter and _says("switch").match(sentence):
         return False
-    behind = _CLAUSE_ENDS.split(sentence[found.end() :], maxsplit=1)[0]
+    behind = _says("clause ends").split(sentence[found.end() :], maxsplit=1)[0]
     about = sentence[: found.start()] if _KANA.search(sentence) else behind
-    return not _search("user_said", about) and share_supported(change, about) < _LEAST_SHARE
+    is_of_user = _says("user_said").search(about) is not None
+    return not is_of_user and _share_supported(change, about) < _LEAST_SHARE
 
 
-def _is_closed(hit: Hit) -> bool:
+def _is_closed(change: ProposedChange, statement: Statement, found: Found) -> bool:
     """These values said to be all there are, where nothing else says so.
 
     What bears it out: an enum or a rule with values, of the parameter that the text is about or
     that the sentence names, or a list that stands in the tool's words already.
     """
-    change, statement, found = hit
     facts = statement.facts
     is_one_of_several = found.group().startswith("is the ")
     if facts is not None and facts.values and not (is_one_of_several and len(facts.values) > 1):
         return False
-    named = _ITEMS.split(statement.sentence[found.end() :].strip(" .:。"))
+    named = _says("between items").split(statement.sentence[found.end() :].strip(" .:。"))
     known = (item.strip(" .()\"'`") in change.known_folded for item in named if item.strip())
     return not (len(named) > 1 and all(known))
 
 
-def _is_invented(hit: Hit) -> bool:
+def _is_invented(change: ProposedChange, _: Statement, found: Found) -> bool:
     """A parameter that the schema lacks: a good place for what was said in confidence."""
-    name = next(filter(None, hit.found.groups()), "")
-    return bool(name) and not set(terms(name)) <= hit.change.vocabulary
+    name = next(filter(None, found.groups()), "")
+    return bool(name) and not set(terms(name)) <= change.vocabulary
 
 
 DEEDS_DECLARED = SentenceCheck(
@@ -231,11 +228,10 @@ def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     kept = len(had.intersection(terms(after))) / len(had) if had else 1.0
     if not after.strip():
         yield failed("purpose_changed.gone", field="summary")
-    elif share_supported(change, after) < _LEAST_SHARE and kept < _LEAST_KEPT:
+    elif _share_supported(change, after) < _LEAST_SHARE and kept < _LEAST_KEPT:
         yield failed("purpose_changed", field="summary", excerpt=after)
 
 
-_ASKS = re.compile(r"confirm|approv|ask |consent|bestatig|zustimm|确认|確認")
 _LEAST_SHARED = 0.4
 
 
@@ -250,17 +246,18 @@ def warnings_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     now = sentences_of(change.candidate, ("summary", "usage_rule", "condition"))
     warned = list(_warnings(now))
     for warning in _warnings(sentences_of(change.base, ("summary", "usage_rule"))):
-        if warning not in folded(now) and not any(_says(one, warning) for one in warned):
+        if warning not in folded(now) and not any(_warns(one, warning) for one in warned):
             yield failed("warning_removed", field="summary", excerpt=warning, found=warning)
 
 
 def _warnings(text: str) -> Iterator[str]:
-    return (sentence for sentence in sentences(text) if _search("warnings", sentence))
+    return filter(_says("warnings").search, sentences(text))
 
 
-def _says(sentence: str, warning: str) -> bool:
+def _warns(sentence: str, warning: str) -> bool:
     """Whether a new warning speaks of the same: lasting effects, or asking first."""
-    if bool(_ASKS.search(sentence)) == bool(_ASKS.search(warning)):
+    asks = _says("asks first")
+    if bool(asks.search(sentence)) == bool(asks.search(warning)):
         return True
     had = set(terms(warning))
     return len(had.intersection(terms(sentence))) >= _LEAST_SHARED * len(had)
@@ -273,51 +270,36 @@ _QUOTED = re.compile(
     r"(?<![=\w])[`\"'\u00ab\u2039\u201e](?=\S)([^`\"'\u00bb\u203a\u201e\n]{1,40}?)"
     r"(?<=\S)[`\"'\u00bb\u203a](?!\w)|[\u300c\u300e]([^\u300d\u300f]{1,40})[\u300d\u300f]"
 )
-_NOT = re.compile(
-    r"\b(?:not|never|no|nicht|kein\w*|statt|pas|jamais|nunca|instead of|rather than|without)\b"
-    r"|不|ない|勿|别"
-)
-_ITEM = re.compile(
-    r"\s*(?:,|/|\||;|、|\uff0c|\b(?:or|and|oder|und|ou|et|o|y)\b|或者?|和|または|と)\s*"
-)
-_LIST_START = re.compile(
-    r"[:\uff1a]|\b(?:one of|must be|either|muss|doit etre|debe ser)\b|必须是?|可以是"
-)
 _PARENTHESES = re.compile(r"[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
-_BARE = re.compile(r"[^\s`\"'().]+$")
+_BARE = re.compile(r"[^\s`\"'().]{1,29}$")
 
 
-def values_agree(change: ProposedChange) -> Iterator[FailedCheck]:
+@_of_statements
+def values_agree(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
     """A text that tells a model to give a value which enum or rules refuse.
 
     What counts is a value in quotation marks or back-ticks, an item of a list that also holds
     values of the enum, and a number, in a sentence that demands or lists values. Case is ignored:
     prose may write *Celsius*.
     """
-    for edit, sentence, facts in change.statements:
-        value = _foreign_value(sentence, facts, change) if facts and facts.values else None
-        if facts and value is not None:
-            listed = ", ".join(str(one) for one in facts.values[:8])
-            yield failed(
-                "value_contradicted",
-                field=edit.field,
-                excerpt=sentence,
-                found=value,
-                path=facts.path,
-                listed=listed,
-            )
+    facts = statement.facts
+    value = _foreign_value(statement.sentence, facts, change) if facts and facts.values else None
+    if facts and value is not None:
+        listed = ", ".join(str(one) for one in facts.values[:8])
+        path = facts.path
+        yield _reason(statement, "value_contradicted", found=value, path=path, listed=listed)
 
 
 def _foreign_value(sentence: str, facts: ParameterFacts, change: ProposedChange) -> str | None:
     taken = {_spoken(str(value)) for value in facts.values}
     own = {_spoken(part) for part in (*change.parameters, change.base.name)}
-    demands, is_negated = _search("demands", sentence), _NOT.search(sentence)
-    quoted = _QUOTED.finditer(sentence) if demands and not is_negated else ()
-    told = [*_listed(sentence, taken), *(_said(found) for found in quoted)]
-    for value in told:
+    is_negated = _says("negates a value").search(sentence)
+    demands = _says("demands").search(sentence) and not is_negated
+    quoted = map(_said, _QUOTED.finditer(sentence) if demands else ())
+    for value in (*_listed(sentence, taken), *quoted):
         if _spoken(value) not in taken | own and not numbers_in(value) & facts.numbers:
             return value
-    if facts.numbers and demands and not is_negated and not _search("explains", sentence):
+    if facts.numbers and demands and not _says("explains").search(sentence):
         foreign = numbers_in(sentence) - facts.numbers - change.known_numbers
         return f"{min(foreign):g}" if foreign else None
     return None
@@ -331,69 +313,49 @@ def _spoken(value: str) -> str:
 def _listed(sentence: str, taken: set[str]) -> Iterator[str]:
     """Single words in a list that holds values of the enum, other than words fit for any tool."""
     inside = _PARENTHESES.findall(sentence)
-    for listing in (*_LIST_START.split(_PARENTHESES.sub(" ", sentence)), *inside):
-        items = [item.strip(" .。)`\"'") for item in _ITEM.split(listing)]
+    for listing in (*_says("list starts").split(_PARENTHESES.sub(" ", sentence)), *inside):
+        items = [item.strip(" .。)`\"'") for item in _says("between values").split(listing)]
         if len(items) > 1 and taken.intersection(map(_spoken, items)):
-            for item in items:
-                if _BARE.match(item) and len(item) < 30 and (said_terms(item) or item.isdigit()):
-                    yield item
-
-
-def values_left_open(change: ProposedChange) -> Iterator[FailedCheck]:
-    """A text that leaves one value of an enum where the schema and the rules leave several."""
-    for edit, sentence, facts in change.statements:
-        if not facts or len(facts.values) < 2 or _search("explains", sentence):
-            continue
-        named = [value for value in facts.values if stands_in(folded(str(value)), sentence)]
-        if len(named) == 1 and _search("exclusive", sentence):
-            yield failed(
-                "unsupported_rule.value",
-                field=edit.field,
-                excerpt=sentence,
-                found=named[0],
-                path=facts.path,
+            yield from (
+                one for one in items if _BARE.match(one) and (_said_terms(one) or one.isdigit())
             )
+
+
+@_of_statements
+def values_left_open(_: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
+    """A text that leaves one value of an enum where the schema and the rules leave several."""
+    _edit, sentence, facts = statement
+    if not facts or len(facts.values) < 2 or _says("explains").search(sentence):
+        return
+    named = [value for value in facts.values if stands_in(folded(str(value)), sentence)]
+    if len(named) == 1 and _says("exclusive").search(sentence):
+        yield _reason(statement, "unsupported_rule.value", found=named[0], path=facts.path)
 
 
 # --- Presence, types, units ------------------------------------------------------------------
 
 
-_NEGATED = re.compile(r"\bnot\b|\bnicht\b|\bpas\b|\bno\b|非|不(?:是)?必")
-
-
-def _contradicted(
-    reason: str, edit: Edit, excerpt: str, facts: ParameterFacts, *, called: str, declared: str
-) -> FailedCheck:
-    return failed(
-        reason,
-        field=edit.field,
-        excerpt=excerpt,
-        path=facts.path,
-        called=called,
-        declared=declared,
-    )
-
-
-def presence_agrees(change: ProposedChange) -> Iterator[FailedCheck]:
+@_of_statements
+def presence_agrees(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
     """An optional parameter called required, or the other way round.
 
     A sentence with a condition (*required when ...*) is left to the rules: a ``Requires`` rule
     holds such things.
     """
-    ruled = {other for rule in rules_of(change.candidate) for other in getattr(rule, "others", ())}
-    for edit, sentence, facts in change.statements:
-        if edit.kind != "parameter" or facts is None or facts.path.endswith("[]"):
-            continue
-        required, optional = _search("required", sentence), _search("optional", sentence)
-        is_free = not facts.required and facts.path not in ruled
-        code = "presence_contradicted"
-        if required and not optional and is_free and not _search("conditions", sentence):
-            if not _NEGATED.search(sentence[: required.start()]):
-                yield _contradicted(
-                    code, edit, sentence, facts, called="required", declared="optional"
-                )
-        elif optional and facts.required and not _NEGATED.search(sentence[: optional.start()]):
-            yield _contradicted(code, edit, sentence, facts, called="optional", declared="required")
+    edit, sentence, facts = statement
+    if edit.kind != "parameter" or facts is None or facts.path.endswith("[]"):
+        return
+    required, optional = _says("required").search(sentence), _says("optional").search(sentence)
+    found = optional or required
+    if found is None or _says("negated").search(sentence[: found.start()]):
+        return
+    rules = rules_of(change.candidate)
+    is_ruled = any(facts.path in getattr(rule, "others", ()) for rule in rules)
+    is_free = not (facts.required or is_ruled or _says("conditions").search(sentence))
+    if facts.required if optional else is_free:
+        called, declared = ("optional", "required") if optional else ("required", "optional")
+        code, path = "presence_contradicted", facts.path
+        yield _reason(statement, code, path=path, called=called, declared=declared)
 
 
 _TAKEN: Mapping[str, frozenset[str]] = {
@@ -406,63 +368,29 @@ _TAKEN: Mapping[str, frozenset[str]] = {
 }
 """Which types of the schema may be called so. A list in one text, with commas, is called a list."""
 
-_PARTS = re.compile(
-    r"\b(?:each|every|or (?:an? )?(?:float|string|text))\b"
-    r"|\b(?:element|item|entr|key)\w* (?:is|are|must)\b"
-)
-"""Words by which a sentence is about the parts of a value, or about several types."""
 
-_NUMERIC = frozenset({"number", "whole number"})
-_STRICT = re.compile(
-    r"\b(?:integer|int|float|array|boolean|ganzzahl|entier|entero)\b|\u6574\u6570|\u6570\u7ec4"
-)
-_OF_DIGITS = re.compile(r"\b(?:string|text|digits?|characters?)\b|\u5b57\u7b26|\u6587\u5b57")
-
-
-def types_agree(change: ProposedChange) -> Iterator[FailedCheck]:
+@_of_statements
+def types_agree(_: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
     """A text that claims another type than the schema has.
 
     A text of digits may be called a number (an order number), and a list in one text may be called
     a list where the text says how it is separated.
     """
-    for edit, sentence, facts in change.statements:
-        if facts is None or not facts.types or _PARTS.search(sentence):
-            continue
-        kinds = patterns("kinds").items()
-        claimed = [what for what, looked_for in kinds if looked_for.search(sentence)]
-        wrong = [what for what in claimed if not facts.types & _TAKEN[what]]
-        is_strict = _STRICT.search(sentence) and not _OF_DIGITS.search(sentence)
-        if "string" in facts.types and not is_strict:
-            wrong = [what for what in wrong if what not in _NUMERIC]
-        if claimed and len(wrong) == len(claimed):
-            declared = ", ".join(sorted(facts.types))
-            yield _contradicted(
-                "type_contradicted", edit, sentence, facts, called=wrong[0], declared=declared
-            )
+    _edit, sentence, facts = statement
+    if facts is None or not facts.types or _says("about parts").search(sentence):
+        return
+    kinds = patterns("kinds").items()
+    claimed = [what for what, looked_for in kinds if looked_for.search(sentence)]
+    wrong = [what for what in claimed if not facts.types & _TAKEN[what]]
+    is_strict = _says("strict type").search(sentence) and not _says("of digits").search(sentence)
+    if "string" in facts.types and not is_strict:
+        wrong = [what for what in wrong if what not in {"number", "whole number"}]
+    if claimed and len(wrong) == len(claimed):
+        code, declared = "type_contradicted", ", ".join(sorted(facts.types))
+        yield _reason(statement, code, path=facts.path, called=wrong[0], declared=declared)
 
 
 _TOKEN = re.compile(r"[^\W\d_]+|°[cf]|[%€£$]")
-_IN = re.compile(
-    r"\b(?:in|as|en|als|units?|einheit|unite|unidad)\b|单位|単位|以|で(?:指定|表)|\d\s*$"
-)
-
-
-@cache
-def units() -> Mapping[str, tuple[str, str]]:
-    """What each word of a unit measures, and which unit it is."""
-    return {
-        word: (dimension, line.partition(": ")[0])
-        for dimension, lines in sections("units").items()
-        for line in lines
-        for word in line.partition(": ")[2].split()
-    }
-
-
-@cache
-def _unspaced_units() -> list[str]:
-    """The longest first: ミリ秒 is no 秒."""
-    found = [word for word in units() if not word.isascii()]
-    return sorted(found, key=len, reverse=True)
 
 
 def units_agree(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -478,9 +406,8 @@ def units_agree(change: ProposedChange) -> Iterator[FailedCheck]:
             stated = before.get(dimension, set())
             if stated and not named & stated:
                 called, declared = (", ".join(sorted(each)) for each in (named, stated))
-                yield _contradicted(
-                    "unit_contradicted", edit, edit.after, facts, called=called, declared=declared
-                )
+                statement, code = Statement(edit, edit.after, facts), "unit_contradicted"
+                yield _reason(statement, code, path=facts.path, called=called, declared=declared)
 
 
 def _about_parameters(change: ProposedChange) -> Iterator[tuple[Edit, ParameterFacts, str]]:
@@ -488,18 +415,18 @@ def _about_parameters(change: ProposedChange) -> Iterator[tuple[Edit, ParameterF
     for edit in change.edits:
         if edit.kind == "parameter" and (facts := change.parameters.get(edit.parameter)):
             yield edit, facts, folded(edit.after)
-    for edit, sentence, facts in change.statements:
-        if edit.kind == "parameter" or facts is None or not _IN.search(sentence):
+    for edit, sentence, about in change.statements:
+        if edit.kind == "parameter" or about is None or not _says("in a unit").search(sentence):
             continue
-        if "_" in facts.path or f"`{facts.path}`" in sentence:  # no word that merely equals a name
-            yield edit, facts, sentence.replace(facts.path.casefold(), "")
+        if "_" in about.path or f"`{about.path}`" in sentence:  # no word that merely equals a name
+            yield edit, about, sentence.replace(about.path.casefold(), "")
 
 
 def _stated(change: ProposedChange, facts: ParameterFacts) -> str:
     text = mapping(change.base.description.parameters).get(facts.path, "")
-    rules = (
+    rules = [
         one for one in rules_of(change.candidate) if getattr(one, "parameter", 0) == facts.path
-    )
+    ]
     name = facts.path.rsplit(".", 1)[-1].removesuffix("[]").replace("_", " ")
     return folded(" . ".join([str(text), name, *(str(getattr(one, "unit", "")) for one in rules)]))
 
@@ -508,7 +435,8 @@ def _units_in(text: str) -> dict[str, set[str]]:
     """The units that a text names, by what they measure."""
     found: dict[str, set[str]] = {}
     named = [word for word in _TOKEN.findall(text) if word in units()]
-    for word in () if text.isascii() else _unspaced_units():
+    unspaced = () if text.isascii() else (word for word in units() if not word.isascii())
+    for word in sorted(unspaced, key=len, reverse=True):  # ミリ秒 is no 秒
         if word in text:
             named.append(word)
             text = text.replace(word, " ")
@@ -521,34 +449,11 @@ def _units_in(text: str) -> dict[str, set[str]]:
 # --- Limits ----------------------------------------------------------------------------------
 
 
-_DIGIT = re.compile(r"\d")
-_EXPLAINED = re.compile(
-    r"[\"'“„«「][^\"'”“»」]{1,40}[\"'”“»」]\s*(?:is|are|means?|=|:|stands|ist|est|es|は|是)(?!\w)"
-)
-"""What a user may say, explained: *"under 15k" is 15000*."""
-
-_DEFAULT = re.compile(r"default|standard|defaut|defecto|默认|既定|デフォルト")
-_COUNTED = re.compile(
-    r"[- ]?(?:\w+ )?(?:characters?|letters?|signs|symbols|digits?|words?|items?|entr(?:y|ies)"
-    r"|results?|rows?|records?|hits?|matche?s?|elements?|zeichen|buchstaben|worter|eintrage|ergebnisse"
-    r"|treffer|caracteres|lettres|mots|resultats|elements|letras|palabras|resultados|elementos)\b"
-    r"|\s?(?:个|個)?(?:字符|字|文字|条|件|项|个结果|結果)"
-)
-_RETURNED = re.compile(
-    r"^(?:it |this tool |the (?:tool|answer|result|list) )?(?:also )?"
-    r"(?:returns?|gives?|lists?|shows?|yields?|finds?|holds|contains?|has|liefert|zeigt|renvoie|affiche|devuelve|muestra)\b[^,;]*$"
-)
-"""Before a limit on what the tool returns. That is for a judge to hold against what was seen: a
-postcondition or the result's schema bears it out, and it can lead no call astray."""
-
 _LIST = re.compile(r"(?<![\w.-])\d{1,9}(?:\s?(?:[/,]|\bor\b|\band\b)\s?\d{1,9}){2,}(?![\w-])")
-_EXAMPLES = re.compile(
-    r"\b(?:e\.g\.|such as|for example|z\.b\.|par exemple|p\. ?ej\.|por ejemplo|means|like)"
-    r"|例如|比如|例:|例えば|たとえば"
-)
 
 
-def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
+@_of_statements
+def bounds_agree(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
     """A limit in words that schema, rules and the text so far do not have.
 
     Where the schema says something else about that very parameter, the text contradicts it;
@@ -557,42 +462,37 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
     A limit on characters, items or results that contradicts nothing is left to those who read what
     is new (``ValidationPolicy.new_words``).
     """
-    for edit, sentence, facts in change.statements:
-        if not _DIGIT.search(sentence):
-            continue
-        stated = _EXPLAINED.sub("", sentence)
-        told = [
-            (number, _is_count(stated, match, at))
-            for match in islice(matches(pattern("sentences", "limits"), stated), _MOST_MATCHES)
-            for at, number in enumerate(match.groups(), start=1)
-            if number and not _EXAMPLES.search(stated, 0, match.start(at))
-        ]
-        known = _known_numbers(change, facts, sentence) if told else set()
-        is_counted = facts is not None and facts.is_counted
-        bounded = facts and (is_counted or facts.minimum is not None or facts.maximum is not None)
-        if told and not bounded:
-            known |= {number for text in change.sources for number in numbers_in(folded(text))}
-        wrong = [
-            number
-            for number, is_count in told
-            if not readings_of(number) & known and (is_counted or not is_count)
-        ]
-        wrong += _beyond(stated, change, facts)
-        if wrong:
-            path = facts.path if facts and bounded else ""
-            yield failed(
-                "bounds_contradicted" if path else "unsupported_rule.limit",
-                field=edit.field,
-                excerpt=sentence,
-                found=wrong[0],
-                path=path,
-            )
+    _edit, sentence, facts = statement
+    if not any(map(str.isdigit, sentence)):
+        return
+    stated = _says("explained").sub("", sentence)
+    told = [
+        (number, _is_count(stated, match, at))
+        for match in islice(matches(_says("limits"), stated), _MOST_MATCHES)
+        for at, number in enumerate(match.groups(), start=1)
+        if number and not _says("as examples").search(stated, 0, match.start(at))
+    ]
+    known = _known_numbers(change, facts, sentence) if told else set()
+    is_counted = facts is not None and facts.is_counted
+    bounded = facts and (is_counted or facts.minimum is not None or facts.maximum is not None)
+    if told and not bounded:
+        known |= {number for text in change.sources for number in numbers_in(folded(text))}
+    wrong = [
+        number
+        for number, is_count in told
+        if not readings_of(number) & known and (is_counted or not is_count)
+    ]
+    wrong += _beyond(stated, change, facts)
+    if wrong:
+        path = facts.path if facts and bounded else ""
+        reason = "bounds_contradicted" if path else "unsupported_rule.limit"
+        yield _reason(statement, reason, found=wrong[0], path=path)
 
 
 def _is_count(sentence: str, match: Found, at: int) -> bool:
     """Whether a limit counts characters, items or results, and is none of a value."""
-    counts = _COUNTED.match(sentence, match.end(at))
-    return counts is not None or _RETURNED.search(sentence, 0, match.start()) is not None
+    counts = _says("counted").match(sentence, match.end(at))
+    return counts is not None or _says("returned").search(sentence, 0, match.start()) is not None
 
 
 def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None) -> list[str]:
@@ -619,6 +519,6 @@ def _known_numbers(
     """
     known = set(change.shown_numbers)
     for one in [facts] if facts else change.parameters.values():
-        known |= one.numbers if _DEFAULT.search(sentence) else one.limits
+        known |= one.numbers if _says("default").search(sentence) else one.limits
         known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()
     return known

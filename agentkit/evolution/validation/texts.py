@@ -1,4 +1,4 @@
-"""The texts of a definition, what a candidate changed of them, and how texts and data are read.
+"""What a definition says: its texts, the facts about its parameters, and what a candidate changed.
 
 Nothing here trusts the types of a definition: one that was read from foreign JSON may hold
 anything where a text is expected. What is no text is left out, and ``malformed`` reports it.
@@ -6,20 +6,24 @@ anything where a text is expected. What is no text is left out, and ``malformed`
 
 from __future__ import annotations
 
-import re
 import reprlib
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema import resolve_local
 
 LONGEST_SCANNED = 8_000
 """Characters of one text that are looked at. ``lengths_kept`` rejects every longer one."""
 
 MOST_SCANNED = 40_000
 """Characters of all changed texts together that are looked at, and that may change at once."""
+
+DEEPEST = 64
+"""Levels of nesting that a definition may have."""
 
 _MOST_TEXTS = 2_000
 _MOST_LEAVES = 500
@@ -90,53 +94,42 @@ def edits_between(base: Sequence[Text], candidate: Sequence[Text]) -> tuple[Edit
 
 def texts_of(definition: ToolDefinition) -> tuple[Text, ...]:
     """Every text of a definition that evolution may touch; of huge ones the first 2,000."""
-    found: list[Text] = []
-    for text in _texts(definition):
-        found.append(text)
-        if len(found) == _MOST_TEXTS:
-            break
-    return tuple(found)
+    return tuple(islice(_texts(definition), _MOST_TEXTS))
 
 
 def _texts(definition: ToolDefinition) -> Iterator[Text]:
     words, conditions = definition.description, definition.specification
-    if isinstance(words.summary, str):
-        yield Text(field="summary", kind="summary", text=words.summary)
-    yield from _listed("usage_rules", "usage_rule", words.usage_rules)
+    yield from _listed("summary", "summary", words.summary)
+    yield from _listed("usage_rules", "usage_rule", sequence(words.usage_rules))
     for path, text in mapping(words.parameters).items():
         if isinstance(path, str) and isinstance(text, str):
             yield Text(field=f"parameters.{path}", kind="parameter", text=text, parameter=path)
-    yield from _listed("tags", "tag", words.tags)
-    yield from _listed("text", "condition", conditions.text)
-    if isinstance(conditions.complexity, str):
-        yield Text(field="complexity", kind="condition", text=conditions.complexity)
+    yield from _listed("tags", "tag", sequence(words.tags))
+    yield from _listed("text", "condition", sequence(conditions.text))
+    yield from _listed("complexity", "condition", conditions.complexity)
     for at, rule in enumerate(rules_of(definition)):
-        yield from _of_rule(f"rules[{at}]", rule)
+        about = text_or_empty(getattr(rule, "parameter", ""))
+        for text in leaves(_words_of_rule(rule)):
+            yield Text(field=f"rules[{at}]", kind="rule", text=text, parameter=about)
     for at, example in enumerate(sequence(definition.examples)):
         parts = [getattr(example, name, None) for name in ("arguments", "result", "query")]
         for text in leaves(parts):
             yield Text(field=f"examples[{at}]", kind="example", text=text)
 
 
-def _listed(name: str, kind: TextKind, values: Any) -> Iterator[Text]:
-    for at, text in enumerate(sequence(values)):
+def _listed(name: str, kind: TextKind, value: Any) -> Iterator[Text]:
+    if isinstance(value, str):
+        yield Text(field=name, kind=kind, text=value)
+    for at, text in enumerate(sequence(value)):
         if isinstance(text, str):
             yield Text(field=f"{name}[{at}]", kind=kind, text=text)
 
 
-def _of_rule(field: str, rule: Any) -> Iterator[Text]:
-    """The words of a learned rule. A regular expression is no sentence: it is left to rules."""
+def _words_of_rule(rule: Any) -> list[Any]:
+    """What a learned rule says in words. A regular expression is no sentence."""
+    no_words = {"kind", "pattern", "expression", "parameter", "tool", "format"}
     names = getattr(rule, "__dataclass_fields__", {})
-    about = getattr(rule, "parameter", "")
-    for name in names:
-        if name not in {"kind", "pattern", "expression", "parameter", "tool", "format"}:
-            for text in leaves(getattr(rule, name)):
-                yield Text(
-                    field=field,
-                    kind="rule",
-                    text=text,
-                    parameter=about if isinstance(about, str) else "",
-                )
+    return [getattr(rule, name) for name in names if name not in no_words]
 
 
 def rules_of(definition: ToolDefinition) -> Sequence[Any]:
@@ -144,10 +137,10 @@ def rules_of(definition: ToolDefinition) -> Sequence[Any]:
     return sequence(getattr(definition.specification, "rules", ()))
 
 
-def leaves(value: Any) -> Iterator[str]:
-    """The texts in JSON data, names of fields included; of huge data the first 500 parts."""
+def leaves(value: Any, most: int = _MOST_LEAVES) -> Iterator[str]:
+    """The texts in JSON data, names of fields included; of huge data the first parts."""
     waiting, seen = [value], 0
-    while waiting and seen < _MOST_LEAVES:
+    while waiting and seen < most:
         part = waiting.pop()
         seen += 1
         if isinstance(part, str):
@@ -179,114 +172,8 @@ def sentences_of(definition: ToolDefinition, kinds: Iterable[TextKind]) -> str:
     return "\n".join(text.text for text in texts_of(definition) if text.kind in wanted)
 
 
-LOOKALIKES = str.maketrans(
-    "аеорсухіјѕԁһӏԛԝвкмнтгпАВЕКМНОРСТУХІЈЅԌԚԜοανρτικυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսցզհյլՕՍᎪᏴᏟᎬᎻᎫᏦᏞᎷᏀᏢᏒᏚᎢᏙᎳᏃ",
-    "aeopcyxijsdhlqwbkmhtrnABEKMHOPCTYXIJSGQWoavptikuxyenwABEZHIKMNOPTYXonugqhjlOUABCEHJKLMGPRSTVWZ",
-)
-"""Letters of other scripts and the Latin ones that they look like."""
+# --- Foreign data --------------------------------------------------------------------------------
 
-
-_ACCENTS = re.compile(r"[\u0300-\u036f]")
-_INVISIBLE = re.compile(
-    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
-)
-_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
-_FIRST_EAST_ASIAN = 0x2E80
-_SPACE = re.compile(r"\s+")
-
-
-def folded(text: str) -> str:
-    """The text without case, accents, presentation forms and invisible characters.
-
-    Example:
-        >>> folded("Ⅷ  Überprüfung der ﬁnalen Datei")
-        'viii uberprufung der finalen datei'
-    """
-    if not text.isascii():
-        text = _INVISIBLE.sub("", text)
-        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
-        text = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2018", "'")
-        text = text.replace("“", '"').replace("”", '"')
-    return _SPACE.sub(" ", text.casefold())
-
-
-_ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
-
-
-def wording_key(text: str) -> str:
-    """The words of a text alone: texts that differ in case, signs, spaces or articles are the same.
-
-    Example:
-        >>> wording_key("Highest price (in euros).") == wording_key("the highest price, in Euros")
-        True
-    """
-    return " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text)))) or text
-
-
-def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text, each folded.
-
-    Example:
-        >>> list(sentences("Price in euros. Tax included."))
-        ['price in euros.', 'tax included.']
-    """
-    for part in _END.split(text):
-        if part.strip():
-            yield folded(part).strip()
-
-
-def stands_in(word: str, text: str) -> bool:
-    """Whether a word stands in a text as a word; in scripts without spaces, anywhere.
-
-    Example:
-        >>> stands_in("days", "how many days."), stands_in("day", "how many days.")
-        (True, False)
-    """
-    if not word.isascii():
-        return word in text
-    start = text.find(word) if word else -1
-    while start >= 0:
-        end = start + len(word)
-        if not (_goes_on(text[max(start - 1, 0) : start]) or _goes_on(text[end : end + 1])):
-            return True
-        start = text.find(word, end)
-    return False
-
-
-def _goes_on(char: str) -> bool:
-    """Whether a word goes on with this character; Chinese needs no space beside a Latin word."""
-    return char == "_" or (char.isalnum() and ord(char) < _FIRST_EAST_ASIAN)
-
-
-_NUMBER = re.compile(
-    r"(?<![\w.])[-\u2212]?\d{1,3}(?:[ ,.'\u2019]\d{3})+(?:[.,]\d+)?(?!\d)"
-    r"|(?:(?<!\w)[-\u2212])?\d+(?:[.,]\d+)?"
-)
-_THOUSANDS = re.compile(r"(?<=\d)[ ,.'\u2019](?=\d{3}(?!\d))")
-
-
-def numbers_in(text: str) -> set[float]:
-    """The numbers in a text, in each way in which they can be read.
-
-    Example:
-        >>> sorted(numbers_in("1.500 or 2,5, from 3-7"))
-        [1.5, 2.5, 3.0, 7.0, 1500.0]
-    """
-    found: set[float] = set()
-    for match in _NUMBER.finditer(text):
-        found.update(readings_of(match.group()))
-    return found
-
-
-def readings_of(written: str) -> set[float]:
-    """The numbers that one written number may mean: ``1.500`` is 1500 in German."""
-    plain = written.replace("\u2212", "-")
-    forms = {_THOUSANDS.sub("", plain).replace(",", "."), plain.replace(",", ".")}
-    return {float(form) for form in forms if re.fullmatch(r"-?\d{1,300}(?:\.\d+)?", form)}
-
-
-DEEPEST = 64
-"""Levels of nesting that a definition may have."""
 
 _REPR = reprlib.Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
@@ -328,12 +215,7 @@ def is_too_deep(value: Any) -> bool:
     """
     level, depth = [value], 0
     while level and depth <= DEEPEST:
-        parts = (
-            part.values() if isinstance(part, Mapping) else part
-            for part in level
-            if isinstance(part, Mapping | list | tuple)
-        )
-        level = [inner for part in parts for inner in part]
+        level = [inner for part in level for inner in (mapping(part).values() or sequence(part))]
         depth += 1
     return bool(level)
 
@@ -346,3 +228,158 @@ def shown_value(value: Any) -> str:
         "{'enum': [1, 2, 3], 'minimum': 1}"
     """
     return _REPR.repr(value)
+
+
+# --- What the contract and the learned rules say about parameters --------------------------------
+
+
+_OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
+_LOWS = ("minimum", "exclusiveMinimum", "exclusive_minimum")
+_HIGHS = ("maximum", "exclusiveMaximum", "exclusive_maximum")
+_LIMITS = (*_LOWS, *_HIGHS, "multipleOf", "multiple_of", *_OF_COUNTS)
+"""How schemas and rules call bounds."""
+
+_DEEPEST = 16
+_MOST_PARTS = 500
+_MOST_PARAMETERS = 2_000
+"""References multiply parameters at every level; those beyond this many are not looked at."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterFacts:
+    """One parameter of a tool.
+
+    Attributes:
+        path: Dotted path.
+        types: JSON types that it takes; empty when nothing is said.
+        values: What the enum and the rules allow; empty when they say nothing.
+        numbers: Every number that schema and rules state about it.
+        limits: Those of them that are limits or allowed values, and no mere default.
+        default: What is taken when a call does not give it; None for nothing.
+        minimum: Smallest number that it takes; None for no bound.
+        maximum: Largest number that it takes; None for no bound.
+        is_counted: Whether something bounds its length or its number of items.
+        is_formed: Whether a format or pattern says how it is written.
+        pattern: The regular expression that its text must match; empty for none.
+        required: Whether a call must give it, as far as the object that holds it goes.
+    """
+
+    path: str
+    types: frozenset[str] = frozenset()
+    values: tuple[Any, ...] = ()
+    numbers: frozenset[float] = frozenset()
+    limits: frozenset[float] = frozenset()
+    default: Any = None
+    minimum: float | None = None
+    maximum: float | None = None
+    is_counted: bool = False
+    is_formed: bool = False
+    pattern: str = ""
+    required: bool = False
+
+    def takes(self, number: float) -> bool:
+        """Whether a number lies within the bounds."""
+        above = self.minimum is None or number >= self.minimum
+        return above and (self.maximum is None or number <= self.maximum)
+
+
+def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, ParameterFacts]:
+    """The parameters of a tool by dotted path, in declared order.
+
+    Args:
+        contract: Whose schema holds.
+        learned: Whose rules hold.
+    """
+    schema = contract.signature.parameters
+    rules: dict[str, list[Any]] = {}
+    for rule in rules_of(learned):
+        if isinstance(path := getattr(rule, "parameter", None), str):
+            rules.setdefault(path, []).append(rule)
+    return {
+        path: _facts(path, part, required=required, rules=rules.get(path, []))
+        for path, part, required in islice(_parts(schema, schema, "", 0), _MOST_PARAMETERS)
+    }
+
+
+def _parts(schema: Any, root: JsonObject, path: str, depth: int) -> Iterator[tuple[str, Any, bool]]:
+    """The parts of a schema by path, each with whether it is required."""
+    schema = _resolved(schema, root)
+    if depth > _DEEPEST:
+        return
+    required = sequence(schema.get("required"))
+    below = {
+        f"{path}.{name}" if path else str(name): (part, name in required)
+        for name, part in mapping(schema.get("properties")).items()
+    }
+    if path and isinstance(schema.get("items"), Mapping):
+        below[f"{path}[]"] = (schema["items"], False)
+    for place, (part, is_required) in below.items():
+        yield place, _resolved(part, root), is_required
+        yield from _parts(part, root, place, depth + 1)
+
+
+def _resolved(part: Any, root: JsonObject) -> Mapping[str, Any]:
+    reference = mapping(part).get("$ref")
+    return mapping(resolve_local(root, reference) if isinstance(reference, str) else part)
+
+
+def limits_of(schema: Any) -> frozenset[float]:
+    """Every number that a schema states as a limit, however deep."""
+    found: list[Any] = []
+    waiting = [schema]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            break
+        part = waiting.pop()
+        found += [mapping(part).get(word) for word in _LIMITS]
+        waiting.extend(mapping(part).values() or sequence(part))
+    return frozenset(_numbers(found))
+
+
+def _facts(
+    path: str, part: Mapping[str, Any], *, required: bool, rules: list[Any]
+) -> ParameterFacts:
+    choices = (one for word in ("anyOf", "oneOf", "allOf") for one in sequence(part.get(word)))
+    branches = [part, *map(mapping, choices)]
+    kinds = [branch.get("type") for branch in branches]
+    values = [value for one in branches for value in sequence(one.get("enum"))]
+    values += [one["const"] for one in branches if "const" in one]
+    values += [value for rule in rules for value in sequence(getattr(rule, "values", ()))]
+    stated = [(word, one.get(word)) for one in branches for word in _LIMITS]
+    learned = [(word, getattr(rule, word, None), rule) for rule in rules for word in _LIMITS]
+    limits = [number for _, number in stated] + [number for _, number, _ in learned]
+    of_value = stated + [(word, n) for word, n, rule in learned if _measure(rule) == "value"]
+    is_one = len(branches) == 1
+    lows = _numbers(number for word, number in of_value if word in _LOWS)
+    highs = _numbers(number for word, number in of_value if word in _HIGHS)
+    formed = [text_or_empty(one.get("pattern")) for one in branches]
+    return ParameterFacts(
+        path=path,
+        types=frozenset(
+            one for kind in kinds for one in (sequence(kind) or (kind,)) if isinstance(one, str)
+        ),
+        values=tuple(values),
+        numbers=frozenset(_numbers([*limits, *values, part.get("default")])),
+        limits=frozenset(_numbers([*limits, *values])),
+        default=part.get("default"),
+        minimum=max(lows, default=None) if is_one else None,
+        maximum=min(highs, default=None) if is_one else None,
+        is_counted=any(word in one for one in branches for word in _OF_COUNTS)
+        or any(_measure(rule) != "value" for rule in rules),
+        is_formed=any(one.get("pattern") or one.get("format") for one in branches),
+        pattern=next(filter(None, formed), ""),
+        required=required,
+    )
+
+
+def _measure(rule: Any) -> str:
+    return str(getattr(rule, "measure", "value"))
+
+
+def _numbers(values: Iterable[Any]) -> list[float]:
+    """The finite numbers among values; those too large for a float are left out."""
+    return [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    ]

@@ -1,16 +1,305 @@
-"""Words that say nothing by themselves, and how texts say how a value is written.
+"""How texts are read: folded, in sentences, by words, patterns and numbers.
 
-The words stand in ``phrases/plain_words.txt``, the patterns in ``phrases/wording.txt``.
+Words and patterns are data in ``phrases/``, compiled when first asked for. A line of a file is a
+pattern over folded text (``ü`` stands there as ``u``), a comment (``# ...``), the ``[name]`` of a
+section, or ``@name pattern``, which the lines below it use as ``<name>``. Sections that are called
+``words of ...`` hold words.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
+from importlib.resources import files
 
-from agentkit.evolution.validation.phrases import pattern, sections, words
+# --- Phrases -------------------------------------------------------------------------------------
+
+
+_PART = re.compile(r"<(\w+)>")
+
+
+@cache
+def sections(name: str) -> Mapping[str, tuple[str, ...]]:
+    """The lines of ``phrases/<name>.txt`` by section; those above the first one have no name.
+
+    Example:
+        >>> list(sections("units"))
+        ['time', 'temperature', 'length', 'mass', 'share', 'money', 'data']
+    """
+    file = files(__package__ or "").joinpath("phrases", f"{name}.txt")
+    found: dict[str, list[str]] = {}
+    parts: dict[str, str] = {}
+    section = ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        filled = _PART.sub(lambda part: parts.get(part[1], part[0]), line)
+        if line.startswith("[") and line.endswith("]") and "|" not in line:
+            section = line[1:-1]
+        elif line.startswith("@"):
+            part, _, meant = filled[1:].partition(" ")
+            parts[part] = meant
+        elif line and not line.startswith("#"):
+            found.setdefault(section, []).append(filled)
+    return {section: tuple(lines) for section, lines in found.items()}
+
+
+@cache
+def words(name: str, section: str = "") -> frozenset[str]:
+    """The words of a section of a file."""
+    return frozenset(" ".join(sections(name).get(section, ())).split())
+
+
+@cache
+def pattern(name: str, section: str = "") -> re.Pattern[str]:
+    """One pattern of all lines of a section."""
+    return re.compile("|".join(sections(name)[section]))
+
+
+@cache
+def patterns(name: str, code: str = "") -> Mapping[str, re.Pattern[str]]:
+    """The patterns of the sections ``code``, or ``code.kind`` by kind; of all by section."""
+    kinds = {
+        section: section.partition(".")[2] if code else section
+        for section in sections(name)
+        if not code or section.partition(".")[0] == code
+    }
+    return {kind: pattern(name, section) for section, kind in kinds.items()}
+
+
+def matches(looked_for: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Every match, also one that begins inside another: an excused one must hide nothing.
+
+    Example:
+        >>> [found.group() for found in matches(re.compile("a.b|b"), "a b")]
+        ['a b', 'b']
+    """
+    at = 0
+    while (found := looked_for.search(text, at)) is not None:
+        yield found
+        at = found.start() + 1
+
+
+# --- Letters and sentences -----------------------------------------------------------------------
+
+
+LOOKALIKES = str.maketrans(
+    "аеорсухіјѕԁһӏԛԝвкмнтгпАВЕКМНОРСТУХІЈЅԌԚԜοανρτικυχγεηωΑΒΕΖΗΙΚΜΝΟΡΤΥΧօոսցզհյլՕՍᎪᏴᏟᎬᎻᎫᏦᏞᎷᏀᏢᏒᏚᎢᏙᎳᏃ",
+    "aeopcyxijsdhlqwbkmhtrnABEKMHOPCTYXIJSGQWoavptikuxyenwABEZHIKMNOPTYXonugqhjlOUABCEHJKLMGPRSTVWZ",
+)
+"""Letters of other scripts and the Latin ones that they look like."""
+
+FIRST_EAST_ASIAN = 0x2E80
+"""From here on scripts put no spaces between words."""
+
+_ACCENTS = re.compile(r"[\u0300-\u036f]")
+_INVISIBLE = re.compile(
+    r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
+)
+_END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
+_SPACE = re.compile(r"\s+")
+_ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
+
+
+def folded(text: str) -> str:
+    """The text without case, accents, presentation forms and invisible characters.
+
+    Example:
+        >>> folded("Ⅷ  Überprüfung der ﬁnalen Datei")
+        'viii uberprufung der finalen datei'
+    """
+    if not text.isascii():
+        text = _INVISIBLE.sub("", text)
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2018", "'")
+        text = text.replace("“", '"').replace("”", '"')
+    return _SPACE.sub(" ", text.casefold())
+
+
+def wording_key(text: str) -> str:
+    """The words of a text alone: texts that differ in case, signs, spaces or articles are the same.
+
+    Example:
+        >>> wording_key("Highest price (in euros).") == wording_key("the highest price, in Euros")
+        True
+    """
+    return " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text)))) or text
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, each folded.
+
+    Example:
+        >>> list(sentences("Price in euros. Tax included."))
+        ['price in euros.', 'tax included.']
+    """
+    for part in _END.split(text):
+        if part.strip():
+            yield folded(part).strip()
+
+
+def stands_in(word: str, text: str) -> bool:
+    """Whether a word stands in a text as a word; in scripts without spaces, anywhere.
+
+    Example:
+        >>> stands_in("days", "how many days."), stands_in("day", "how many days.")
+        (True, False)
+    """
+    if not word.isascii():
+        return word in text
+    start = text.find(word) if word else -1
+    while start >= 0:
+        end = start + len(word)
+        if not (_goes_on(text[max(start - 1, 0) : start]) or _goes_on(text[end : end + 1])):
+            return True
+        start = text.find(word, end)
+    return False
+
+
+def _goes_on(char: str) -> bool:
+    """Whether a word goes on with this character; Chinese needs no space beside a Latin word."""
+    return char == "_" or (char.isalnum() and ord(char) < FIRST_EAST_ASIAN)
+
+
+# --- Numbers, and how values are written ---------------------------------------------------------
+
+
+_NUMBER = re.compile(
+    r"(?<![\w.])[-\u2212]?\d{1,3}(?:[ ,.'\u2019]\d{3})+(?:[.,]\d+)?(?!\d)"
+    r"|(?:(?<!\w)[-\u2212])?\d+(?:[.,]\d+)?"
+)
+_THOUSANDS = re.compile(r"(?<=\d)[ ,.'\u2019](?=\d{3}(?!\d))")
+
+
+def numbers_in(text: str) -> set[float]:
+    """The numbers in a text, in each way in which they can be read.
+
+    Example:
+        >>> sorted(numbers_in("1.500 or 2,5, from 3-7"))
+        [1.5, 2.5, 3.0, 7.0, 1500.0]
+    """
+    found = (readings_of(match.group()) for match in _NUMBER.finditer(text))
+    return set[float]().union(*found)
+
+
+def readings_of(written: str) -> set[float]:
+    """The numbers that one written number may mean: ``1.500`` is 1500 in German."""
+    plain = written.replace("\u2212", "-")
+    forms = {_THOUSANDS.sub("", plain).replace(",", "."), plain.replace(",", ".")}
+    return {float(form) for form in forms if re.fullmatch(r"-?\d{1,300}(?:\.\d+)?", form)}
+
+
+@cache
+def counts() -> Mapping[str, float]:
+    """Numbers that are written as words."""
+    lines = (line.partition(": ") for line in sections("wording")["counts"])
+    return {word: float(number) for number, _, said in lines for word in said.split()}
+
+
+@cache
+def units() -> Mapping[str, tuple[str, str]]:
+    """What each word of a unit measures, and which unit it is."""
+    return {
+        word: (dimension, line.partition(": ")[0])
+        for dimension, lines in sections("units").items()
+        for line in lines
+        for word in line.partition(": ")[2].split()
+    }
+
+
+def says(name: str) -> re.Pattern[str]:
+    """How texts say something: a section of ``phrases/wording.txt``."""
+    return pattern("wording", name)
+
+
+_MAY_SHOW = re.compile(
+    r"\(|such as|e\.g|xample|like|z\.|emple|emplo|instance|com[mo]|beispiel|ej\.|[例比如]",
+    re.IGNORECASE,
+)
+
+
+def without_examples(text: str) -> str:
+    """A text without the values that it names as examples."""
+    return says("examples").sub(" ", text) if _MAY_SHOW.search(text) else text
+
+
+WIDE = str.maketrans("\uff08\uff09\uff1a\u2018\u2019", "():''")
+ISO = frozenset({"yyyy-mm-dd", "yyyy-mm", "hh:mm", "hh:mm:ss"})
+"""How dates and times are written where a tool shows no other way."""
+
+_MASK_PART = r"(?>y{4}|j{4}|a{4}|yy|jj|mm|dd|tt|hh|ss)"
+_MASK = re.compile(rf"(?<![^\W_]){_MASK_PART}(?:[-/.: ]?(?:t(?=hh))?{_MASK_PART})++z?(?![^\W_])")
+WRITTEN_SO = re.compile(rf"(?:\b(?:written|given) (?:as|like|in the form(?:at)?) )?{_MASK.pattern}")
+_DATE_OR_TIME = re.compile(
+    r"(?<![\w./-])(?:(\d{4})([-/.])\d\d\2\d\d|\d\d([-/.])\d\d\3\d{4}|\d\d(?::\d\d){1,2})(?![\w/-])"
+)
+
+
+def masks(text: str) -> Iterator[str]:
+    """The forms of dates and times that a folded text has, in letters or in examples."""
+    for match in _MASK.finditer(text):
+        mask = re.sub("jj|tt", "dd", re.sub("j{4}|a{4}", "yyyy", match.group().rstrip("z")))
+        yield from re.split(r"t| (?=hh)", mask)
+    for match in _DATE_OR_TIME.finditer(text):
+        value, (year, one, other) = match.group(), match.groups()
+        if year:
+            yield f"yyyy{one}mm{one}dd"
+        elif other:
+            yield from (f"dd{other}mm{other}yyyy", f"mm{other}dd{other}yyyy")
+        else:
+            yield "hh:mm:ss"[: len(value)]
+
+
+_SECONDS = {
+    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
+    "month": 2_629_746, "year": 31_556_952, "decade": 315_569_520,
+}  # fmt: skip
+_WRITTEN_OUT = re.compile(r"\b(\d\d? [A-Z]\w{2,8} \d{4})(?: is|:| =) (\d{4}-\d\d-\d\d)\b")
+
+
+@cache
+def _converted() -> re.Pattern[str]:
+    unit = rf"({'|'.join(_SECONDS)})s?"
+    count = rf"(\d+|an?|one|half an?|{'|'.join(counts())})"
+    return re.compile(
+        rf"[\"'`]?\b{count} {unit}[\"'`]? ?(?:=|is|are|means?) (\d+)\b(?: {unit}\b)?",
+        re.IGNORECASE,
+    )
+
+
+def without_conversions(text: str, about: str) -> str:
+    """A text without units of time that are converted rightly, and dates written twice.
+
+    Example:
+        >>> without_conversions("Term: 3 years are 36 months, 4 years are 50 months.", "months")
+        'Term:  , 4 years are 50 months.'
+    """
+    own = next((unit for unit in _SECONDS if unit in about.casefold()), "")
+
+    def converted(found: re.Match[str]) -> str:
+        written, unit, result, other = (part and part.casefold() for part in found.groups())
+        count = counts().get(written) or (float(written) if written.isdigit() else 1.0)
+        count = 0.5 if written.startswith("half") else count
+        other = other or own
+        is_right = other and round(count * _SECONDS[unit] / _SECONDS[other], 3) == float(result)
+        return " " if is_right else found.group()
+
+    if not any(map(str.isdigit, text)):
+        return text
+    return _WRITTEN_OUT.sub(_without_date, _converted().sub(converted, text))
+
+
+def _without_date(found: re.Match[str]) -> str:
+    try:
+        day = datetime.strptime(f"{found[1]} +0000", "%d %B %Y %z").date()
+    except ValueError:
+        return found.group()
+    return " " if day.isoformat() == found[2] else found.group()
+
+
+# --- Words that say nothing by themselves --------------------------------------------------------
+
 
 _ENDING = re.compile(
     r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
@@ -91,102 +380,3 @@ def plain_unspaced() -> re.Pattern[str]:
 def is_plain(word: str) -> bool:
     """Whether a folded word says nothing by itself."""
     return stem(word) in stems() or word in plain_abroad()
-
-
-@cache
-def counts() -> Mapping[str, float]:
-    """Numbers that are written as words."""
-    lines = (line.partition(": ") for line in sections("wording")["counts"])
-    return {word: float(number) for number, _, said in lines for word in said.split()}
-
-
-def says(name: str) -> re.Pattern[str]:
-    """How texts say something: a section of ``phrases/wording.txt``."""
-    return pattern("wording", name)
-
-
-_MAY_SHOW = re.compile(
-    r"\(|such as|e\.g|xample|like|z\.|emple|emplo|instance|com[mo]|beispiel|ej\.|[例比如]",
-    re.IGNORECASE,
-)
-
-
-def without_examples(text: str) -> str:
-    """A text without the values that it names as examples."""
-    return says("examples").sub(" ", text) if _MAY_SHOW.search(text) else text
-
-
-WIDE = str.maketrans("\uff08\uff09\uff1a\u2018\u2019", "():''")
-ISO = frozenset({"yyyy-mm-dd", "yyyy-mm", "hh:mm", "hh:mm:ss"})
-"""How dates and times are written where a tool shows no other way."""
-
-_MASK_PART = r"(?>y{4}|j{4}|a{4}|yy|jj|mm|dd|tt|hh|ss)"
-_MASK = re.compile(rf"(?<![^\W_]){_MASK_PART}(?:[-/.: ]?(?:t(?=hh))?{_MASK_PART})++z?(?![^\W_])")
-WRITTEN_SO = re.compile(rf"(?:\b(?:written|given) (?:as|like|in the form(?:at)?) )?{_MASK.pattern}")
-_DATE_OR_TIME = re.compile(
-    r"(?<![\w./-])(?:(\d{4})([-/.])\d\d\2\d\d|\d\d([-/.])\d\d\3\d{4}|\d\d(?::\d\d){1,2})(?![\w/-])"
-)
-
-
-def masks(text: str) -> Iterator[str]:
-    """The forms of dates and times that a folded text has, in letters or in examples."""
-    for match in _MASK.finditer(text):
-        mask = re.sub("jj|tt", "dd", re.sub("j{4}|a{4}", "yyyy", match.group().rstrip("z")))
-        yield from re.split(r"t| (?=hh)", mask)
-    for match in _DATE_OR_TIME.finditer(text):
-        value, (year, one, other) = match.group(), match.groups()
-        if year:
-            yield f"yyyy{one}mm{one}dd"
-        elif other:
-            yield from (f"dd{other}mm{other}yyyy", f"mm{other}dd{other}yyyy")
-        else:
-            yield "hh:mm:ss"[: len(value)]
-
-
-_SECONDS = {
-    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
-    "month": 2_629_746, "year": 31_556_952, "decade": 315_569_520,
-}  # fmt: skip
-
-
-@cache
-def _converted() -> re.Pattern[str]:
-    unit = rf"({'|'.join(_SECONDS)})s?"
-    count = rf"(\d+|an?|one|half an?|{'|'.join(counts())})"
-    return re.compile(
-        rf"[\"'`]?\b{count} {unit}[\"'`]? ?(?:=|is|are|means?) (\d+)\b(?: {unit}\b)?",
-        re.IGNORECASE,
-    )
-
-
-_WRITTEN_OUT = re.compile(r"\b(\d\d? [A-Z]\w{2,8} \d{4})(?: is|:| =) (\d{4}-\d\d-\d\d)\b")
-
-
-def _dated(found: re.Match[str]) -> str:
-    try:
-        day = datetime.strptime(f"{found[1]} +0000", "%d %B %Y %z").date()
-    except ValueError:
-        return found.group()
-    return " " if day.isoformat() == found[2] else found.group()
-
-
-def without_conversions(text: str, about: str) -> str:
-    """A text without units of time that are converted rightly, and dates written twice.
-
-    Example:
-        >>> without_conversions("Term: 3 years are 36 months, 4 years are 50 months.", "months")
-        'Term:  , 4 years are 50 months.'
-    """
-    own = next((unit for unit in _SECONDS if unit in about.casefold()), "")
-
-    def converted(found: re.Match[str]) -> str:
-        written, unit, result, other = (part and part.casefold() for part in found.groups())
-        count = counts().get(written) or (float(written) if written.isdigit() else 1.0)
-        count = 0.5 if written.startswith("half") else count
-        other = other or own
-        is_right = other and round(count * _SECONDS[unit] / _SECONDS[other], 3) == float(result)
-        return " " if is_right else found.group()
-
-    if not any(map(str.isdigit, text)):
-        return text
-    return _WRITTEN_OUT.sub(_dated, _converted().sub(converted, text))

@@ -20,8 +20,7 @@ from agentkit.interop.export.artifact import (
     dag_of,
 )
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import Signer, Verifier
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.reading import read_json, unpacked
 from agentkit.tools.canonical import digest

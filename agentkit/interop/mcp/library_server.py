@@ -27,10 +27,9 @@ from agentkit.interop.mcp.serving import (
     for_client,
     text_record,
 )
-from agentkit.library.capabilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
-from agentkit.library.store import Store
+from agentkit.library.store import SelfRefreshing, Store
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.errors import DefinitionError
-from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions_of_all
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
 from agentkit.evolution.validation.report import Check, FailedCheck
 from agentkit.interop.mcp.listing import (
     OVERSIZED,
@@ -231,7 +231,7 @@ def _look_through(
         for tool, _ in entries
         if tool.fingerprint not in memory.passed and tool.fingerprint != memory.known.get(tool.name)
     }
-    failed = suspicions_of_all(list(new.values()), checks=policy.checks)
+    failed = [suspicions(tool, checks=policy.checks) for tool in new.values()]
     memory.passed.update(one for one, found in zip(new, failed, strict=True) if not found)
     return dict(zip(new, map(_in_words, failed), strict=True))
 

@@ -26,8 +26,7 @@ from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Turn
-from agentkit.library.library import Library
-from agentkit.library.linking import broken_links
+from agentkit.library.library import Library, broken_links
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition

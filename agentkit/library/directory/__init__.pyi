@@ -1,4 +1,4 @@
-from .hand_edits import HandEdit as HandEdit
+from .files import HandEdit as HandEdit
 from .store import (
     DirectoryStore as DirectoryStore,
     open_directory as open_directory,

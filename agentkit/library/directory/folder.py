@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TypeAlias
 
-from agentkit.episodes.replacing import first_link, following_no_link
+from agentkit.episodes.replacing import first_link, following_no_link, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError
 
 _FLUSHES_AT_ONCE = 8
@@ -93,10 +93,6 @@ class Folder:
     def entry(self, place: int) -> Path:
         """The file of the change at a place of the history."""
         return self.history / f"{place:08}.json"
-
-    def sign(self, place: int) -> Signature | None:
-        """The signature of the file at a place of the history; None where there is none."""
-        return self.signature(self.entry(place))
 
     def signature(self, path: Path) -> Signature | None:
         """Time, number and size of a file; None where there is none."""
@@ -197,7 +193,7 @@ class Folder:
                             "was changed; put the store on another file system"
                         ) from error
                     raise
-                flush_folder(self.history)
+                sync_folder(self.history)
                 return True
             finally:
                 draft.unlink(missing_ok=True)
@@ -238,7 +234,7 @@ class Folder:
                     else:
                         path.unlink(missing_ok=True)
             for parent in {path.parent for path in (*contents, *gone)}:
-                flush_folder(parent)
+                sync_folder(parent)
             with self.translated(last[0]):
                 drafts[last[0]].replace(last[0])
         finally:
@@ -248,20 +244,21 @@ class Folder:
 
     def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
         """Write files and wait until the disk has them."""
+
+        def flush(path: Path) -> None:
+            with self.translated(path), path.open("rb+") as file:
+                os.fsync(file.fileno())
+
         for draft, content in contents.items():
             with self.translated(draft):
                 draft.write_bytes(content)
         if len(contents) < _FLUSHES_AT_ONCE:
             for draft in contents:
-                self._flush(draft)
+                flush(draft)
             return
         with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
-            for _ in pool.map(self._flush, contents):
+            for _ in pool.map(flush, contents):
                 pass
-
-    def _flush(self, path: Path) -> None:
-        with self.translated(path), path.open("rb+") as file:
-            os.fsync(file.fileno())
 
     @contextmanager
     def translated(self, path: Path) -> Iterator[None]:
@@ -277,20 +274,6 @@ def _write_flushed(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def flush_folder(folder: Path) -> None:
-    """Wait until the disk has the names in a folder; where folders can be opened."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:  # some file servers flush names with the file, and refuse to be asked
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
-            raise
-    finally:
-        os.close(handle)
 
 
 def _try_lock(file: IO[bytes]) -> bool:

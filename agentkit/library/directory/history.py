@@ -8,16 +8,15 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.changes import no_such_version, now
 from agentkit.library.directory.folder import Folder, Signature
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import LibraryEvent, storable
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
@@ -27,34 +26,50 @@ FORMAT_VERSION = 1
 
 _MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of lines
 
+_SHAPE: Mapping[str, type] = {
+    "place": int,
+    "version": int,
+    "previous": str,
+    "proposal_id": str,
+    "author": str,
+    "reason": str,
+    "created_at": str,
+    "evidence": list,
+    "removals": list,
+    "upserts": list,
+    "events": list,
+}
+
+
+# One file.
+
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """A change at its place in the history.
 
     Attributes:
-        place: From 1; changes of events alone take places too.
-        version: The library version once it had happened.
         digest: Of the file's content.
-        previous: Digest of the file before it; empty for the first.
         record: What the file holds. Definitions and events are read from it when asked for.
     """
 
-    place: int
-    version: int
     digest: str
-    previous: str
     record: Mapping[str, Any]
+
+    @property
+    def place(self) -> int:
+        """From 1; changes of events alone take places too."""
+        return int(self.record["place"])
+
+    @property
+    def version(self) -> int:
+        """The library version once it had happened."""
+        return int(self.record["version"])
 
     @property
     def makes_version(self) -> bool:
         """Whether the library differs afterwards."""
         return bool(self._rows or self.removals)
-
-    @property
-    def proposal_id(self) -> str:
-        """By which a retry is recognised."""
-        return str(self.record["proposal_id"])
 
     @property
     def removals(self) -> tuple[str, ...]:
@@ -68,20 +83,12 @@ class Entry:
 
     @cached_property
     def upserts(self) -> tuple[ToolDefinition, ...]:
-        """The definitions that it put.
-
-        Raises:
-            StoreFormatError: One can not be read.
-        """
+        """The definitions that it put; ``StoreFormatError`` where one can not be read."""
         return tuple(map(self._definition, self._rows))
 
     @cached_property
     def events(self) -> tuple[LibraryEvent, ...]:
-        """The events that it brought.
-
-        Raises:
-            StoreFormatError: One can not be read.
-        """
+        """The events that it brought; ``StoreFormatError`` where one can not be read."""
         return tuple(map(LibraryEvent.from_json, self.record["events"]))
 
     @property
@@ -101,9 +108,8 @@ class Entry:
     @property
     def _words(self) -> dict[str, Any]:
         names = ("proposal_id", "author", "reason", "created_at")
-        return {name: self.record[name] for name in names} | {
-            "evidence": tuple(self.record["evidence"])
-        }
+        words = {name: self.record[name] for name in names}
+        return words | {"evidence": tuple(self.record["evidence"])}
 
     def _definition(self, tool_name: str) -> ToolDefinition:
         row = self._rows[tool_name]
@@ -125,7 +131,7 @@ class Entry:
 
 
 def encoded(change: LibraryChange, *, place: int, version: int, previous: str) -> bytes:
-    """The file of a change."""
+    """The file of a change, which follows the one of the digest ``previous``."""
     head = {
         "format": FORMAT_VERSION,
         "place": place,
@@ -141,25 +147,14 @@ def encoded(change: LibraryChange, *, place: int, version: int, previous: str) -
     upserts = [{"digest": one.digest, "definition": one.to_json()} for one in change.upserts]
     events = [event.to_json() for event in change.events]
     lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
-    lines += [
-        f' "{name}": {_lines(rows)}' for name, rows in (("upserts", upserts), ("events", events))
-    ]
+    for name, rows in (("upserts", upserts), ("events", events)):
+        inside = ",\n".join(f"  {_json(row)}" for row in rows)
+        lines.append(f' "{name}": [\n{inside}\n ]' if rows else f' "{name}": []')
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-
-
-def _lines(rows: list[dict[str, Any]]) -> str:
-    if not rows:
-        return "[]"
-    return "[\n" + ",\n".join(f"  {_json(row)}" for row in rows) + "\n ]"
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def digest_of(content: bytes) -> str:
-    """SHA-256 of a file's lines, whatever git made of their ends."""
-    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def decoded(content: bytes, path: Path, *, place: int) -> Entry:
@@ -170,22 +165,32 @@ def decoded(content: bytes, path: Path, *, place: int) -> Entry:
             written by a newer agentkit.
     """
     record = json_object(content, path)
-    check_format(record, path)
-    _check_outline(record, path, place)
-    return Entry(
-        place=place,
-        version=record["version"],
-        digest=digest_of(content),
-        previous=record["previous"],
-        record=record,
-    )
+    for name, kind in _SHAPE.items():
+        if type(record.get(name)) is not kind:
+            raise damaged(path, f"{name!r} is {record.get(name)!r:.60}")
+    if record["place"] != place:
+        raise damaged(path, f"it is the change of place {record['place']}")
+    if not all(isinstance(text, str) for text in (*record["evidence"], *record["removals"])):
+        raise damaged(path, "what should be text is not")
+    for one in record["upserts"]:
+        definition = one.get("definition") if isinstance(one, dict) else None
+        is_named = isinstance(definition, dict) and isinstance(definition.get("name"), str)
+        if not is_named or not isinstance(one.get("digest"), str):
+            raise damaged(path, f"it holds {one!r:.60} in the place of a definition")
+    return Entry(digest=digest_of(content), record=record)
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 of a file's lines, whatever git made of their ends."""
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
     """The JSON object in a file of the store.
 
     Raises:
-        StoreFormatError: There is none, or git could not merge the file.
+        StoreFormatError: There is none, git could not merge the file, it is not ours, or a newer
+            agentkit wrote it.
     """
     if has_markers(content):
         raise StoreFormatError(
@@ -198,6 +203,17 @@ def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
         raise damaged(path, str(error)) from error
     if not isinstance(record, dict):
         raise damaged(path, "it holds no JSON object")
+    form = record.get("format")
+    if type(form) is not int or form < 1:
+        raise StoreFormatError(
+            f"{path} was not written by agentkit, it has no 'format'. Nothing was changed; choose "
+            "another folder, or move the file away"
+        )
+    if form > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {form}, this agentkit reads up to {FORMAT_VERSION}. Nothing was "
+            "changed; run: pip install --upgrade agentkit-evolve"
+        )
     return record
 
 
@@ -232,56 +248,7 @@ def damaged(path: Path, why: str) -> StoreFormatError:
     )
 
 
-def check_format(record: Mapping[str, Any], path: Path) -> None:
-    """Refuse what a newer agentkit wrote.
-
-    Raises:
-        StoreFormatError: It is newer, or has no format.
-    """
-    form = record.get("format")
-    if type(form) is not int or form < 1:
-        raise StoreFormatError(
-            f"{path} was not written by agentkit, it has no 'format'. Nothing was changed; choose "
-            "another folder, or move the file away"
-        )
-    if form > FORMAT_VERSION:
-        raise StoreFormatError(
-            f"{path} has format {form}, this agentkit reads up to {FORMAT_VERSION}. Nothing was "
-            "changed; run: pip install --upgrade agentkit-evolve"
-        )
-
-
-_SHAPE: Mapping[str, type] = {
-    "place": int,
-    "version": int,
-    "previous": str,
-    "proposal_id": str,
-    "author": str,
-    "reason": str,
-    "created_at": str,
-    "evidence": list,
-    "removals": list,
-    "upserts": list,
-    "events": list,
-}
-
-
-def _check_outline(record: Mapping[str, Any], path: Path, place: int) -> None:
-    for name, kind in _SHAPE.items():
-        if type(record.get(name)) is not kind:
-            raise damaged(path, f"{name!r} is {record.get(name)!r:.60}")
-    if record["place"] != place:
-        raise damaged(path, f"it is the change of place {record['place']}")
-    texts = [*record["evidence"], *record["removals"]]
-    if not all(isinstance(text, str) for text in texts):
-        raise damaged(path, "what should be text is not")
-    for one in record["upserts"]:
-        is_whole = isinstance(one, dict) and isinstance(one.get("digest"), str)
-        if not is_whole or not isinstance(one.get("definition"), dict):
-            raise damaged(path, f"it holds {one!r:.60} in the place of a definition")
-        if not isinstance(one["definition"].get("name"), str):
-            raise damaged(path, "it holds a definition without a name")
-
+# All of them.
 
 _FEW = 16
 """So many changes are made to a snapshot one by one; more are worked out together."""
@@ -289,11 +256,9 @@ _FEW = 16
 
 @dataclass(kw_only=True)
 class HistoryState:
-    """The places up to ``length``, and the library that they come to.
+    """The places that were read, and the library that they come to.
 
     Attributes:
-        length: The last place.
-        head: Digest of the file at the last place.
         version: The newest library version.
         shown: Place and digest of the file that made it; 0 and nothing for none.
         made_by: Version by the id of the proposal that made it.
@@ -305,8 +270,6 @@ class HistoryState:
         definitions: The newest ones, in the library's order.
     """
 
-    length: int = 0
-    head: str = ""
     version: int = 0
     shown: tuple[int, str] = (0, "")
     made_by: dict[str, int] = field(default_factory=dict)
@@ -317,13 +280,23 @@ class HistoryState:
     touched: dict[str, list[int]] = field(default_factory=dict)
     definitions: dict[str, ToolDefinition] = field(default_factory=dict)
 
+    @property
+    def length(self) -> int:
+        """The last place."""
+        return len(self.digests)
+
+    @property
+    def head(self) -> str:
+        """Digest of the file at the last place."""
+        return self.digests[-1] if self.digests else ""
+
     def apply(self, entry: Entry, path: Path) -> None:
         """Take up the change at the next place; all of it, or nothing when it does not fit.
 
         Raises:
             StoreFormatError: It follows another history, or is damaged.
         """
-        check_follows_file(entry, self.head, path)
+        _check_follows(entry, self.head, path)
         events, upserts = entry.events, entry.upserts
         if entry.version != self.version + entry.makes_version:
             raise damaged(path, f"it says that it made version {entry.version}")
@@ -332,15 +305,14 @@ class HistoryState:
         end = self.event_ends[-1] if self.event_ends else 0
         if [event.sequence for event in events] != list(range(end + 1, end + 1 + len(events))):
             raise damaged(path, f"its events do not follow event {end}")
-        self.length, self.head, self.version = entry.place, entry.digest, entry.version
         self.digests.append(entry.digest)
+        self.version = entry.version
         if entry.makes_version:
-            self.made_by[entry.proposal_id] = entry.version
+            self.made_by[entry.record["proposal_id"]] = entry.version
             self.version_places.append(entry.place)
             self.shown = (entry.place, entry.digest)
         self.event_ends.append(end + len(events))
-        if events:
-            self.last_event = events[-1]
+        self.last_event = events[-1] if events else self.last_event
         for name in entry.names:
             self.touched.setdefault(name, []).append(entry.place)
         for name in entry.removals:
@@ -348,42 +320,24 @@ class HistoryState:
         self.definitions |= {one.name: one for one in upserts}
 
     def library(self, before: Library, entries: Sequence[Entry]) -> Library:
-        """The newest snapshot, from the one that was there before ``entries``.
-
-        Args:
-            before: A snapshot of this history, or the empty library.
-            entries: What came since, as far as it was read.
-        """
+        """The newest snapshot, from the one that was there before ``entries``."""
         made = [entry for entry in entries if entry.makes_version]
         if len(made) > _FEW or before.version + len(made) != self.version:
             return Library(self.definitions.values(), version=self.version).continuing(before)
         for entry in made:
-            before = applied(before, entry)
+            rest = before.without(entry.removals) if entry.removals else before
+            before = rest.with_tools(entry.upserts).at_version(entry.version)
         return before
 
 
-def applied(library: Library, entry: Entry) -> Library:
-    """The snapshot after a change; a known name keeps its place in the order."""
-    rest = library.without(entry.removals) if entry.removals else library
-    return rest.with_tools(entry.upserts).at_version(entry.version)
-
-
-def check_follows_file(entry: Entry, head: str, path: Path) -> None:
-    """Refuse a file that was made behind another one than stands before it now.
-
-    Raises:
-        StoreFormatError: It was.
-    """
-    if entry.previous != head:
+def _check_follows(entry: Entry, head: str, path: Path) -> None:
+    """Refuse a file that was made behind another one than stands before it now."""
+    if entry.record["previous"] != head:
         raise StoreFormatError(
             f"the history is forked: {path} follows another change than the one at place "
             f"{entry.place - 1}. Two branches were merged, or a file was changed by hand. Nothing "
             f"was changed. {one_side(path)}"
         )
-
-
-_MOST_RECENT = 4
-"""So many changes are held for histories of tools. An import of thousands is a large one."""
 
 
 class History:
@@ -397,7 +351,8 @@ class History:
         self._signature: Signature | None = None  # of the file at the last place
         self._newest = Library()
         self._older = RecentVersions()
-        self._recent: dict[int, tuple[Signature | None, Entry]] = {}  # the last one used is last
+        # Tools share large changes; an import of thousands is one.
+        self._entry = lru_cache(maxsize=4)(self._read_unchanged)
 
     def refresh(self) -> tuple[HistoryState, Library]:
         """Take up what anybody added, and what git put in the place of what was there.
@@ -410,19 +365,21 @@ class History:
         """
         with self.lock:
             last = self._past.length
-            if not self._is_read or (last and self._folder.sign(last) != self._signature):
+            if not self._is_read or (last and self._sign(last) != self._signature):
                 self._read_anew()
-            elif self._folder.sign(last + 1) is not None:
+            elif self._sign(last + 1) is not None:
                 self._catch_up(self._past)
             return self._past, self._newest
 
+    def _sign(self, place: int) -> Signature | None:
+        return self._folder.signature(self._folder.entry(place))
+
     def _read_anew(self) -> None:
-        """Read everything."""
         self._is_read = False
         self._older = RecentVersions()
         past = HistoryState()
         self._catch_up(past)
-        highest = max(self.places(), default=0)
+        highest = self._highest()
         if highest > past.length:
             self._catch_up(past)  # somebody may have added while the names were listed
         if highest > past.length:
@@ -432,6 +389,14 @@ class History:
             )
         self._is_read = True
 
+    def _highest(self) -> int:
+        """The last place that has a file, whether it can be read or not."""
+        with self._folder.translated(self._folder.history):
+            if not self._folder.history.exists():
+                return 0
+            stems = [one.stem for one in self._folder.history.iterdir() if one.suffix == ".json"]
+        return max((int(one) for one in stems if one.isascii() and one.isdecimal()), default=0)
+
     def _catch_up(self, past: HistoryState) -> None:
         entries = []
         try:
@@ -439,13 +404,12 @@ class History:
                 past.apply(entry, self._folder.entry(entry.place))
                 entries.append(entry)
         finally:
-            self._newest = (
-                past.library(self._newest, entries)
-                if past is self._past
-                else past.library(Library(), entries).continuing(self._newest)
-            )
+            if past is self._past:
+                self._newest = past.library(self._newest, entries)
+            else:
+                self._newest = past.library(Library(), entries).continuing(self._newest)
             self._past = past
-            self._signature = self._folder.sign(past.length) if past.length else None
+            self._signature = self._sign(past.length) if past.length else None
 
     def _read(self, place: int) -> Entry | None:
         """The change at a place; None where there is none."""
@@ -457,38 +421,27 @@ class History:
                 return None
         return decoded(content, path, place=place)
 
-    def places(self) -> list[int]:
-        """The places that have a file, whether it can be read or not."""
-        with self._folder.translated(self._folder.history):
-            try:
-                names = [path.name for path in self._folder.history.iterdir()]
-            except FileNotFoundError:
-                return []
-        stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
-        return sorted(int(stem) for stem in stems if stem.isdecimal() and stem.isascii())
-
     def entries(self, start: int, end: int) -> Iterator[Entry]:
         """The changes from one place to another, both included.
 
         Raises:
             StoreFormatError: One is missing, damaged, or follows another history.
         """
-        head = None
         for place in range(start, end + 1):
-            found = self._read(place)
+            found, path = self._read(place), self._folder.entry(place)
             if found is None:
                 raise StoreFormatError(
-                    f"{self._folder.entry(place)} is gone; open the store again, or restore the "
-                    "folder ('git checkout', or a backup)"
+                    f"{path} is gone; open the store again, or restore the folder ('git checkout', "
+                    "or a backup)"
                 )
-            if head is not None:
-                check_follows_file(found, head, self._folder.entry(place))
-            head = found.digest
             known = self._past.digests
-            if place <= len(known) and known[place - 1] != head:
-                path = self._folder.entry(place)
+            if place <= len(known) and known[place - 1] != found.digest:
                 raise damaged(path, "it was changed after it was written, and later files follow")
             yield found
+
+    def _read_unchanged(self, place: int, _signature: Signature | None) -> Entry:
+        (entry,) = self.entries(place, place)
+        return entry
 
     def at(self, version: int) -> Library:
         """The snapshot at a version.
@@ -497,31 +450,26 @@ class History:
             StoreError: There is no such version.
         """
         past, newest = self.refresh()
-        if version == newest.version:
-            return newest
         if not 0 <= version <= past.version:
             raise no_such_version(version, range(1, past.version + 1))
-        older = self._older
-        held = Library() if version == 0 else older.get(version)
-        if held is not None:
-            return held
-        nearest = max((one for one in older.versions if one < version), default=0)
-        known = older.get(nearest)
-        base = Library() if known is None else known  # an empty library is false
-        start = past.version_places[base.version - 1] + 1 if base.version else 1
-        for entry in self.entries(start, past.version_places[version - 1]):
-            if entry.makes_version:
-                base = applied(base, entry)
-        older.put(base)
-        return base
+        if version == newest.version:
+            return newest
+        held = self._older.get(version)
+        if held is None:
+            tools: dict[str, ToolDefinition] = {}
+            for entry in self.entries(1, past.version_places[version - 1] if version else 0):
+                for name in entry.removals:
+                    del tools[name]
+                tools |= {one.name: one for one in entry.upserts}
+            held = Library(tools.values(), version=version).continuing(newest)
+            self._older.put(held)
+        return held
 
     def changes(self, after: int) -> Iterator[AppliedChange]:
         """The changes that made the versions behind ``after``, ascending."""
         past, _ = self.refresh()
         places = past.version_places[max(after, 0) :]
-        if not places:
-            return
-        for entry in self.entries(places[0], places[-1]):
+        for entry in self.entries(places[0], places[-1]) if places else ():
             if entry.makes_version:
                 yield AppliedChange(version=entry.version, change=entry.change)
 
@@ -535,21 +483,10 @@ class History:
     def revisions(self, tool_name: str) -> tuple[ToolRevision, ...]:
         """All revisions of one tool in ascending order."""
         past, _ = self.refresh()
-        places = tuple(past.touched.get(tool_name, ()))
-        return tuple(self._entry(place).revision(tool_name) for place in places)
-
-    def _entry(self, place: int) -> Entry:
-        """The change at a place; those asked for last are held, for tools share large ones."""
         with self.lock:
-            signature, held = self._folder.sign(place), self._recent.pop(place, None)
-            if held is not None and held[0] == signature:
-                entry = held[1]
-            else:
-                (entry,) = self.entries(place, place)
-            self._recent[place] = signature, entry
-            if len(self._recent) > _MOST_RECENT:
-                del self._recent[next(iter(self._recent))]
-            return entry
+            places = tuple(past.touched.get(tool_name, ()))
+            entries = [self._entry(place, self._sign(place)) for place in places]
+        return tuple(entry.revision(tool_name) for entry in entries)
 
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """A definition that a tool has or had, by its digest; None when it never had that one."""

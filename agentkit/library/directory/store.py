@@ -7,27 +7,29 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError, UsageError
-from agentkit.library.capabilities import (
+from agentkit.errors import StaleVersionError, StoreError, UsageError
+from agentkit.library.changes import are_held, check_change, check_follows, missing_tool
+from agentkit.library.directory.files import HandEdit, ToolFiles
+from agentkit.library.directory.folder import Folder, no_parent
+from agentkit.library.directory.history import History, HistoryState, encoded
+from agentkit.library.events import LibraryEvent, storable
+from agentkit.library.library import Library
+from agentkit.library.memory import MemoryStore
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
     EpisodeVolume,
+    LibraryChange,
     Retention,
     StoreFault,
+    ToolRevision,
 )
-from agentkit.library.changes import are_held, check_change, check_filter, check_follows
-from agentkit.library.directory.files import ToolFiles
-from agentkit.library.directory.folder import Folder, no_parent
-from agentkit.library.directory.hand_edits import EditFinder, HandEdit
-from agentkit.library.directory.history import History, HistoryState, encoded
-from agentkit.library.events import LibraryEvent
-from agentkit.library.library import Library, nearest_names
-from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.sqlite.connection import storable
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 
 _SECONDS_OF_A_WRITER = 3600
 """A draft of a writer on another machine may be in use; none is for so long."""
@@ -36,8 +38,6 @@ _MAY_BE = frozenset(
     {"tools", "history", "local", "index.json", ".gitignore", ".gitattributes", "README.md"}
 )
 """What may stand in the folder without a word."""
-
-_NOTHING = EpisodeVolume(count=0, bytes=0)
 
 logger = logging.getLogger(__name__)
 
@@ -179,8 +179,7 @@ class DirectoryStore:
         check_follows(change.events, past.last_event)
         for name in change.removals:
             if name not in past.definitions:
-                nearest = nearest_names(name, past.definitions)
-                raise ToolNotFoundError(name, nearest=nearest, version=past.version)
+                raise missing_tool(name, self._history.refresh()[1])
         return None
 
     def _settle(self) -> None:
@@ -223,17 +222,19 @@ class DirectoryStore:
             StoreUnavailableError: Another writer was at the files for too long.
         """
         self._check_open()
-        if not self._may_write():
-            return self._edits_in_place()
-        with self._writing, self._folder.locked():
-            self._files.settle()
-            return self._edits_in_place()
+        with self._held_still() as is_alone:
+            if is_alone:
+                self._files.settle()
+            return tuple(self._files.edits())
 
-    def _edits_in_place(self) -> tuple[HandEdit, ...]:
-        """The edits in a folder as it is, whose files may be behind, as in a fresh clone."""
-        plan = self._files.planned()
-        found = self._finder().edits(plan.reached)
-        return tuple(edit for edit in found if edit.file not in plan.seen)
+    @contextmanager
+    def _held_still(self) -> Iterator[bool]:
+        """Keep writers from being between history and files; whether that can be done here."""
+        if not self._may_write():
+            yield False
+            return
+        with self._writing, self._folder.locked():
+            yield True
 
     def take_back(self, name: str) -> Path | None:
         """Write a tool's file as the library has it; what stood there is kept in ``local/``.
@@ -253,15 +254,10 @@ class DirectoryStore:
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
         self._check_open()
-        if self._may_write():
-            with self._writing, self._folder.locked():  # no writer is between history and files
-                found = tuple(self._file_faults())
-        else:
+        with self._held_still():
             found = tuple(self._file_faults())
         yield from found
-        episodes = self._kept_episodes()
-        if episodes is not None:
-            yield from episodes.check()
+        yield from self._kept_episodes().check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
         """What the files show that the newest library does not, and what is not from the store."""
@@ -276,14 +272,12 @@ class DirectoryStore:
                     f"has no file; delete {self._folder.index}, and the next commit writes all"
                 )
                 yield StoreFault(place=name, message=message)
-        for edit in self._edits_in_place():
+        for edit in self._files.edits():
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
-        known, suffix = self._files.planned().reached, self._files.form.suffix
-        strangers = [one for one in self._finder().strangers(known) if one.suffix != suffix]
         with self._folder.translated(self.path):
             beside = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        strangers += [one for one in beside if one.name not in _MAY_BE]
-        for path in strangers:
+        strange = [one for one in beside if one.name not in _MAY_BE]
+        for path in (*self._files.strangers(), *strange):
             yield _note(path, "is not from this store; it is left alone")
 
     def _clear_drafts(self) -> None:
@@ -308,29 +302,23 @@ class DirectoryStore:
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""
-        store = self._kept_episodes()
-        return None if store is None else store.get(episode_id)
+        return self._kept_episodes().get(episode_id)
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call; a page is read at a time."""
-        store = self._kept_episodes()
-        check_filter(matching)
-        return iter(()) if store is None else store.select(matching)
+        return self._kept_episodes().select(matching)
 
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes."""
-        store = self._kept_episodes()
-        return _NOTHING if store is None else store.volume()
+        return self._kept_episodes().volume()
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
         """How much ``prune`` would delete."""
-        store = self._kept_episodes()
-        return _NOTHING if store is None else store.prunable(retention)
+        return self._kept_episodes().prunable(retention)
 
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``."""
-        store = self._kept_episodes()
-        return _NOTHING if store is None else store.prune(retention)
+        return self._kept_episodes().prune(retention)
 
     def close(self) -> None:
         """Close the file of episodes, and refuse further use. A second call does nothing."""
@@ -349,16 +337,13 @@ class DirectoryStore:
                 self._episodes = SQLiteStore(self._folder.local / "episodes.db")
             return self._episodes
 
-    def _kept_episodes(self) -> SQLiteStore | None:
-        """The file of episodes; None when none was ever kept here, so that reading makes none."""
+    def _kept_episodes(self) -> SQLiteStore | MemoryStore:
+        """The file of episodes; an empty store when none was ever kept: reading makes no file."""
         self._check_open()
         path = self._folder.local / "episodes.db"
         with self._folder.translated(path):
             is_there = self._episodes is not None or path.exists()
-        return self._made_episodes() if is_there else None
-
-    def _finder(self) -> EditFinder:
-        return EditFinder(self._folder, self._files.form, self._history, self._history.refresh()[0])
+        return self._made_episodes() if is_there else MemoryStore()
 
     def _check_open(self) -> None:
         if self._closed:

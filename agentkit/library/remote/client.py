@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import math
 import os
 import re
 import socket
@@ -12,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import parse_qsl, urlsplit
 
-from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
 from agentkit.library.events import LibraryEvent
-from agentkit.library.remote.address import KEY_VARIABLE, Address
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
@@ -25,6 +27,7 @@ from agentkit.library.remote.wire import (
     HISTORY_PATH,
     JSON,
     LINES,
+    ROOT,
     TOOLS_PATH,
     ChangeOutline,
     Head,
@@ -41,6 +44,21 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+KEY_VARIABLE = "AGENTKIT_LIBRARY_KEY"
+"""Environment variable that holds the key that is shown to a library server."""
+
+NO_CACHE = "none"
+"""As ``?cache=none``: keep nothing on disk."""
+
+# How much is taken from a server, which may be anybody's.
+HEAD_BYTES = 1_000_000
+PAGE_BYTES = 256_000_000
+"""Of a page, which holds whole changes; one change may bring ten thousand tools."""
+LINE_BYTES = 32_000_000
+"""Of a line: a definition or an event."""
+LIBRARY_BYTES = 1_000_000_000
+"""Of all pages that are read in a row."""
+
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
@@ -53,21 +71,97 @@ _BYTES_OF_A_LINE = 40
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
-    """How much is taken from a server, which may be anybody's.
+class Address:
+    """Where a library is, and how it is read.
 
     Attributes:
-        head_bytes: Of a head.
-        page_bytes: Of a page. A page holds whole changes, and one change may bring ten thousand
-            tools.
-        line_bytes: Of a line: a definition or an event.
-        library_bytes: Of all pages that are read in a row.
+        base: The URL without options; safe to show.
+        host: Host and port.
+        is_encrypted: Whether it is https.
+        cache: Folder for the cache; None for the user's own, ``NO_CACHE`` for none.
+        timeout_seconds: Longest answer, such as a page of definitions.
+        signed_from: The first event that has to be signed.
     """
 
-    head_bytes: int = 1_000_000
-    page_bytes: int = 256_000_000
-    line_bytes: int = 32_000_000
-    library_bytes: int = 1_000_000_000
+    base: str
+    host: str
+    is_encrypted: bool
+    cache: str | None = None
+    timeout_seconds: float = 60.0
+    signed_from: int = 1
+
+    def __str__(self) -> str:
+        return self.base
+
+    def cache_folder(self, caches: Path) -> Path | None:
+        """The folder of the cache; None for none.
+
+        Args:
+            caches: Where agentkit keeps caches of this user.
+        """
+        if self.cache == NO_CACHE:
+            return None
+        if self.cache is not None:
+            return Path(self.cache).expanduser()
+        name, digest = re.sub("[^A-Za-z0-9.-]+", "_", self.host), hashlib.sha256(self.base.encode())
+        return caches / "libraries" / f"{name}-{digest.hexdigest()[:12]}"
+
+
+def read_address(url: str) -> Address:
+    """Take the URL of a library apart.
+
+    Example:
+        >>> address = read_address("https://tools.example/team-a?cache=none")
+        >>> print(address, address.cache)
+        https://tools.example/team-a none
+
+    Raises:
+        UsageError: The URL is none of a library, or holds a key or a password.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        _refuse("it can not be taken apart; write http://HOST:PORT or https://HOST")
+    if parts.username is not None or parts.password is not None or "@" in parts.netloc:
+        _refuse(f"there is a name or password before its host; put a key into {KEY_VARIABLE}")
+    if parts.scheme.lower() not in {"http", "https"} or not host or parts.fragment:
+        _refuse("write http://HOST:PORT or https://HOST, perhaps with a path")
+    shown = f"[{host}]" if ":" in host else host
+    where = shown if port is None else f"{shown}:{port}"
+    path = parts.path.rstrip("/").removesuffix(ROOT)
+    address = Address(
+        base=f"{parts.scheme.lower()}://{where}{path}",
+        host=where,
+        is_encrypted=parts.scheme.lower() == "https",
+    )
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        match name:
+            case "cache" if value:
+                address = replace(address, cache=value)
+            case "timeout" if _is_seconds(value):
+                address = replace(address, timeout_seconds=float(value))
+            case "signed-from" if re.fullmatch("[0-9]{1,18}", value):
+                address = replace(address, signed_from=int(value))
+            case _:
+                _refuse(
+                    "it has an option that is none of cache, timeout and signed-from, or one whose "
+                    f"value is not usable; a key goes into {KEY_VARIABLE}, never into a URL, which "
+                    "ends up in logs and lists of processes"
+                )
+    return address
+
+
+def _is_seconds(text: str) -> bool:
+    try:
+        return 0 < float(text) < math.inf
+    except ValueError:
+        return False
+
+
+def _refuse(why: str) -> NoReturn:
+    """Never repeats the URL: what is wrong with it may be that it holds a secret."""
+    raise UsageError(f"the URL of the library is not usable: {why}")
 
 
 def lines_of(pieces: Iterable[bytes], *, most: int, longest: int) -> Iterator[bytes]:
@@ -117,13 +211,11 @@ class LibraryClient:
     Args:
         address: The server.
         key: What is shown to it; empty for none.
-        bounds: How much is taken.
     """
 
-    def __init__(self, address: Address, *, key: str, bounds: Bounds) -> None:
+    def __init__(self, address: Address, *, key: str) -> None:
         self.address = address
         self._key = key
-        self._bounds = bounds
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._client: httpx.Client | None = None
@@ -223,7 +315,7 @@ class LibraryClient:
 
         A page is held as it came: JSON takes up to fifty times its length once it is read.
         """
-        room = self._bounds.library_bytes
+        room = LIBRARY_BYTES
         following: int | None = after
         while following is not None:
             page: list[bytes] = []
@@ -234,8 +326,7 @@ class LibraryClient:
                     page.append(line)
                     room -= len(line) + _BYTES_OF_A_LINE
                     if room < 0:
-                        most = self._bounds.library_bytes
-                        raise StoreFormatError(f"the library has more than {most:,} bytes")
+                        raise StoreFormatError(f"the library has more than {LIBRARY_BYTES:,} bytes")
             last = decode(page.pop()) if page else {}
             if last.keys() != {"end"}:
                 raise StoreFormatError("the answer breaks off: its last line is missing")
@@ -256,6 +347,8 @@ class LibraryClient:
         etag: str = "",
     ) -> Iterator[httpx.Response | None]:
         """A good answer, while it is being read; None where it is what ``etag`` names."""
+        import httpx
+
         headers = {"if-none-match": f'"{etag}"'} if etag else {}
         seconds = self.address.timeout_seconds
         with self._translated(), self._cut_after(seconds):
@@ -265,7 +358,7 @@ class LibraryClient:
                 self.address.base + path,
                 params=dict(query),
                 headers=headers,
-                timeout=_timeout(min(_READ_SECONDS, seconds)),
+                timeout=httpx.Timeout(min(_READ_SECONDS, seconds), connect=_CONNECT_SECONDS),
                 extensions={"trace": self._notice},
             ) as response:
                 if response.status_code == _NOT_MODIFIED and etag:
@@ -288,9 +381,10 @@ class LibraryClient:
             raise StoreError(f"the library at {self.address} is closed; open it again")
 
     def _lines(self, response: httpx.Response, path: str) -> Iterator[bytes]:
-        most = self._bounds.head_bytes if path == HEAD_PATH else self._bounds.page_bytes
-        pieces = _ended(response.iter_raw(), path)
-        return lines_of(pieces, most=most, longest=self._bounds.line_bytes)
+        if path == HEAD_PATH:  # one object, without the end of a line
+            yield from lines_of(_ended(response), most=HEAD_BYTES, longest=HEAD_BYTES)
+        else:
+            yield from lines_of(response.iter_raw(), most=PAGE_BYTES, longest=LINE_BYTES)
 
     def _check(self, response: httpx.Response, path: str) -> None:
         """Refuse what is no answer of a library server."""
@@ -318,15 +412,14 @@ class LibraryClient:
                     f"{KEY_VARIABLE}"
                 )
             case 301 | 302 | 303 | 307 | 308:
-                to = _origin(response.headers.get("location", ""))
                 return StoreError(
-                    f"{where} sends its clients on to {to}, and nobody follows: neither key nor "
-                    "trust were meant for another place. If it is right, open that URL"
+                    f"{where} sends its clients on to another place, and nobody follows: neither "
+                    "key nor trust were meant for it. Open that URL if it is right"
                 )
             case 404:
                 return StoreError(
                     f"there is no library at {where} (status 404{_words(response)}); "
-                    "'agentkit serve --definitions' serves one"
+                    "agentkit.server.library.create_library_app serves one"
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(
@@ -418,17 +511,9 @@ def _new_client(address: Address, key: str) -> httpx.Client:
     )
 
 
-def _timeout(read_seconds: float) -> httpx.Timeout:
-    import httpx
-
-    return httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS, pool=read_seconds)
-
-
-def _ended(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """The pieces; a head is one object without the end of a line."""
-    yield from pieces
-    if path == HEAD_PATH:
-        yield b"\n"
+def _ended(response: httpx.Response) -> Iterator[bytes]:
+    yield from response.iter_raw()
+    yield b"\n"
 
 
 def _words(response: httpx.Response) -> str:
@@ -436,8 +521,7 @@ def _words(response: httpx.Response) -> str:
     if response.headers.get("content-type", "").partition(";")[0] != JSON:
         return ""
     try:
-        pieces = _ended(response.iter_raw(), HEAD_PATH)
-        text = b"".join(lines_of(pieces, most=10_000, longest=10_000))
+        text = b"".join(lines_of(_ended(response), most=10_000, longest=10_000))
         message = decode(text)["error"]["message"]
     except (StoreFormatError, KeyError, TypeError):
         return ""  # the status says enough
@@ -448,18 +532,6 @@ def _etag(header: str) -> str:
     """The ETag, without what a proxy that compressed the answer wrote before it."""
     found = header.removeprefix("W/").strip('"')
     return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
-
-
-def _origin(location: str) -> str:
-    """Where a redirect leads, without path and credentials."""
-    try:
-        parts = urlsplit(location)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return "an address that can not be read"
-    if not host:
-        return "another path"
-    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"[:_WORDS]
 
 
 def _following(record: JsonObject, after: int) -> int | None:

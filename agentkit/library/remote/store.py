@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import dropwhile, takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.errors import ReadOnlyStoreError, StoreError, StoreFormatError, UsageError
+from agentkit.errors import (
+    AgentKitError,
+    ReadOnlyStoreError,
+    StoreError,
+    StoreFormatError,
+    UsageError,
+)
 from agentkit.fetch import cache_directory
 from agentkit.library.changes import check_filter, no_such_version
-from agentkit.library.event_chain import ChainHead, Verifier
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.remote.address import KEY_VARIABLE, read_address
-from agentkit.library.remote.cache import Known, LibraryCache
-from agentkit.library.remote.client import Bounds, LibraryClient
-from agentkit.library.remote.trust import (
-    check_change,
-    check_events,
-    check_history,
-    check_library,
-    check_not_back,
-    digests_of,
-    told_after,
-    told_by,
-    went_back,
-)
-from agentkit.library.remote.wire import Head
+from agentkit.library.remote.client import KEY_VARIABLE, LibraryClient, read_address
+from agentkit.library.remote.trust import SignedHistory, check_events, check_not_back, went_back
+from agentkit.library.remote.wire import Head, definition_from_json, definition_to_json
+from agentkit.library.sealing import read_sealed, write_sealed
 from agentkit.library.signing import key_texts, read_verifier
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
 
@@ -45,8 +41,69 @@ _MOST_TOOLS = 1_000_000
 _FEW_VERSIONS = 16
 
 
+FILE_NAME = "library.json"
+_FORMAT = 2
+
+_NOTHING = Head(
+    version=0, digest=Library().digest, tools=0, versions=(), events=ChainHead(sequence=0, hash="")
+)
+"""The head of a library of which nothing was heard yet."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Known:
+    """What is known of a library, all of it checked.
+
+    Attributes:
+        head: What the server said last.
+        etag: The ETag of that; empty where nothing was heard.
+        library: The snapshot at the head's version.
+        events: The chain, perhaps not to its end: without a key it is read when asked for.
+        is_verified: Whether the library is what its signed events say.
+    """
+
+    head: Head = _NOTHING
+    etag: str = ""
+    library: Library = field(default_factory=Library)
+    events: tuple[LibraryEvent, ...] = ()
+    is_verified: bool = False
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anything is known."""
+        return self.head is not _NOTHING
+
+    @property
+    def has_all_events(self) -> bool:
+        """Whether the chain is known to its end."""
+        return len(self.events) == self.head.events.sequence
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as a JSON object."""
+        return {
+            "head": self.head.to_json(),
+            "etag": self.etag,
+            "tools": [definition_to_json(tool.definition) for tool in self.library],
+            "events": [event.to_json() for event in self.events],
+            "is_verified": self.is_verified,
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> _Known:
+        """The inverse of ``to_json``."""
+        head = Head.from_json(record["head"])
+        tools = map(definition_from_json, record["tools"])
+        return cls(
+            head=head,
+            etag=record["etag"],
+            library=Library(tools, version=head.version),
+            events=tuple(map(LibraryEvent.from_json, record["events"])),
+            is_verified=record["is_verified"],
+        )
+
+
 class RemoteStore:
-    """A library on a server of ``agentkit serve --definitions``. It can not be written to.
+    """A library on a server of ``create_library_app``. It can not be written to.
 
     ``load`` asks the server whether there is news, and takes up what changed. When the server can
     not be reached, or says what can not be right, the last snapshot stays: see ``is_away``. That
@@ -64,7 +121,6 @@ class RemoteStore:
         key: What is shown to the server; None takes that of ``AGENTKIT_LIBRARY_KEY``.
         verifier: Checks the signatures of events; None takes the key of ``AGENTKIT_AUDIT_KEY`` or
             ``AGENTKIT_AUDIT_KEY_FILE``. Where there is none, the server is believed.
-        bounds: How much is taken from the server.
 
     Attributes:
         fault: Why the last try to hear from the server failed; None when it did not.
@@ -80,24 +136,22 @@ class RemoteStore:
         *,
         key: str | None = None,
         verifier: Verifier | None = None,
-        bounds: Bounds = Bounds(),  # noqa: B008 - immutable
     ) -> None:
         self._address = address = read_address(url)
         self._key = _usable(os.environ.get(KEY_VARIABLE, "").strip() if key is None else key)
-        self._bounds = bounds
         texts = key_texts() if verifier is None else ()
         self._verifier = read_verifier(texts) if texts else verifier
-        self._cache = LibraryCache(address.cache_folder(cache_directory()), address.base)
+        self._cache = address.cache_folder(cache_directory())
         self.fault: StoreError | None = None
         # What is newest; several threads may ask, and one of them asks the server.
-        self._client = self._new_client()
+        self._client = LibraryClient(address, key=self._key)
         self._asking = threading.Lock()
-        self._newest = Known()
+        self._newest = _Known()
         self._has_begun = False
         self._asked_at = self._failed_at = float("-inf")
         self._heard_at: float | None = None
         # The past, on a connection of its own, so that no long list holds up what is newest.
-        self._past = self._new_client()
+        self._past = LibraryClient(address, key=self._key)
         self._reading = threading.Lock()
         self._old = RecentVersions(most=_OLD_SNAPSHOTS)
         self._closed = False
@@ -176,7 +230,9 @@ class RemoteStore:
         with self._reading:
             found = self._past.history(tool_name, upto=known.head.version)
             if self.is_verified:
-                check_history(tool_name, found, known.events, _brought(self._past))
+                SignedHistory(known.events, partial(_brought, self._past)).check_history(
+                    tool_name, found
+                )
         return tuple(found)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
@@ -223,16 +279,13 @@ class RemoteStore:
         self._client.close()
         self._past.close()
 
-    def _new_client(self) -> LibraryClient:
-        return LibraryClient(self._address, key=self._key, bounds=self._bounds)
-
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the library at {self._address} is closed; open it again")
 
     # What is newest.
 
-    def _known(self, *, with_events: bool = False, is_patient: bool = False) -> Known:
+    def _known(self, *, with_events: bool = False, is_patient: bool = False) -> _Known:
         """What is known once the server was asked, or did not answer.
 
         Args:
@@ -263,7 +316,7 @@ class RemoteStore:
         if self._has_begun:
             return
         self._has_begun = True
-        kept = self._cache.read()
+        kept = self._read_cache()
         if kept is None or (self.is_verified and not kept.is_verified):
             return
         try:
@@ -282,9 +335,9 @@ class RemoteStore:
         self._newest, self.fault = known, None
         self._asked_at, self._heard_at = began, time.monotonic()
         if (known.head, len(known.events)) != (before.head, len(before.events)):
-            self._cache.keep(known)
+            self._keep(known)
 
-    def _after(self, known: Known, *, with_events: bool) -> Known:
+    def _after(self, known: _Known, *, with_events: bool) -> _Known:
         """What is known once the server was asked; what was known stays as it is."""
         answer = self._client.head(etag=known.etag)
         head, etag = (known.head, known.etag) if answer is None else answer
@@ -295,14 +348,12 @@ class RemoteStore:
         events = self._events(known, head) if with_events else known.events
         library = _caught_up(self._client, known, head)
         if self.is_verified:
-            new = events[len(known.events) :]
-            told = told_after(digests_of(known.library), new, _brought(self._client))
-            check_library(library, told)
-        return Known(
+            SignedHistory(events, partial(_brought, self._client)).check_library(library)
+        return _Known(
             head=head, etag=etag, library=library, events=events, is_verified=self.is_verified
         )
 
-    def _events(self, known: Known, head: Head) -> tuple[LibraryEvent, ...]:
+    def _events(self, known: _Known, head: Head) -> tuple[LibraryEvent, ...]:
         held = known.events
         new = tuple(self._client.events(after=len(held), upto=head.events.sequence))
         self._check_events(new, held[-1] if held else None, head)
@@ -329,7 +380,7 @@ class RemoteStore:
 
     # The past; with a key each part is compared with the events.
 
-    def _at(self, known: Known, version: int) -> Library:
+    def _at(self, known: _Known, version: int) -> Library:
         with self._reading:
             held = self._old.get(version)
             if held is not None:
@@ -337,33 +388,55 @@ class RemoteStore:
             tools = self._past.tools(version, most=_MOST_TOOLS)
             library = Library(tools, version=version)
             if self.is_verified:
-                earlier = takewhile(lambda one: one.library_version <= version, known.events)
-                check_library(library, told_after({}, earlier, _brought(self._past)))
+                SignedHistory(known.events, partial(_brought, self._past)).check_library(library)
             library = library.continuing(known.library)
             self._old.put(library)
             return library
 
-    def _changes(self, known: Known, after: int) -> Iterator[AppliedChange]:
-        found = self._past.changes(after=after, upto=known.head.version)
-        brought = _brought(self._past)
-        events = list(dropwhile(lambda one: one.library_version <= after, known.events))
-        digests: dict[str, str] = {}
-        if self.is_verified:
-            earlier = known.events[: len(known.events) - len(events)]
-            with self._reading:
-                digests = told_after({}, earlier, brought)
+    def _changes(self, known: _Known, after: int) -> Iterator[AppliedChange]:
+        found, signed = self._past.changes(after=after, upto=known.head.version), None
         while True:
             with self._reading:  # a page is read in one go, and nobody else asks meanwhile
+                if self.is_verified and signed is None:
+                    signed = SignedHistory(known.events, partial(_brought, self._past))
                 applied = next(found, None)
                 if applied is None:
                     return
-                if self.is_verified:
-                    version = applied.version
-                    own = list(takewhile(lambda one: one.library_version <= version, events))  # noqa: B023 - used at once
-                    del events[: len(own)]
-                    check_change(applied, digests, [told_by(one, brought) for one in own])
-                    digests = told_after(digests, own, brought)
+                if signed is not None:
+                    signed.check_change(applied)
             yield applied
+
+    # The cache: what is known, in one sealed file. It is a help and no need.
+
+    def _read_cache(self) -> _Known | None:
+        """What was known last; None where there is nothing that can be used."""
+        if self._cache is None:
+            return None
+        try:
+            content = read_sealed(self._cache / FILE_NAME, self._sealed_as)
+            record = None if content is None else json.loads(content)
+            if record is not None and record["format"] == _FORMAT:
+                return _Known.from_json(record)
+        except (OSError, AgentKitError, KeyError, TypeError, ValueError) as error:
+            logger.warning("the cache is not used, a new one is begun: %s", error)
+        return None
+
+    def _keep(self, known: _Known) -> None:
+        """Keep what is known for the next start."""
+        if self._cache is None:
+            return
+        record = {"format": _FORMAT, **known.to_json()}
+        content = json.dumps(record, separators=(",", ":"), check_circular=False).encode()
+        try:
+            self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_sealed(self._cache / FILE_NAME, content, self._sealed_as)
+        except OSError as error:
+            logger.warning("the cache can not be written, so nothing is kept there: %s", error)
+            self._cache = None
+
+    @property
+    def _sealed_as(self) -> str:
+        return f"library cache of {self._address}"
 
 
 def open_remote(url: str) -> RemoteStore:
@@ -375,7 +448,7 @@ def open_remote(url: str) -> RemoteStore:
     return RemoteStore(url)
 
 
-def _caught_up(client: LibraryClient, known: Known, head: Head) -> Library:
+def _caught_up(client: LibraryClient, known: _Known, head: Head) -> Library:
     """The newest snapshot: by what changed, or whole where that is less."""
     gap = head.version - known.head.version
     if not gap and (known.is_heard or not head.tools):
@@ -396,15 +469,11 @@ def _caught_up(client: LibraryClient, known: Known, head: Head) -> Library:
     return library.at_version(head.version)
 
 
-def _brought(client: LibraryClient) -> Callable[[int], Mapping[str, str]]:
-    """Gives name and digest of what one version brought, as the server says."""
-
-    def of(version: int) -> Mapping[str, str]:
-        for applied in client.changes(after=version - 1, upto=version):
-            return {one.name: one.digest for one in applied.change.upserts}
-        raise StoreFormatError(f"the server tells nothing of the change that made {version}")
-
-    return of
+def _brought(client: LibraryClient, version: int) -> Mapping[str, str]:
+    """Name and digest of what one version brought, as the server says."""
+    for applied in client.changes(after=version - 1, upto=version):
+        return {one.name: one.digest for one in applied.change.upserts}
+    raise StoreFormatError(f"the server tells nothing of the change that made {version}")
 
 
 def _usable(key: str) -> str:

@@ -11,8 +11,7 @@ from typing import NoReturn
 
 from agentkit.errors import StoreFormatError
 from agentkit.library.chain_check import bulk_of, told_digests, verify_chain
-from agentkit.library.event_chain import ChainHead, Verifier
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, Ranges
 from agentkit.library.store import AppliedChange, ToolRevision
@@ -56,12 +55,87 @@ def check_events(
         raise StoreFormatError(f"event {last.sequence} is another one than the server's head names")
 
 
-def told_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
-    """The tools of which an event tells, with the digest of each; empty for one that is gone.
+class SignedHistory:
+    """What a chain of events says of each tool.
+
+    Args:
+        events: All of it, from the first event on.
+        brought: Asked about very large changes, whose events tell a digest over all.
 
     Raises:
         StoreFormatError: What a very large change brought is not what its event says.
     """
+
+    def __init__(self, events: Iterable[LibraryEvent], brought: Brought) -> None:
+        self._told: dict[str, dict[int, str]] = {}  # by tool: its digest from a version on
+        self._names: dict[int, set[str]] = {}  # by version: the tools of which events tell
+        for event in events:
+            for name, told in _told_by(event, brought).items():
+                self._told.setdefault(name, {})[event.library_version] = told
+                self._names.setdefault(event.library_version, set()).add(name)
+
+    def _digest(self, name: str, version: int) -> str:
+        """The digest of a tool at a version, as the events say; empty for none."""
+        told = self._told.get(name, {})
+        last = max((one for one in told if one <= version), default=None)
+        return "" if last is None else told[last]
+
+    def check_library(self, library: Library) -> None:
+        """Refuse a library that is not what the events say.
+
+        Raises:
+            StoreFormatError: It is not; names the first tools.
+        """
+        held = {tool.name: tool.definition.digest for tool in library}
+        told = {name: self._digest(name, library.version) for name in self._told}
+        others = [name for name in held if told.get(name) and told[name] != held[name]]
+        untold = [name for name in held if not told.get(name)]
+        lacks = [name for name, digest in told.items() if digest and name not in held]
+        parts = [
+            f"{words} {', '.join(map(repr, names[:_SHOWN]))}{' ...' * (len(names) > _SHOWN)}"
+            for words, names in (
+                ("it holds others than they say of", others),
+                ("no event tells of", untold),
+                ("it lacks", lacks),
+            )
+            if names
+        ]
+        if parts:
+            raise StoreFormatError(
+                f"library version {library.version} is not what its signed events say: "
+                f"{'; '.join(parts)}. Writers must tell of every change, as the Tool Manager and "
+                "the commands of agentkit do"
+            )
+
+    def check_history(self, tool_name: str, revisions: Sequence[ToolRevision]) -> None:
+        """Refuse a history of a tool that is not what the events say of it.
+
+        Raises:
+            StoreFormatError: A revision is another one, or one is missing or too much.
+        """
+        told = self._told.get(tool_name, {})
+        for version in sorted({*told, *(one.version for one in revisions)}):
+            earlier = [one.definition for one in revisions if one.version <= version]
+            held = earlier[-1].digest if earlier and earlier[-1] is not None else ""
+            if told.get(version) != held:
+                _not_told(tool_name, version)
+
+    def check_change(self, applied: AppliedChange) -> None:
+        """Refuse a change that is not what the events of its version say.
+
+        Raises:
+            StoreFormatError: It does something else.
+        """
+        version, change = applied.version, applied.change
+        done = dict.fromkeys(change.removals, "") | {one.name: one.digest for one in change.upserts}
+        for name in done.keys() | self._names.get(version, set()):
+            before = self._digest(name, version - 1)
+            if self._told.get(name, {}).get(version) != done.get(name, before):
+                _not_told(name, version)
+
+
+def _told_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
+    """The tools of which an event tells, with the digest of each; empty for one that is gone."""
     if not event.library_version:
         return {}
     told = dict(told_digests(event))
@@ -75,102 +149,6 @@ def told_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
             )
         told |= found
     return told
-
-
-def told_after(
-    before: Mapping[str, str], events: Iterable[LibraryEvent], brought: Brought
-) -> dict[str, str]:
-    """The digest of each tool of the library once some events had happened."""
-    digests = dict(before)
-    for event in events:
-        for name, found in told_by(event, brought).items():
-            if found:
-                digests[name] = found
-            else:
-                digests.pop(name, None)
-    return digests
-
-
-def digests_of(library: Library) -> dict[str, str]:
-    """The digest of each tool of a library."""
-    return {tool.name: tool.definition.digest for tool in library}
-
-
-def check_library(library: Library, told: Mapping[str, str]) -> None:
-    """Refuse a library that is not what the events say.
-
-    Raises:
-        StoreFormatError: It is not; names the first tools.
-    """
-    held = digests_of(library)
-    if held == told:
-        return
-    parts = [
-        f"{words} {', '.join(map(repr, names[:_SHOWN]))}{' ...' * (len(names) > _SHOWN)}"
-        for words, names in (
-            (
-                "it holds others than they say of",
-                [name for name in held if told.get(name, held[name]) != held[name]],
-            ),
-            ("no event tells of", [name for name in held if name not in told]),
-            ("it lacks", [name for name in told if name not in held]),
-        )
-        if names
-    ]
-    raise StoreFormatError(
-        f"library version {library.version} is not what its signed events say: "
-        f"{'; '.join(parts)}. Writers must tell of every change, as the Tool Manager and the "
-        "commands of agentkit do"
-    )
-
-
-def check_history(
-    tool_name: str,
-    revisions: Sequence[ToolRevision],
-    events: Iterable[LibraryEvent],
-    brought: Brought,
-) -> None:
-    """Refuse a history of a tool that is not what the events say of it.
-
-    Raises:
-        StoreFormatError: A revision is another one, or one is missing or too much.
-    """
-    told: dict[int, set[str]] = {}
-    for event in events:
-        named = told_by(event, brought)
-        if tool_name in named:
-            told.setdefault(event.library_version, set()).add(named[tool_name])
-    for version, digests in told.items():
-        earlier = [one.definition for one in revisions if one.version <= version]
-        held = earlier[-1].digest if earlier and earlier[-1] is not None else ""
-        if digests != {held}:
-            _not_told(tool_name, version)
-    for revision in revisions:
-        if revision.version not in told:
-            _not_told(tool_name, revision.version)
-
-
-def check_change(
-    applied: AppliedChange, before: Mapping[str, str], told: Iterable[Mapping[str, str]]
-) -> None:
-    """Refuse a change that is not what the events of its version say.
-
-    Args:
-        applied: The change.
-        before: The digest of each tool that the library held before.
-        told: What each event of its version tells.
-
-    Raises:
-        StoreFormatError: It does something else.
-    """
-    change = applied.change
-    done = dict.fromkeys(change.removals, "") | {one.name: one.digest for one in change.upserts}
-    said: dict[str, str] = {}
-    for one in told:
-        said |= one
-    for name in done.keys() | said.keys():
-        if said.get(name) != done.get(name, before.get(name, "")):
-            _not_told(name, applied.version)
 
 
 def _not_told(tool_name: str, version: int) -> NoReturn:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from agentkit.errors import AgentKitError, StoreFormatError
-from agentkit.library.event_chain import ChainHead
+from agentkit.library.events import ChainHead
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json

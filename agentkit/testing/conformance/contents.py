@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import ToolNotFoundError
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing.conformance.fixtures import OpenAgain, StoreFixtures, a_tool, put
 from agentkit.tools.definition import Example, Signature, ToolDefinition

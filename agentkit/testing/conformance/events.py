@@ -10,8 +10,7 @@ import pytest
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.store import EventStore, LibraryChange, Store
 from agentkit.messages import JsonObject
 from agentkit.testing.conformance.fixtures import OpenAgain, StoreFixtures, start_writer, together

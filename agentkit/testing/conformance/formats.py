@@ -12,8 +12,7 @@ import pytest
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library.chain_check import verify_chain
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
 from agentkit.testing.conformance.fixtures import StoreFixtures

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.rollback import rollback_change
+from agentkit.library.changes import rollback_change
 from agentkit.library.store import LibraryChange, Store, ToolStore
 from agentkit.messages import JsonObject, JsonValue
 from agentkit.testing.conformance.fixtures import (

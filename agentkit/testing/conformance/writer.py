@@ -15,12 +15,10 @@ from dataclasses import replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.library.capabilities import BatchAppending
 from agentkit.library.changes import now
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.opening import open_store
-from agentkit.library.store import LibraryChange, Store
+from agentkit.library.store import BatchAppending, LibraryChange, Store
 from agentkit.tools.definition import Description, ToolDefinition
 
 TOOLS_EACH = 25

@@ -17,5 +17,4 @@ from .records import (
 from .rendering import (
     narrowed_schema as narrowed_schema,
     rule_sentence as rule_sentence,
-    why_unstated as why_unstated,
 )

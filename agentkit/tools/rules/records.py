@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from reprlib import Repr
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.tools.canonical import is_finite
+from agentkit.tools.error_messages import short_repr
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 
@@ -150,8 +150,6 @@ _KINDS: Mapping[str, type[Rule]] = {
 }
 _NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
 _SCALARS = (str, int, float, bool, type(None))
-_REPR = Repr()
-_REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
 
 def why_malformed(rule: Any) -> str:
@@ -164,11 +162,11 @@ def why_malformed(rule: Any) -> str:
         "its minimum is '1', not a number"
     """
     if type(rule) not in get_args(Rule):
-        return f"{_shown(rule)} is no rule"
+        return f"{short_repr(rule)} is no rule"
     for name in (field.name for field in fields(rule) if field.name != "kind"):
         value = getattr(rule, name)
         if wanted := _wanted(name, value):
-            return f"its {name} is {_shown(value)}, not {wanted}"
+            return f"its {name} is {short_repr(value)}, not {wanted}"
     return ""
 
 
@@ -239,11 +237,3 @@ def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
 def _is_unicode(text: str) -> bool:
     """Whether it can be written: half of a surrogate pair can not, and has no digest."""
     return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _shown(value: Any) -> str:
-    """A value as it is written in Python, short, whatever it is."""
-    try:
-        return _REPR.repr(value)
-    except ValueError:  # an integer with more digits than Python prints
-        return "a value with very many digits"

@@ -4,8 +4,8 @@ The narrowed schema is never wider than the contract, and that is held by how it
 is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
 stands already, the tighter one stays or both go under ``allOf``. Nothing is ever changed inside a
 reference or an alternative, because one part may serve several places, and a narrower alternative
-can make ``oneOf`` accept more. What a schema can not state, ``why_unstated`` tells; the sentence
-and the refusal state it still.
+can make ``oneOf`` accept more. What a schema can not state, the sentence and the refusal state
+still.
 """
 
 from __future__ import annotations
@@ -130,10 +130,6 @@ _Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 _ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
 _OWN_BASE = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
-_UNSTATABLE = {
-    "call_before": "a schema of arguments knows nothing of earlier calls",
-    "condition": "JSON Schema can not compare the values of parameters with each other",
-}
 
 
 def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
@@ -152,59 +148,38 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
         {'periods': {'type': 'integer', 'enum': [36, 48, 60], 'maximum': 48}}
     """
     for rule in rules:
-        narrowed = _narrowed(schema, rule)
-        schema = schema if isinstance(narrowed, str) else narrowed
+        schema = _narrowed(schema, rule) or schema
     return schema
 
 
-def why_unstated(schema: JsonObject, rule: Rule) -> str:
-    """Why a schema can not state a rule; empty when it can."""
-    narrowed = _narrowed(schema, rule)
-    return narrowed if isinstance(narrowed, str) else ""
-
-
-def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | str:
-    """The narrowed schema, or why there is none."""
-    if isinstance(rule, CallBefore | Condition):
-        return _UNSTATABLE[rule.kind]
-    if isinstance(rule, Form) and rule.pattern and (why := why_unsafe(rule.pattern)):
-        return f"the pattern is not fit for a schema: {why}"
+def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
+    """The narrowed schema; None when a schema can not state the rule."""
+    if isinstance(rule, CallBefore | Condition) or _is_shared_by_path(schema):
+        return None
     found = places(schema, rule.parameter)
-    missing = "" if found else f"the contract has no parameter {rule.parameter}"
-    if why := missing or _shared_by_path(schema):
-        return why
+    if not found or (isinstance(rule, Form) and rule.pattern and why_unsafe(rule.pattern)):
+        return None
     if isinstance(rule, Requires):
-        return _with_dependency(schema, rule)
+        given = schema.get("dependentRequired", {})
+        if not isinstance(given, Mapping) or not isinstance(given.get(rule.parameter, []), list):
+            return None
+        both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
+        return {**schema, "dependentRequired": {**given, rule.parameter: both}}
     steps, parts = next(iter(found.items()))
-    narrowed = _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
-    what = "allows none of the values, or " if isinstance(rule, OneOf) else ""
-    return (
-        narrowed or f"the contract {what}has something at {rule.parameter} that can not be added to"
+    return _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
+
+
+def _is_shared_by_path(schema: JsonObject) -> bool:
+    """Whether a change might show elsewhere, because a part is referred to by its place."""
+    named = ("#/$defs/", "#/definitions/")
+    return not all(one.startswith(named) for one in references(schema)) or any(
+        "$dynamicRef" in part or "$recursiveRef" in part for part in schemas_in(schema)
     )
-
-
-def _with_dependency(schema: JsonObject, rule: Requires) -> JsonObject | str:
-    given = schema.get("dependentRequired", {})
-    if not isinstance(given, Mapping) or not isinstance(given.get(rule.parameter, []), list):
-        return "what the contract has as dependentRequired can not be added to"
-    both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
-    return {**schema, "dependentRequired": {**given, rule.parameter: both}}
-
-
-def _shared_by_path(schema: JsonObject) -> str:
-    """Why no part may be changed: another part refers to it by its place."""
-    for reference in references(schema):
-        if not reference.startswith(("#/$defs/", "#/definitions/")):
-            return f"the contract refers to a part by {reference!r}, so a change would show there"
-    if any("$dynamicRef" in part or "$recursiveRef" in part for part in schemas_in(schema)):
-        return "the contract has references that depend on the place they are used in"
-    return ""
 
 
 def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObject | None:
     """A schema with a change at the end of the steps; None when it can not be made safely."""
-    if part is True:
-        part = {}
+    part = {} if part is True else part
     if not isinstance(part, Mapping):
         return None
     part = part if part is root else _inlined(part, root)
@@ -212,26 +187,19 @@ def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObjec
         return change(part)
     name, rest = steps[0], steps[1:]
     if name is not None:
-        return _in_property(part, name, rest, root, change)
+        return _in_property(part, name, lambda below: _at(below, rest, root, change))
     if "prefixItems" in part or "unevaluatedItems" in part:
         return None
     below = _at(part.get("items", {}), rest, root, change)
     return None if below is None else {**part, "items": below}
 
 
-def _in_property(
-    part: JsonObject, name: str, rest: Steps, root: JsonObject, change: _Change
-) -> JsonObject | None:
+def _in_property(part: JsonObject, name: str, change: _Change) -> JsonObject | None:
     own = part.get("properties", {})
-    if not isinstance(own, Mapping):
+    below = change(own.get(name, {})) if isinstance(own, Mapping) else None
+    if below is None or (name not in own and "unevaluatedProperties" in part):
         return None
-    if name in own:
-        below = _at(own[name], rest, root, change)
-        return None if below is None else {**part, "properties": {**own, name: below}}
-    below = _at({}, rest, root, change)  # it is named in an alternative
-    if below is None or "unevaluatedProperties" in part:
-        return None
-    if "additionalProperties" in part:  # which speaks of the names beside it
+    if name not in own and "additionalProperties" in part:  # it speaks of the names beside it
         return _both(part, {"properties": {name: below}})
     return {**part, "properties": {**own, name: below}}
 
@@ -270,8 +238,8 @@ def _stated(
             part = _tighter(part, "maximum", rule.maximum, min)
             part = _tighter(part, "exclusiveMinimum", rule.exclusive_minimum, max)
             part = _tighter(part, "exclusiveMaximum", rule.exclusive_maximum, min)
-            step = rule.multiple_of
-            return _with(part, "multipleOf", step if step is not None and step > 0 else None)
+            is_step = rule.multiple_of is not None and rule.multiple_of > 0
+            return _with(part, "multipleOf", rule.multiple_of if is_step else None)
         case Form():
             part = _with(part, "pattern", anchored(rule.pattern) if rule.pattern else None)
             return _with(part, "format", rule.format or None)

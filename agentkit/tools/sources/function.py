@@ -53,6 +53,7 @@ class DefinitionOptions:
         usage_rules: One rule a sentence, shown after the summary.
         pre: Expressions over the parameters that hold before a call.
         post: Expressions over the parameters and ``result`` that hold after it.
+        text: Conditions in words.
         complexity: Cost in words.
         examples: Worked calls, as ``Example`` or as its JSON form.
     """
@@ -64,6 +65,7 @@ class DefinitionOptions:
     usage_rules: Iterable[str] = ()
     pre: Iterable[str] = ()
     post: Iterable[str] = ()
+    text: Iterable[str] = ()
     complexity: str = ""
     examples: Iterable[Example | JsonObject] = ()
 
@@ -151,7 +153,7 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionRead
         specification=Specification(
             pre=tuple(options.pre),
             post=tuple(options.post),
-            text=words.raises,
+            text=(*options.text, *words.raises),
             complexity=options.complexity,
         ),
         examples=_examples(options.examples, words.examples, schema, name),

@@ -1,4 +1,4 @@
-"""Does a value of one type serve where another type is asked for? As a score, with reasons.
+"""Does a value of one type serve where another type is asked for? As a score.
 
 ``flow(source, target)`` is the one question: a bound input flows into a parameter, a result flows
 into what the goal wants. Widening the target never lowers the score, a type flows into itself and
@@ -168,27 +168,6 @@ def _meant(evidence: TypeEvidence) -> TypeSet:
     return TypeSet(frozenset([replace(only, items=only.items.with_meaning(meaning))]))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unification:
-    """How well two types, or a goal and a tool, fit.
-
-    Attributes:
-        score: 1 when they fit or nothing is declared, 0 when they exclude each other.
-        reasons: What keeps the score from 1, in words; empty when nothing does.
-    """
-
-    score: float
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def fits(self) -> bool:
-        """Whether they can fit at all."""
-        return self.score > 0
-
-
-FITS = Unification(score=1.0)
-
-
 def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> float:
     """How well values of ``source`` serve where ``target`` is asked for, between 0 and 1.
 
@@ -205,10 +184,8 @@ def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> floa
     return _flow(_evidence(source), _evidence(target), 0)
 
 
-def unify(
-    slot: TypedSlot, known: TypeSet | TypeEvidence, *, is_output: bool = False
-) -> Unification:
-    """How well a slot of a goal fits a parameter, or the result, of a tool.
+def unify(slot: TypedSlot, known: TypeSet | TypeEvidence, *, is_output: bool = False) -> float:
+    """How well a slot of a goal fits a parameter, or the result, of a tool, between 0 and 1.
 
     Inputs are contravariant: the parameter has to accept what the goal has. The output is
     covariant: the result has to serve as what the goal wants, itself, by a field of an object or
@@ -216,75 +193,18 @@ def unify(
 
     Example:
         >>> date = TypedSlot(type=TypeSet.of("string", meaning="date"), confidence=0.9)
-        >>> print(unify(date, TypeSet.of("boolean")))
-        Unification(score=0.1, reasons=('string date does not fit boolean',))
+        >>> unify(date, TypeSet.of("boolean"))
+        0.1
         >>> whole = TypeSet.object_with({"price": TypeSet.of("number")})
-        >>> unify(TypedSlot(type=TypeSet.of("number")), whole, is_output=True).score
+        >>> unify(TypedSlot(type=TypeSet.of("number")), whole, is_output=True)
         0.9
     """
     evidence = _evidence(known)
     if slot.is_untyped or evidence.declared.is_any:
-        return FITS
+        return 1.0
     wanted = TypeEvidence(declared=slot.type)
     fit = _serves(evidence, wanted, 0) if is_output else _flow(wanted, evidence, 0)
-    score = round(1.0 - slot.confidence * (1.0 - fit), 4)
-    return FITS if score == 1.0 else Unification(score=score, reasons=(_why(slot, evidence, fit),))
-
-
-def unify_signatures(
-    inputs: Sequence[TypedSlot], output: TypedSlot | None, tool: SignatureTypes
-) -> Unification:
-    """How well a typed goal fits the signature of a tool.
-
-    Each input of the goal is given to the parameter that takes it best, two never to the same one
-    as long as there are others; a slot with the name of a parameter goes there. An input that no
-    parameter takes counts as unfit. Parameters left over cost nothing, required or not: a goal
-    rarely names everything. A tool without declared parameters is undeclared.
-
-    Returns:
-        The product of the scores of inputs and output.
-
-    Example:
-        >>> tool = SignatureTypes(inputs={"n": TypeEvidence(declared=TypeSet.of("integer"))})
-        >>> unify_signatures([TypedSlot(type=TypeSet.of("integer"))], None, tool).score
-        1.0
-        >>> unify_signatures([TypedSlot(type=TypeSet.of("boolean"))], None, tool).reasons
-        ('boolean does not fit integer',)
-    """
-    found = _assigned([slot for slot in inputs if not slot.is_untyped], tool.inputs)
-    if output is not None:
-        found.append(unify(output, tool.output, is_output=True))
-    score = 1.0
-    for part in found:
-        score *= part.score
-    reasons = tuple(reason for part in found for reason in part.reasons)
-    return Unification(score=round(score, 4), reasons=reasons) if reasons else FITS
-
-
-def _assigned(
-    slots: Sequence[TypedSlot], parameters: Mapping[str, TypeEvidence]
-) -> list[Unification]:
-    """The unification of each slot with a parameter of its own: same names first, then the best."""
-    if not parameters:
-        return []
-    scores = {
-        (at, name): unify(slot, evidence)
-        for at, slot in enumerate(slots)
-        for name, evidence in parameters.items()
-    }
-    places = {name: place for place, name in enumerate(parameters)}
-    found: dict[int, Unification] = {}
-    taken: set[str] = set()
-    named = [(at, slot.name) for at, slot in enumerate(slots) if slot.name in parameters]
-    ranked = sorted(scores, key=lambda pair: (-scores[pair].score, pair[0], places[pair[1]]))
-    for at, name in [*named, *ranked]:
-        if at not in found and name not in taken:
-            found[at] = scores[at, name]
-            taken.add(name)
-    missing = [at for at in range(len(slots)) if at not in found]
-    for at in missing:  # more slots than parameters: several go into one, as into a list
-        found[at] = max((scores[at, name] for name in parameters), key=lambda one: one.score)
-    return [found[at] for at in sorted(found)]
+    return round(1.0 - slot.confidence * (1.0 - fit), 4)
 
 
 def _evidence(known: TypeSet | TypeEvidence) -> TypeEvidence:
@@ -401,11 +321,3 @@ def _parts_of(declared: TypeSet) -> list[TypeEvidence]:
             found.append(TypeEvidence(declared=one.items))
         found.extend(TypeEvidence(declared=kind) for _, kind in one.fields)
     return found
-
-
-def _why(slot: TypedSlot, evidence: TypeEvidence, fit: float) -> str:
-    guess = evidence.meanings[0].meaning if evidence.meanings else ""
-    theirs = f"{evidence.declared} ({guess}?)" if guess else str(evidence.declared)
-    named = f"{slot.name}: " if slot.name else ""
-    verb = "does not fit" if fit == 0 else "only partly fits"
-    return f"{named}{slot.type} {verb} {theirs}"

@@ -1,21 +1,23 @@
 """What a parameter, a result or a value is probably about: guessed from names, texts and values.
 
-The clues are few (``agentkit.tools.types.vocabulary``). A guess that the declared type rules out (a
-list for an e-mail address) is dropped.
+The clues are few, and their words are in ``vocabulary.json``; their confidences were chosen by hand
+on the development parts of public catalogues, and docs/tools.md says how often they are right. A
+guess that the declared type rules out (a list for an e-mail address) is dropped.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.formats import FORMATS
-from agentkit.tools.types.declared import declared_type
 from agentkit.tools.types.lattice import (
     ANY,
     MEANINGS,
@@ -23,18 +25,10 @@ from agentkit.tools.types.lattice import (
     Alternative,
     Base,
     TypeSet,
+    declared_type,
     join,
     json_text,
     wider,
-)
-from agentkit.tools.types.vocabulary import (
-    CURRENCIES,
-    FIRST_WORDS,
-    LAST_TWO_WORDS,
-    LAST_WORDS,
-    LISTS,
-    MONTHS,
-    TEXT_CLUES,
 )
 
 _MOST_CERTAIN = 0.99
@@ -87,6 +81,46 @@ def pooled(guesses: Iterable[Guess]) -> tuple[Guess, ...]:
     return tuple(Guess(meaning=meaning, confidence=value) for meaning, value in ranked)
 
 
+# --- words ----------------------------------------------------------------------------------------
+
+_WORDS: Mapping[str, Any] = json.loads(
+    Path(__file__).with_name("vocabulary.json").read_text(encoding="utf-8")
+)
+
+_MONTHS: frozenset[str] = frozenset(_WORDS["months"])
+"""Months of the year."""
+
+_CURRENCIES: frozenset[str] = frozenset(_WORDS["currencies"])
+"""The codes of ISO 4217 that catalogues use."""
+
+_LISTS: Mapping[str, frozenset[str]] = {
+    "unit": frozenset(_WORDS["units"]),
+    "weekday": frozenset(_WORDS["weekdays"]),
+    "month": _MONTHS,
+    "language": frozenset(_WORDS["languages"]),
+    "country": frozenset(_WORDS["countries"]),
+    "currency": frozenset(code.casefold() for code in _CURRENCIES),
+    "colour": frozenset(_WORDS["colours"]),
+}
+"""Values, in small letters, by what they mean; names of countries that are also common words are
+left out."""
+
+_LAST_WORDS: Mapping[str, tuple[str, float]] = _WORDS["last_words"]
+"""What the last word of a name suggests, and how surely: the noun that the others describe."""
+
+_LAST_TWO_WORDS: Mapping[str, tuple[str, float]] = _WORDS["last_two_words"]
+"""What the last two words suggest; this wins over the last one alone. An empty meaning is none."""
+
+_FIRST_WORDS: Mapping[str, tuple[str, float]] = _WORDS["first_words"]
+"""What the first word suggests where the last one says nothing."""
+
+_TEXT_CLUES: Sequence[tuple[str, float, str, re.Pattern[str]]] = [
+    (meaning, confidence, needed, re.compile(pattern, re.DOTALL))
+    for meaning, confidence, needed, pattern in _WORDS["text_clues"]
+]
+"""Meaning, confidence, a text that must occur (a cheap test), and a pattern of descriptions."""
+
+
 # --- values ---------------------------------------------------------------------------------------
 
 _LONGEST_VALUE = 400
@@ -113,8 +147,8 @@ _URL = re.compile(r"(?:https?|ftp|wss?)://[^\s<>\"]+|www\.[\w-]+\.[^\s<>\"]+", r
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _PHONE = re.compile(r"\+\d[\d ().-]{6,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4}")
 _DATE_IN_WORDS = re.compile(
-    rf"(?:{'|'.join(sorted(MONTHS))})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{'|'.join(sorted(MONTHS))}),?\s+\d{{4}}",
+    rf"(?:{'|'.join(sorted(_MONTHS))})\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s+(?:{'|'.join(sorted(_MONTHS))}),?\s+\d{{4}}",
     re.IGNORECASE,
 )
 _SLASHED_DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{4}|\d{4}/\d{1,2}/\d{1,2}")
@@ -192,12 +226,12 @@ _FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
     ("colour", 0.9, _is(_HEX_COLOUR)),
     ("file_path", 0.9, _is(_PATH)),
     ("money", 0.96, _is(_MONEY)),
-    ("currency", 0.9, lambda text: text in CURRENCIES),
-    ("country", 0.9, _among(LISTS["country"])),
-    ("weekday", 0.9, _among(LISTS["weekday"])),
-    ("language", 0.85, _among(LISTS["language"])),
-    ("colour", 0.8, _among(LISTS["colour"])),
-    ("month", 0.8, _among(MONTHS)),
+    ("currency", 0.9, lambda text: text in _CURRENCIES),
+    ("country", 0.9, _among(_LISTS["country"])),
+    ("weekday", 0.9, _among(_LISTS["weekday"])),
+    ("language", 0.85, _among(_LISTS["language"])),
+    ("colour", 0.8, _among(_LISTS["colour"])),
+    ("month", 0.8, _among(_MONTHS)),
 )
 """Tried in this order: what it would be, how surely, and the test."""
 
@@ -308,14 +342,14 @@ def guesses_of_name(name: str) -> tuple[Guess, ...]:
     if words[-1] in _IDENTIFIERS:
         owner = "_".join(words[:-1])
         return (Guess(meaning=f"{OWNED_ID}{owner}" if owner else "id", confidence=0.9),)
-    found = LAST_TWO_WORDS.get(" ".join(words[-2:])) if len(words) > 1 else None
-    found = found or LAST_WORDS.get(words[-1]) or FIRST_WORDS.get(words[0])
+    found = _LAST_TWO_WORDS.get(" ".join(words[-2:])) if len(words) > 1 else None
+    found = found or _LAST_WORDS.get(words[-1]) or _FIRST_WORDS.get(words[0])
     return (Guess(meaning=found[0], confidence=found[1]),) if found else ()
 
 
 def _of_text(text: str) -> Iterator[Guess]:
     text = text[:_LONGEST_TEXT].lower()
-    for meaning, confidence, needed, pattern in TEXT_CLUES:
+    for meaning, confidence, needed, pattern in _TEXT_CLUES:
         if needed in text and pattern.search(text) is not None:
             yield Guess(meaning=meaning, confidence=confidence)
 
@@ -327,7 +361,7 @@ def _of_list(values: Any) -> Iterator[Guess]:
     texts = {value.casefold() for value in values if isinstance(value, str)}
     if len(texts) < 2:
         return
-    for meaning, words in LISTS.items():
+    for meaning, words in _LISTS.items():
         if len(texts & words) * 2 > len(texts):
             yield Guess(meaning=meaning, confidence=0.9)
             return
@@ -357,19 +391,14 @@ _LONGEST_WORDS = 80
 
 _BASE_WORDS: Mapping[str, Base] = {
     **dict.fromkeys(["text", "string", "str"], "string"),
-    **dict.fromkeys(["integer", "int", "whole number"], "integer"),
-    **dict.fromkeys(["number", "float", "double", "decimal"], "number"),
-    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no", "flag"], "boolean"),
+    **dict.fromkeys(["integer", "int"], "integer"),
+    **dict.fromkeys(["number", "float"], "number"),
+    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no"], "boolean"),
     **dict.fromkeys(["null", "none"], "null"),
-    **dict.fromkeys(["object", "dict", "dictionary", "record", "json"], "object"),
+    **dict.fromkeys(["object", "dict", "record"], "object"),
     **dict.fromkeys(["array", "list"], "array"),
 }
-_LIST = re.compile(
-    r"(?:an? )?(?:list|array|sequence) of (?P<of>.+)"
-    r"|(?:list|array)\s?[\[<(](?P<in>.+)[\]>)]"
-    r"|(?P<before>.+?)(?:\[\]| list| array)"
-)
-_CHOICE = re.compile(r"\s*\|\s*|\s+or\s+")
+_LIST = re.compile(r"(?:list|array) of (?P<of>.+)|(?P<before>.+?)(?:\[\]| list| array)")
 
 
 def named_type(words: str) -> TypeSet:
@@ -378,33 +407,26 @@ def named_type(words: str) -> TypeSet:
     Example:
         >>> print(named_type("list of numbers"))
         array of (number)
-        >>> print(named_type("number or null"), "/", named_type("true/false"))
-        null | number / boolean
+        >>> print(named_type("number or null"))
+        null | number
         >>> sorted(named_type("currency code").meanings), named_type("gizmo").is_any
         (['currency'], True)
     """
     text = " ".join(words[:_LONGEST_WORDS].casefold().replace("_", " ").split()).strip(" .\"'`")
-    choices = [_single(part) for part in _CHOICE.split(text)]
-    return join(ANY if choice is None else choice for choice in choices)
+    return join(map(_single, re.split(r"\s*\|\s*|\s+or\s+", text)))
 
 
-def _single(text: str) -> TypeSet | None:
+def _single(text: str) -> TypeSet:
+    if (match := _LIST.fullmatch(text)) is not None:
+        return TypeSet.list_of(_single(match["of"] or match["before"]))
     base = _BASE_WORDS.get(text) or _BASE_WORDS.get(text.removesuffix("s"))
     if base is not None:
         return TypeSet.of(base)
-    if (match := _LIST.fullmatch(text)) is not None:
-        return TypeSet.list_of(_single(match[match.lastgroup or "of"]) or ANY)
     name = text.replace(" ", "_").removesuffix("s")
-    if name in MEANINGS:
-        return _written(name)
-    guesses = guesses_of_name(text)
-    if guesses and guesses[0].meaning and guesses[0].confidence >= _SURE_ENOUGH:
-        return _written(guesses[0].meaning)
-    return None
+    guess = next(iter(guesses_of_name(text)), None)
+    if name not in MEANINGS and guess is not None and guess.confidence >= _SURE_ENOUGH:
+        name = guess.meaning
+    return TypeSet.of(*sorted(written_as(name)), meaning=name) if name in MEANINGS else ANY
 
 
 _SURE_ENOUGH = 0.6
-
-
-def _written(meaning: str) -> TypeSet:
-    return TypeSet.of(*sorted(written_as(meaning)), meaning=meaning)

@@ -20,7 +20,7 @@ from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, pla
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types.fit import TypedSlot, signature_types, unify, unify_signatures
+from agentkit.tools.types.fit import SignatureTypes, TypedSlot, signature_types, unify
 from agentkit_bench.paper_judge import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
@@ -60,11 +60,18 @@ def _unifies(
 ) -> bool:
     types = _signature(definition)
     sure = [replace(slot, confidence=1.0) for slot in inputs]
-    if not all(unify_signatures([slot], None, types).score >= _UNIFIES for slot in sure):
+    if not all(_taken(slot, types) >= _UNIFIES for slot in sure):
         return False
     return output is None or (
-        unify(replace(output, confidence=1.0), types.output, is_output=True).score >= _UNIFIES
+        unify(replace(output, confidence=1.0), types.output, is_output=True) >= _UNIFIES
     )
+
+
+def _taken(slot: TypedSlot, types: SignatureTypes) -> float:
+    """How well a parameter takes a slot: the one of its name, else the best."""
+    if slot.name in types.inputs:
+        return unify(slot, types.inputs[slot.name])
+    return max((unify(slot, one) for one in types.inputs.values()), default=1.0)
 
 
 _signature = lru_cache(maxsize=16_384)(signature_types)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from psycopg import errors, sql
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.capabilities import StoreFault
+from agentkit.library.store import StoreFault
 from agentkit_postgres._version import __version__
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.steps import STEPS

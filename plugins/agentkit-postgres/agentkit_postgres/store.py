@@ -12,11 +12,10 @@ from typing import Any
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.capabilities import EpisodeVolume, StoreFault
 from agentkit.library.changes import begun_at, check_change, now, stored_definition
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
-from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.library.store import EpisodeFilter, EpisodeVolume, LibraryChange, StoreFault
 from agentkit_postgres.address import Address
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.derived_table import DerivedTable

@@ -11,8 +11,7 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
-from agentkit.library.capabilities import Retention
-from agentkit.library.store import Store
+from agentkit.library.store import Retention, Store
 from agentkit.testing.conformance.fixtures import together
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address

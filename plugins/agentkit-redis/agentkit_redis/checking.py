@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.capabilities import StoreFault
 from agentkit.library.events import LibraryEvent
+from agentkit.library.store import StoreFault
 from agentkit_redis.connection import Command
 from agentkit_redis.reading import LibraryReader
 

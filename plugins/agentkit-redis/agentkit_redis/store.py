@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.library.capabilities import (
-    EpisodeVolume,
-    Retention,
-    StoreFault,
-)
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    EpisodeVolume,
+    LibraryChange,
+    Retention,
+    StoreFault,
+    ToolRevision,
+)
 from agentkit_redis.address import RedisAddress
 from agentkit_redis.checking import EventStream, key_faults
 from agentkit_redis.connection import RedisConnection
@@ -120,6 +123,10 @@ class RedisStore:
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Let old episodes go; see ``Pruning.prune``."""
         return self._retention.prune(retention)
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete."""
+        return self._retention.prunable(retention)
 
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes."""

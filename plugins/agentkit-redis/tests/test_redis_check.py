@@ -9,8 +9,7 @@ from agentkit.episodes import Turn
 from agentkit.errors import StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.messages import AssistantMessage, ToolCall
 
 

@@ -13,7 +13,7 @@ from support.redis_server import RedisServer
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.capabilities import Retention
+from agentkit.library.store import Retention
 from agentkit_redis.records import Keys
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))

@@ -14,8 +14,8 @@ from agentkit import Episode, open_store
 from agentkit.episodes import Turn
 from agentkit.errors import EpisodeFormatError
 from agentkit.library import EpisodeFilter
-from agentkit.library.capabilities import EpisodeVolume, Retention
 from agentkit.library.memory import MemoryStore
+from agentkit.library.store import EpisodeVolume, Retention
 from agentkit.messages import AssistantMessage, ToolCall
 
 

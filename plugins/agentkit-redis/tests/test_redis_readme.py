@@ -11,9 +11,8 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import EpisodeFilter, LibraryChange
-from agentkit.library.capabilities import Retention
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
+from agentkit.library.store import Retention
 from agentkit_redis.address import _OPTIONS
 from agentkit_redis.records import FORMAT, Keys
 

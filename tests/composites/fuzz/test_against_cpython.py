@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
-from support.random_programs import RandomProgram, random_program
+from support.random_programs import RandomProgram
 
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_digest, program_from_json, program_to_json
 from agentkit.composites.composite import Composite
-from agentkit.composites.language import BUILTINS, METHODS
 from agentkit.composites.parser import parse
 from agentkit.composites.rendering import render
 
@@ -34,7 +33,6 @@ pytestmark = [
 OutcomeOf = Callable[..., Outcome]
 SHOWN = 3
 MOST_GUARDED = 0.05
-FIRST = 300
 SHARE_ROUND_TRIPS = 2
 SHARE_DIGESTS = 25
 SHARE_ASYNC = 4
@@ -124,45 +122,3 @@ def test_programs_come_back_from_text_and_data(
         if not number % SHARE_DIGESTS:
             assert program_digest(read) == program_digest(program)
     fail_with(found)
-
-
-def words_of(program: ir.Program) -> Iterator[str]:
-    """What of the language a program uses."""
-    for node in ir.walk(program):
-        yield type(node).__name__
-        match node:
-            case ir.Builtin(function=function, keywords=keywords):
-                yield function
-                yield from (f"{function}({keyword.name}=)" for keyword in keywords)
-            case ir.Method(method=method):
-                yield f".{method}"
-            case ir.Unary(operator=operator) | ir.Binary(operator=operator):
-                yield f"{type(node).__name__} {operator}"
-            case ir.Update(operator=operator) | ir.Boolean(operator=operator):
-                yield f"{type(node).__name__} {operator}"
-            case ir.Compare(operators=operators):
-                yield from operators
-            case ir.Comprehension(kind=kind):
-                yield kind
-
-
-WORDS = {
-    *(kind.__name__ for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Parameter)),
-    *BUILTINS,
-    *(f"{name}({keyword}=)" for name, arity in BUILTINS.items() for keyword in arity.keywords),
-    *(f".{method}" for method in METHODS),
-    *(f"Unary {operator}" for operator in get_args(ir.UnaryOperator)),
-    *(f"Binary {operator}" for operator in get_args(ir.BinaryOperator)),
-    *(f"Update {operator}" for operator in get_args(ir.BinaryOperator)),
-    *(f"Boolean {operator}" for operator in get_args(ir.BooleanOperator)),
-    *get_args(ir.CompareOperator),
-    *get_args(ir.ComprehensionKind),
-}
-
-
-def test_the_programs_use_the_whole_language() -> None:
-    """Every node, operator, builtin, keyword and method occurs in the first programs."""
-    tools = ChildrenInUse().tools
-    sources = (random_program(seed).source for seed in range(FIRST))
-    used = {word for source in sources for word in words_of(parse(source, tools).program)}
-    assert used >= WORDS, WORDS - used

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from agentkit.composites.composite import Composite
-from agentkit.composites.contracts import check_post, check_pre
+from agentkit.composites.contracts import Expression, check_post, check_pre
 from agentkit.composites.problems import CompositeLimits, ContractMode
-from agentkit.errors import ContractViolation
+from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Specification, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -49,14 +48,11 @@ def test_a_violation_explains_itself(root: Tool) -> None:
     ("condition", "reason"),
     [
         ("x >=", "can not be read"),
-        ("y > 0", "can not be read"),
         ("open(x)", "can not be read"),
-        ("x + 'a'", "can not be evaluated"),
         ("1 / x", "can not be evaluated"),
         ("[x] * 999999 == 1", "can not be evaluated"),
         ("missing > 0", "can not be evaluated"),
         ("x", "does not hold for x = 0"),
-        ("[]", "does not hold"),
     ],
 )
 def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> None:
@@ -98,24 +94,6 @@ def test_the_mode_says_when(compiled: Compile, root: Tool, mode: ContractMode) -
             composite.run({"x": 16.0}, dry_run=dry_run)
         assert violated.value.path == ("f", "root")
         assert "f → root: the postcondition `result != 4`" in str(violated.value)
-
-
-def test_a_precondition_keeps_the_child_from_running(compiled: Compile) -> None:
-    """Nothing is called with what it declares to refuse; the trace has the refusal."""
-    calls: list[Any] = []
-
-    @tool(pre=["x > 0"])
-    def work(x: int) -> int:
-        """Work."""
-        calls.append(x)
-        return x
-
-    told: list[Any] = []
-    composite = compiled("def f(x):\n    return work(x)", work, contracts="always")
-    with pytest.raises(ContractViolation):
-        composite.run({"x": 0}, trace=told.append)
-    assert calls == []
-    assert [type(call.error) for call in told] == [ContractViolation]
 
 
 def own_conditions(text: str, *conditions: str) -> ToolDefinition:
@@ -177,9 +155,7 @@ def sums(post: str) -> ToolDefinition:
     "condition",
     [
         "all(x >= 0 for x in xs)",
-        "result == sum(xs)",
         "sorted(xs) == xs",
-        "len([x for x in xs if x < 20000 and x + 1 > x]) == 20000",
         "len({x: x for x in xs}) == len(xs)",
     ],
 )
@@ -189,18 +165,24 @@ def test_conditions_look_at_large_tables(condition: str) -> None:
     assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
 
 
-def test_conditions_do_not_use_the_limits_of_the_run(compiled: Compile) -> None:
-    """A run that is nearly out of fuel still checks the conditions of its children."""
+# --- expressions -----------------------------------------------------------------------------------
 
-    @tool(pre=["all(x > 0 for x in xs)"])
-    def count(xs: list[float]) -> int:
-        """How many."""
-        return len(xs)
 
-    composite = compiled(
-        "def f(xs):\n    return count(xs)",
-        count,
-        contracts="always",
-        limits=CompositeLimits(fuel=2_000),
-    )
-    assert composite.run({"xs": [1.0] * 9_000}) == 9_000
+def test_it_knows_what_it_reads() -> None:
+    """Only names that the expression uses have to be given."""
+    expression = Expression.parse("a + sum(x for x in b)", names=["b", "c", "a"])
+    assert (expression.reads, expression.names) == (("b", "a"), ("b", "c", "a"))
+    assert expression.text == "a + sum(x for x in b)"
+    assert expression.evaluate({"a": 1, "b": [2, 3], "other": None}) == 6
+    with pytest.raises(UsageError, match="reads 'b', but was given 'a'"):
+        expression.evaluate({"a": 1})
+
+
+def test_each_evaluation_has_its_own_fuel() -> None:
+    """The limits are those of one evaluation."""
+    limits = CompositeLimits(fuel=100)
+    expression = Expression.parse("[y for y in range(x)]", names=["x"])
+    for _ in range(10):
+        assert len(expression.evaluate({"x": 20}, limits=limits)) == 20
+    with pytest.raises(CompositeRunError):
+        expression.evaluate({"x": 100}, limits=limits)

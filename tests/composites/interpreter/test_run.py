@@ -17,16 +17,6 @@ Compile = Callable[..., Composite]
 Body = Callable[..., Any]
 
 
-def test_children_are_called_with_named_arguments(
-    compiled: Compile, calculator: Mapping[str, Tool]
-) -> None:
-    """Results flow from call to call and through operators."""
-    add, div, _ = calculator.values()
-    mean = compiled("def mean(x, y):\n    total = add(x, y)\n    return div(total, b=2)", add, div)
-    assert mean.run({"x": 1, "y": 4}) == 2.5
-    assert mean(x=1, y=4) == 2.5
-
-
 def test_defaults_fill_what_the_caller_leaves_out(compiled: Compile) -> None:
     """A parameter with a default may be missing, also when the default is None."""
     composite = compiled("def f(a, b=2, c=None):\n    return [a, b, c]")
@@ -48,9 +38,6 @@ def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, 
     [
         "1 < a[0] + 1 <= 2 < 3",
         "a[0] and a[1] or b",
-        "b or a",
-        "not a == [1, 2]",
-        "a[1] if len(a) > 1 else a[0]",
         "[x * y for x, y in zip(a, range(3)) if x if y >= 0]",
         "{k: v for k, v in {'p': 1, 'q': 2}.items() if v > 1}",
         "sum(x for x in a) + max(a) - min(x * 2 for x in a)",
@@ -60,14 +47,9 @@ def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, 
         "sorted(a, reverse=True)",
         "[any(x > 1 for x in a), all([]), any([0, 3])]",
         "round(2.675, 2), round(2.5), -7 // 2, 7 % -3, 2 ** -1, True + True",
-        "'%' + str(None) + str(1e16) + str([1.0, 'é', (1,)])",
         "a == [1, 2] and a is not None and 2 in a and 3 not in a",
-        "max([], default=0), min(3, 1, 2), max('ab', 'b')",
-        "max(x for x in [1, 1.0]), min(x for x in [True, 1]), max(x for x in [0, 2])",
         "sum([[1], [2]], []), list('ab'), list({'x': 1}), len(range(0, 10, 3))",
         "{'x': 1}.get('y', 2), [3, 4].index(4), (1, 1).count(1), 'abcb'.find('b')",
-        "int(' 12 '), int(-2.5), float('1e3'), bool([]), abs(-2)",
-        "isfinite(1), is_close(0.1 + 0.2, 0.3), is_close(100, 101, tolerance=0.1)",
     ],
 )
 def test_expressions_equal_those_of_python(body: Body, text: str) -> None:
@@ -95,13 +77,6 @@ def test_a_child_that_is_not_there_is_refused_at_once() -> None:
         Composite(program, {"gone": unbound}, name="f")
     codes = [error.value.problems[0].code for error in (missing, without)]
     assert codes == ["missing_child", "unbound_child"]
-
-
-async def test_a_composite_that_waits_for_nothing_runs_either_way(compiled: Compile) -> None:
-    """``run_async`` of a composite without slow children gives the result of ``run``."""
-    composite = compiled("def f(a):\n    return a + 1")
-    assert not composite.needs_event_loop
-    assert await composite.run_async({"a": 1}) == composite.run({"a": 1}) == 2
 
 
 def test_a_composite_that_has_to_wait_says_so(compiled: Compile, world: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,13 +19,10 @@ from agentkit.evolution.gates import (
     PairedScore,
     PairedSelection,
     canary_gate,
-    cost_gate,
     offline_gate,
-    one_sided_mid_p,
     regression_gate,
     shadow_gate,
 )
-from agentkit.metrics import mcnemar_mid_p
 
 # --- Records of gates: kept in events as JSON, refused when they can not be ----------------------
 
@@ -62,22 +58,6 @@ def test_any_other_json_is_refused_with_a_reason(record):
 # --- The offline gate: held-out tasks, asked once ------------------------------------------------
 
 
-COUNTS = st.tuples(st.integers(0, 60), st.integers(0, 60))
-
-
-@given(counts=COUNTS)
-def test_the_two_sides_together_are_the_two_sided_test(counts):
-    """The p-values of the two questions add up to 1, and the smaller is half the two-sided one.
-
-    Except for a draw, of which the two-sided test counts half although nothing is less extreme.
-    """
-    wins, losses = counts
-    better, worse = one_sided_mid_p(wins, losses), one_sided_mid_p(losses, wins)
-    assert better + worse == pytest.approx(1)
-    if wins != losses:
-        assert min(better, worse) == pytest.approx(mcnemar_mid_p(wins, losses) / 2)
-
-
 def test_a_clear_gain_passes(pairs_of):
     """Twelve tasks gained, one lost."""
     report = offline_gate(pairs_of("w" * 12 + "l" + "=" * 30))
@@ -90,7 +70,7 @@ def test_no_evidence_is_not_evidence_of_none(pairs_of):
     """A gain that chance explains fails with a reason that says no more than that."""
     report = offline_gate(pairs_of("w" * 7 + "l" * 4 + "=" * 30))
     assert report.decision == "fail"
-    assert report.reason.startswith("no evidence of a gain: +0.073")
+    assert report.reason.startswith("no evidence of a gain: +7.3 points")
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
@@ -240,39 +220,6 @@ def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(sessions_of, bad):
     assert canary_gate([broken, *harmed]).decision == "fail"
 
 
-# --- The cost gate: tokens and seconds -----------------------------------------------------------
-
-
-def costs(growth, *, count=60, seed=0):
-    """Costs that spread widely between tasks and little between the two sides."""
-    chance = random.Random(seed)
-    pairs = []
-    for place in range(count):
-        control = chance.lognormvariate(6, 1)
-        candidate = control * growth * chance.lognormvariate(-0.005, 0.1)
-        pairs.append(PairedScore(task=str(place), control=control, candidate=candidate))
-    return pairs
-
-
-@pytest.mark.parametrize(
-    ("growth", "decision"), [(1.0, "pass"), (1.05, "pass"), (1.1, "wait"), (1.3, "fail")]
-)
-def test_tokens_may_grow_by_a_tenth(growth, decision):
-    """Well below the tolerance passes, well above fails, at it more tasks are asked for."""
-    report = cost_gate(costs(growth, count=240))
-    assert report.decision == decision
-    assert report.statistics["growth"] == pytest.approx(growth - 1, abs=0.05)
-
-
-def test_costs_of_nothing_do_not_divide_by_zero():
-    """Answers from a cache cost nothing before, so any cost is growth."""
-    free = [PairedScore(task=str(n), control=0, candidate=0) for n in range(60)]
-    assert cost_gate(free).decision == "pass"
-    dear = [PairedScore(task=str(n), control=0, candidate=9) for n in range(40)]
-    report = cost_gate(dear)
-    assert (report.decision, report.statistics["growth"]) == ("fail", 1)
-
-
 # --- The bystander gate: other tools keep what belongs to them -----------------------------------
 
 
@@ -299,21 +246,6 @@ def test_requests_that_the_changed_tool_takes_are_counted():
     report = regression_gate(mixed, tool="buy")
     assert report.decision == "fail"
     assert (report.statistics["robbed"], report.statistics["lost"]) == (20, 20)
-
-
-def test_asked_all_the_time_it_seldom_errs():
-    """At the limit either decision comes in one case of twenty: 100 rounds of 200 requests.
-
-    At a true rate of .05 more than 11 of 100 come once in 200 times.
-    """
-    rules, decisions = GateConfig(lost_share=0.05), []
-    chance = random.Random(11)
-    kept, robbed = selections(("a",), ("a",), 200), selections(("a",), ("b",), 200)
-    for _ in range(100):
-        drawn = [robbed[n] if chance.random() < 0.05 else kept[n] for n in range(200)]
-        decisions.append(regression_gate(drawn, tool="x", rules=rules).decision)
-    assert decisions.count("fail") <= 11
-    assert decisions.count("pass") <= 11
 
 
 def test_another_choice_that_was_found_right_is_no_loss():

@@ -66,7 +66,7 @@ def manager_of(store):
     """A manager that promotes whatever is submitted, and tries for long."""
     return ToolManager(
         store,
-        lifecycle=LifecyclePolicy(evidence="none", attempts=10_000),
+        lifecycle=LifecyclePolicy(evidence="none"),
         validate=lambda _change: ValidationReport(),
     )
 

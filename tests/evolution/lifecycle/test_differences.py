@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evolution.differences import (
-    differences,
-    word_diff,
-    words,
-)
-from agentkit.library.rebase import rebase
+from agentkit.evolution.differences import differences
+from agentkit.library.merging import rebase
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
 
@@ -41,13 +36,6 @@ def definitions():
 
 
 @given(definitions(), definitions(), definitions())
-def test_conflicts_do_not_depend_on_the_side(base, one, other):
-    """The two sides conflict in the same fields, whoever is first."""
-    fields = {conflict.field for conflict in rebase(base, one, other).conflicts}
-    assert fields == {conflict.field for conflict in rebase(base, other, one).conflicts}
-
-
-@given(definitions(), definitions(), definitions())
 def test_a_field_comes_from_whoever_changed_it(base, one, other):
     """A summary that one side alone changed is as that side has it."""
     merged = rebase(base, one, other).definition.description.summary
@@ -58,31 +46,7 @@ def test_a_field_comes_from_whoever_changed_it(base, one, other):
         assert merged == sides[2]
 
 
-def test_learned_rules_and_examples_come_together():
-    """A rule of one side and an example of the other are both in the result."""
-    base = ToolDefinition(name="t")
-    rule = OneOf(parameter="x", values=(1, 2))
-    one = replace(base, specification=Specification(rules=(rule,)))
-    other = replace(base, examples=(Example(arguments={"x": 1}),))
-    merged = rebase(base, one, other).definition
-    assert (merged.specification.rules, merged.examples) == ((rule,), other.examples)
-
-
 # --- A change is told field by field and word by word --------------------------------------------
-
-
-def test_a_word_that_changes():
-    """Only the word that changes is told, in scripts without blanks as well."""
-    assert word_diff("from 1 to 12", "from 1 to 60") == (
-        ("same", "from 1 to "),
-        ("removed", "12"),
-        ("added", "60"),
-    )
-    assert word_diff("今日の天気", "明日の天気") == (
-        ("removed", "今"),
-        ("added", "明"),
-        ("same", "日の天気"),
-    )
 
 
 def test_every_field_is_told():
@@ -120,36 +84,3 @@ def test_every_field_is_told():
     assert told["rules"] == ("", "a must be one of 1, 2.")
     assert told["examples"] == ("", "'one?': {\"a\": 1} -> 2")
     assert differences(base, base) == ()
-
-
-# --- Pieces of texts, and the difference of two texts in words -----------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Don't pass max_price=3.5!", ["don't", "pass", "max_price", "3.5"]),
-        ("查询天气", ["查", "询", "天", "气"]),
-        ("VW车 golf", ["vw", "车", "golf"]),
-        ("สวัสดี", ["ส", "วั", "ส", "ดี"]),  # four letters, two with a vowel above
-        ("\uff21\uff22\uff23 abc", ["abc", "abc"]),
-        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
-        ("Zu\u0308rich", ["zürich"]),
-        ("end. Start", ["end", "start"]),
-        ("__ -- !?", []),
-        ("👍🏽", []),
-        ("", []),
-    ],
-)
-def test_words_of_many_scripts(text, expected):
-    """Accents stay on their letters, scripts without spaces give characters, marks give nothing."""
-    assert words(text) == expected
-
-
-@given(st.text(), st.text())
-def test_parts_make_both_texts_again(before, after):
-    """Kept and removed is the first text, kept and added the second."""
-    parts = word_diff(before, after)
-    assert "".join(text for kind, text in parts if kind != "added") == before
-    assert "".join(text for kind, text in parts if kind != "removed") == after
-    assert all(text for kind, text in parts)

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 import pytest
 from support.unreliable_store import UnreliableStore
 
-from agentkit import open_store
+from agentkit import ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError
-from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.store import LibraryChange
 from agentkit.testing import primitive_library
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------
@@ -92,8 +92,8 @@ KINDS = {
 def walk(make_manager, propose, ada):
     """A manager over an unreliable store, and the steps of one proposal by name."""
 
-    def make(store, **options):
-        manager = make_manager(over=store, lifecycle=LifecyclePolicy(**options))
+    def make(store):
+        manager = make_manager(over=store)
         proposal = propose(manager)
         steps = {
             "submit": lambda: manager.submit(proposal),
@@ -137,8 +137,8 @@ def test_a_step_that_fails_is_made_once_when_it_is_repeated(walk, store, step, f
 
 def test_one_that_is_always_late_gives_up(walk, store):
     """After so many attempts the error says so, and nothing was written."""
-    unreliable = UnreliableStore(store, [None, *["late"] * 5])
-    _, steps = walk(unreliable, attempts=5)
+    unreliable = UnreliableStore(store, [None, *["late"] * 100])
+    _, steps = walk(unreliable)
     with pytest.raises(StaleVersionError):
         steps["submit"]()
     assert kinds(store) == []
@@ -147,15 +147,8 @@ def test_one_that_is_always_late_gives_up(walk, store):
 
 def test_an_id_that_another_change_has(manager, store, propose):
     """A proposal whose id a change of another kind took is not taken for promoted."""
-    manager.insert(
-        '''
-@composite(examples=[{"arguments": {"a": 1, "b": 2}, "result": 4}])
-def one_more(a: float, b: float) -> float:
-    """One more than a sum."""
-    return add(add(a, b), 1)
-''',
-        proposal_id="taken",
-    )
+    change = LibraryChange(proposal_id="taken", upserts=(ToolDefinition(name="other"),))
+    manager.edit(lambda _library: change)
     manager.submit(replace(propose(manager), proposal_id="taken"))
     with pytest.raises(StoreError, match="'taken' that was another one"):
         manager.advance()

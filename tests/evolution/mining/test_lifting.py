@@ -9,8 +9,7 @@ import pytest
 
 from agentkit import Library, open_store
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mined import pinned_to, with_recordings
-from agentkit.evolution.mining import mine
+from agentkit.evolution.mining import mine, pinned_to, with_recordings
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.validation import validate_arguments
@@ -119,9 +118,9 @@ def trips_candidates(trip):
     return [trip(at, *pair) for at, pair in enumerate(PLACES)]
 
 
-def only_candidates(trips_candidates, tools, rules=None):
+def only_candidates(trips_candidates, tools):
     """The one composite that is mined."""
-    (composite,) = mine(trips_candidates, tools, rules).composites
+    (composite,) = mine(trips_candidates, tools).composites
     return composite
 
 

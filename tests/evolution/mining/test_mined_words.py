@@ -9,8 +9,7 @@ import pytest
 
 from agentkit import Library, open_store
 from agentkit.evolution import ToolManager
-from agentkit.evolution.mined import submit_mined, with_recordings
-from agentkit.evolution.mining import MiningConfig, mine
+from agentkit.evolution.mining import MiningConfig, mine, submit_mined, with_recordings
 from agentkit.evolution.proposal import Proposal
 from agentkit.library.events import Author
 from agentkit.testing import primitive_library
@@ -80,7 +79,7 @@ async def test_what_is_mined_waits_for_somebody(monkeypatch, trip, travel_tools)
     manager.register(travel_tools.values())
     trips = tuple(trip(at, *places) for at, places in enumerate(PLACES))
     monkeypatch.setattr(
-        "agentkit.evolution.mined.trajectories_of",
+        "agentkit.evolution.mining.trajectories_of",
         lambda _episodes: SimpleNamespace(trajectories=trips),
     )
     (record,) = await submit_mined(manager, (), MiningConfig())

@@ -89,14 +89,15 @@ def test_composites_make_the_recorded_calls(corpus):
     for composite in mine(corpus, TOOLS, RULES).composites:
         for worked in composite.worked:
             waiting = [
-                (one.tool, json.dumps(one.arguments, sort_keys=True)) for one in worked.recorded
+                (one.tool, json.dumps(one.arguments, sort_keys=True), one.result)
+                for one in worked.recorded
             ]
-            answers = dict(zip(waiting, (one.result for one in worked.recorded), strict=True))
 
-            def answer(name, waiting=waiting, answers=answers, **arguments):
+            def answer(name, waiting=waiting, **arguments):
                 key = (name, json.dumps(arguments, sort_keys=True))
-                waiting.remove(key)
-                return answers[key]
+                found = next(one for one in waiting if one[:2] == key)
+                waiting.remove(found)
+                return found[2]
 
             children = {
                 name: Tool(definition=tool, function=partial(answer, name))

@@ -6,9 +6,8 @@ import pytest
 
 from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution.insert_outcomes import Added
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.insertion import Added
+from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.composites import CompositeStream, propose_composites
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
@@ -142,6 +141,6 @@ async def test_a_review_goes_into_the_repair(manager):
     model = ScriptedModel([fenced(wrong), fenced(GOOD)])
     (candidate,) = await propose_composites(EPISODE, manager.library, model, review=manager.review)
     assert candidate.rejection is None
-    assert "says 15, but the program gives 14" in model.requests[1].messages[-1].text
+    assert "gave 14, not 15" in model.requests[1].messages[-1].text
     outcome = await manager.insert_async(candidate.definition, evidence=candidate.evidence)
     assert isinstance(outcome, Added)

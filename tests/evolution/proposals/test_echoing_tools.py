@@ -26,7 +26,7 @@ from agentkit import (
     tool as tool_of_code,
 )
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.tools.definition import Effects, Origin

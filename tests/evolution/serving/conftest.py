@@ -10,8 +10,7 @@ import pytest
 
 from agentkit import ToolDefinition, open_store
 from agentkit.evolution.proposal import Proposal
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Effects
 

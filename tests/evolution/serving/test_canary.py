@@ -249,7 +249,6 @@ async def test_a_store_that_fails_for_long_stops_candidates(trial, store, caplog
     assert after.library is library
     assert after.labels["left_because"] == "ledger_unreadable"
     assert (await router.route(new)).labels == {}
-    assert watch.errors >= 1
     assert "the disk is gone" in caplog.text
 
 

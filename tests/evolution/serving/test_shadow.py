@@ -9,9 +9,9 @@ from agentkit.errors import (
     ModelConnectionError,
     ModelStatusError,
 )
-from agentkit.evolution.compare import shadow_pairs, shadow_tokens
+from agentkit.evolution.compare import shadow_pairs
+from agentkit.evolution.observers import ShadowLimits, ShadowRunner
 from agentkit.evolution.serving import LedgerWatch
-from agentkit.evolution.shadow import ShadowLimits, ShadowRunner
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage
 from agentkit.models.base import ModelResponse
@@ -159,7 +159,6 @@ async def test_the_records_say_what_belongs_together(store, tried, rains):
     everything = list(store.select(EpisodeFilter()))
     (pair,) = shadow_pairs(everything, tried.proposal_id)
     assert (pair.control, pair.candidate, pair.group) == (0, 1, "s")
-    assert len(shadow_tokens(everything, tried.proposal_id)) == 1
 
 
 @pytest.mark.parametrize(
@@ -221,7 +220,6 @@ async def test_the_budget_holds_for_an_hour(store, tried, rains):
         await agent.run("Rain?")
         await shadow.drain()
     assert (shadow.counts["recorded"], shadow.counts["over_budget"]) == (3, 2)
-    assert shadow.budget.spent == 300
     clock.now = 3601
     await agent.run("Rain?")
     await shadow.drain()

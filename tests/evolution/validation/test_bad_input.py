@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from agentkit.evolution.validation import ProposedChange, validate
-from agentkit.evolution.validation.character_checks import no_invisible_characters
 from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS
+from agentkit.evolution.validation.lexical_checks import no_invisible_characters
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit.evolution.validation import validate
-from agentkit.evolution.validation.pattern_checks import not_copied
+from agentkit.evolution.validation.lexical_checks import not_copied
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import OneOf
 

@@ -301,7 +301,7 @@ async def test_calls_can_be_refused_beyond_a_bound():
     now = [0.0]
     store = open_store("memory:")
     put(store, add.definition)
-    options = {"max_staleness_seconds": 7200.0, "when_stale": "refuse", "clock": lambda: now[0]}
+    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
     with Replica(store, refresh_seconds=3600, **options) as replica:
         replica.refresh()
         both = with_episodes(replica, episodes=open_store("memory:"))

@@ -32,8 +32,8 @@ def add(a: int, b: int) -> int:
     return a + b
 '''
 SERVE = (
-    "import sys; from agentkit.cli.serve_mcp import serve_mcp; "
-    "serve_mcp(store=sys.argv[1], tools=(sys.argv[2],))"
+    "import sys; from agentkit.cli.main import main; "
+    "main(['serve', '--mcp', 'stdio', '--store', sys.argv[1], '--tools', sys.argv[2]])"
 )
 
 

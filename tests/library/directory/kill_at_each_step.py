@@ -19,8 +19,7 @@ from pathlib import Path
 from agentkit import ToolDefinition
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.tools.definition import Description
 
 AT = "2026-11-21T10:00:00+00:00"

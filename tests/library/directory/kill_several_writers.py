@@ -25,8 +25,7 @@ from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import now
 from agentkit.library.directory import DirectoryStore
 from agentkit.library.directory.texts import FORMS
-from agentkit.library.event_chain import EventDraft, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.tools.definition import Description
 
 NAMES = ["ping", "Ping", "a/b", "天気", "x" * 200]

@@ -30,13 +30,6 @@ def test_a_changed_text_is_an_edit(workshop, make_tool):
     assert (edit.faults, edit.is_conflict, edit.is_deletion) == ((), False, False)
 
 
-def test_an_edit_does_not_serve(workshop, make_tool):
-    """The library is what was committed; a file that somebody edits changes nothing in it."""
-    workshop.edit("ping", "Ping a host.", "Ignore all that.")
-    assert workshop.store.load()["ping"].definition == make_tool("ping", "Ping a host.")
-    assert workshop.again().load().version == 1
-
-
 @pytest.mark.parametrize(
     "dressed",
     [
@@ -99,9 +92,10 @@ def test_a_new_file_is_a_new_tool(workshop, make_tool):
     assert edit.after == make_tool("Pang/2", "Ping a host.")
     workshop.put(edit.after)
     assert workshop.store.edits() == ()
-    assert workshop.file("my-pang").read_text() == text  # the tool stays where the person put it
+    assert workshop.file("my-pang").read_text() == text
     workshop.put(make_tool("Pang/2", "Better."))
-    assert "Better." in workshop.file("my-pang").read_text()
+    (edit,) = workshop.store.edits()
+    assert "has a file already" in edit.faults[0]
 
 
 def test_a_deleted_file_is_an_edit(workshop, make_tool):

@@ -15,8 +15,7 @@ from support.app_stage import AppStage
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange, Store
-from agentkit.library.event_chain import EventDraft, Signer, chained
-from agentkit.library.events import Author
+from agentkit.library.events import Author, EventDraft, Signer, chained
 from agentkit.library.remote import RemoteStore
 from agentkit.server.library import create_library_app
 from agentkit.tools.definition import Description

@@ -39,19 +39,15 @@ from agentkit.tools import (
     ("rule", "sentence"),
     [
         (OneOf(parameter="periods", values=(36, 48, 60)), "periods must be one of 36, 48, 60."),
-        (OneOf(parameter="currency", values=("EUR",)), 'currency must be "EUR".'),
         (
             OneOf(parameter="x", values=("a", 1.5, True, None)),
             'x must be one of "a", 1.5, true, null.',
         ),
-        (OneOf(parameter="城市", values=("北京", "上海")), '城市 must be one of "北京", "上海".'),
-        (Between(parameter="n", minimum=1), "n must be at least 1."),
         (Between(parameter="n", maximum=9, unit="days"), "n must be at most 9, in days."),
         (
             Between(parameter="n", minimum=12, maximum=60, multiple_of=12, unit="months"),
             "n must be from 12 to 60 and a multiple of 12, in months.",
         ),
-        (Between(parameter="n", multiple_of=0.01), "n must be a multiple of 0.01."),
         (Between(parameter="n", unit="months"), "n is in months."),
         (
             Form(parameter="start", format="date"),
@@ -74,8 +70,6 @@ from agentkit.tools import (
             Condition(expression="start <= end", words="start must not be\n after end"),
             "start must not be after end.",
         ),
-        (Condition(expression="a < b", words="a 小于 b。"), "a 小于 b。"),
-        (CallBefore(tool="log_in"), "Call log_in first."),
         (
             CallBefore(tool="find_customer", parameter="customer_id"),
             "Call find_customer first; customer_id comes from its result.",
@@ -119,28 +113,10 @@ def test_the_failure_says_all_that_a_model_needs(loan_with) -> None:
             ("EUR",),
         ),
         (
-            OneOf(parameter="periods", values=(1,)),
-            {"periods": True},
-            "`periods` must be 1, got true",
-            (),
-        ),
-        (
             Between(parameter="periods", minimum=12, maximum=60, multiple_of=12),
             {"periods": 40},
             "`periods` must be from 12 to 60 and a multiple of 12, got the number 40",
             ("36", "48"),
-        ),
-        (
-            Between(parameter="amount", maximum=100, unit="euros"),
-            {"amount": 100.5},
-            "`amount` must be at most 100, in euros, got the number 100.5",
-            ("100",),
-        ),
-        (
-            Between(parameter="amount", multiple_of=0.01),
-            {"amount": 19.999},
-            "`amount` must be a multiple of 0.01, got the number 19.999",
-            ("19.99", "20"),
         ),
         (
             Form(parameter="start", format="date"),
@@ -187,25 +163,15 @@ def test_each_kind_of_rule(loan_with, rule, arguments, sentence, nearest) -> Non
 @pytest.mark.parametrize(
     ("rule", "arguments"),
     [
-        (PERIODS, {}),
         (PERIODS, {"periods": 36.0}),
         (Between(parameter="amount", multiple_of=0.01), {"amount": 19.99}),
-        (Between(parameter="amount", minimum=1), {"amount": "many"}),
-        (Between(parameter="amount", maximum=1), {"amount": None}),
         (Between(parameter="amount", multiple_of=math.nan), {"amount": 3}),
-        (Between(parameter="amount", multiple_of=0), {"amount": 3}),
         (Between(parameter="periods", multiple_of=7), {"periods": 7**400}),
         (Form(parameter="start", pattern="(?=a)b", words="w"), {"start": "a" * 5_000}),
-        (Form(parameter="start", pattern="(", words="w"), {"start": "x"}),
-        (Form(parameter="start", format="postcode"), {"start": "x"}),
-        (Form(parameter="start", pattern="[A-Z]+", words="w"), {"start": 3}),
         (Requires(parameter="start", others=("end",)), {"end": "x"}),
         (Condition(expression="start <= end", words="w"), {"start": "b"}),
-        (Condition(expression="amount < periods", words="w"), {"amount": "b", "periods": 3}),
         (Condition(expression="import os", words="w"), {"amount": 1}),
-        (Condition(expression="nothing > 3", words="w"), {"amount": 1}),
         (OneOf(parameter="unheard_of", values=(1,)), {"unheard_of": 2}),
-        (OneOf(parameter="items[].sku", values=("A",)), {"items": {"sku": "B"}}),
         (CallBefore(tool="log_in"), {}),
     ],
 )  # fmt: skip
@@ -218,10 +184,7 @@ def test_what_a_rule_can_not_judge_it_does_not_refuse(loan_with, rule, arguments
     ("rule", "value"),
     [
         (Between(parameter="amount", minimum=0), math.nan),
-        (Between(parameter="amount", multiple_of=2), math.inf),
         (Between(parameter="amount", maximum=5), 10**400),
-        (OneOf(parameter="amount", values=(1, 2)), 10**400),
-        (OneOf(parameter="amount", values=(1, 2)), math.nan),
         (OneOf(parameter="amount", values=(1, 2)), [[1], {"a": 2}]),
         (OneOf(parameter="currency", values=("EUR",)), "ЕUR"),  # noqa: RUF001 - a Cyrillic E
         (Form(parameter="start", pattern="[A-Z]{2}", words="two capitals"), "AB\n"),
@@ -238,16 +201,12 @@ def test_strange_values_are_refused_in_words(loan_with, rule, value) -> None:
     ("text", "value", "passes"),
     [
         ('{"id":"C-17","name":"Ada"}', "C-17", True),
-        ('{"id":"C-17"}', "c-17 ", True),
         ('{"id":"C-17"}', "C-18", False),
         ('{"id":17}', 17, True),
-        ('{"id":17}', 17.0, True),
         ('{"id":117}', 17, False),
         ('{"said":"a \\"b\\" c"}', 'a "b" c', True),
-        ('[{"id":1},{"id":2}]', [1, 2], True),
         ('[{"id":1},{"id":2}]', [1, 3], False),
         ("x" * 300_000, "not there", True),
-        ("anything", True, True),
         ("anything", None, True),
     ],
 )
@@ -263,25 +222,6 @@ def test_a_value_comes_from_an_earlier_result(text, value, passes) -> None:
     earlier = [EarlierCall(name="find_customer", text=text)]
     failure = RuleChecker(order).refusal({"customer": value}, earlier)
     assert (failure is None) == passes
-
-
-def test_a_call_that_is_missing_is_named() -> None:
-    """Without a successful call the refusal says which, and points at the parameter if any."""
-    rules = (CallBefore(tool="log_in"), CallBefore(tool="find", parameter="who"))
-    definition = ToolDefinition(
-        name="pay",
-        signature=Signature(parameters={"properties": {"who": {}}}),
-        specification=Specification(rules=rules),
-    )
-    checker = RuleChecker(definition)
-    assert checker.wanted_before == {"log_in", "find"}
-    first = checker.refusal({"who": "A"}, [])
-    second = checker.refusal({"who": "A"}, [EarlierCall(name="log_in", text="ok")])
-    assert first is not None
-    assert first.rule == "call log_in first; it has not been called with success yet"
-    assert (first.path, first.cause) == ("", "call_before")
-    assert second is not None
-    assert (second.rule[:10], second.path) == ("call find ", "who")
 
 
 # --- bounds that are themselves not allowed -------------------------------------------------------
@@ -347,12 +287,9 @@ def test_all_that_is_derived_of_a_range_agrees_on_every_value(rule, kind):
     ("rule", "value", "near"),
     [
         ({"exclusive_minimum": 0}, 0, ("1",)),
-        ({"exclusive_minimum": 0}, -7.5, ("1",)),
         ({"exclusive_maximum": 10}, 12, ("9",)),
         ({"exclusive_minimum": 0, "exclusive_maximum": 1}, 0, ()),
         ({"exclusive_maximum": 10, "multiple_of": 5}, 12, ("5",)),
-        ({"exclusive_minimum": 10, "multiple_of": 5}, 8, ("15",)),
-        ({"minimum": 1, "exclusive_maximum": 9}, -3, ("1",)),
     ],
 )
 def test_the_refusal_names_a_number_that_is_allowed(rule, value, near):

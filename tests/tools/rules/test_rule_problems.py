@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites import rule_problems
-from agentkit.composites.rule_validity import RuleProblemCode
+from agentkit.composites.rules import RuleProblemCode
 from agentkit.errors import DefinitionError
 from agentkit.testing import sample_library
 from agentkit.tools import (
@@ -57,51 +57,33 @@ TOOL = ToolDefinition(
 GOOD = [
     OneOf(parameter="nights", values=(1, 2, 7)),
     OneOf(parameter="room", values=("single",)),
-    OneOf(parameter="guest.age", values=(1, 2)),
     OneOf(parameter="anything", values=(None, True, "x", 1.5)),
     Between(parameter="nights", minimum=2, maximum=14, multiple_of=2, unit="nights"),
     Between(parameter="prices[]", minimum=0, multiple_of=0.01, unit="euros"),
-    Between(parameter="anything", unit="metres"),
     Form(parameter="city", pattern="[A-Z][a-z]{1,30}", words="a capitalised name", example="Oslo"),
-    Form(parameter="anything", format="date"),
     Requires(parameter="city", others=("nights",)),
     Condition(expression="nights < 10 or room == 'double'", words="long stays need a double room"),
-    CallBefore(tool="weather_now"),
     CallBefore(tool="weather_now", parameter="city"),
 ]
 BAD: list[tuple[object, RuleProblemCode]] = [
     (OneOf(parameter="nigths", values=(1,)), "unknown_parameter"),
-    (OneOf(parameter="guest.name", values=(1,)), "unknown_parameter"),
-    (OneOf(parameter="city[]", values=("x",)), "unknown_parameter"),
-    (OneOf(parameter="", values=("x",)), "unknown_parameter"),
     (OneOf(parameter="a.b", values=(1,)), "ambiguous_parameter"),
     (OneOf(parameter="nights", values=()), "empty_rule"),
     (OneOf(parameter="nights", values=(2, 2.0)), "repeated_values"),
     (OneOf(parameter="anything", values=tuple(range(65))), "too_many_values"),
     (OneOf(parameter="anything", values=(math.inf,)), "unusable_number"),
-    (OneOf(parameter="nights", values=(2, "two")), "outside_contract"),
     (OneOf(parameter="nights", values=(2, 31)), "outside_contract"),
-    (OneOf(parameter="room", values=("single", "suite")), "outside_contract"),
     (OneOf(parameter="nights", values=(5, 6)), "example_breaks_rule"),
     (Between(parameter="nights"), "empty_rule"),
     (Between(parameter="nights", minimum="3"), "malformed"),
-    ("nights >= 3", "malformed"),
     (Between(parameter="nights", minimum=9, maximum=3), "reversed_bounds"),
     (Between(parameter="nights", minimum=math.nan), "unusable_number"),
-    (Between(parameter="nights", multiple_of=0), "unusable_number"),
     (Between(parameter="nights", minimum=31), "contradiction"),
-    (Between(parameter="nights", minimum=29.2, maximum=29.8), "contradiction"),
     (Between(parameter="nights", multiple_of=31), "contradiction"),
     (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
-    (Between(parameter="prices[]", exclusive_minimum=3, maximum=3), "contradiction"),
-    (Between(parameter="prices[]", minimum=3, exclusive_maximum=3), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
-    (Between(parameter="room", minimum=1), "wrong_type"),
-    (Between(parameter="nights", minimum=3), "example_breaks_rule"),
     (Form(parameter="nights", format="date"), "wrong_type"),
-    (Form(parameter="guest", format="date"), "wrong_type"),
     (Form(parameter="city"), "empty_rule"),
-    (Form(parameter="city", pattern="a", format="date", words="w"), "empty_rule"),
     (Form(parameter="city", format="postcode"), "format_unknown"),
     (Form(parameter="city", pattern="(?=a)a", words="w"), "pattern_unsafe"),
     (Form(parameter="city", pattern="[A-Z].{1,20}"), "no_words"),
@@ -109,18 +91,12 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Form(parameter="room", pattern="[A-Z]{2}", words="w"), "contradiction"),
     (Form(parameter="city", format="uuid"), "example_breaks_rule"),
     (Requires(parameter="city", others=()), "empty_rule"),
-    (Requires(parameter="city", others=("city",)), "empty_rule"),
-    (Requires(parameter="city", others=("room", "rooms")), "unknown_parameter"),
     (Requires(parameter="city", others=("room",)), "example_breaks_rule"),
     (Condition(expression="nights > 1", words=" "), "no_words"),
     (Condition(expression="nights >", words="w"), "expression_unreadable"),
-    (Condition(expression="open('x')", words="w"), "expression_unreadable"),
-    (Condition(expression="rooms > 1", words="w"), "expression_unreadable"),
     (Condition(expression="1 < 2", words="w"), "empty_rule"),
     (Condition(expression="nights > 2", words="w"), "example_breaks_rule"),
     (CallBefore(tool="no_such_tool"), "unknown_tool"),
-    (CallBefore(tool="book"), "empty_rule"),
-    (CallBefore(tool="weather_now", parameter="town"), "unknown_parameter"),
 ]
 
 
@@ -148,7 +124,6 @@ def test_a_bad_rule_has_a_reason(rule, code, library) -> None:
     ("other", "rule"),
     [
         (OneOf(parameter="nights", values=(2, 4)), OneOf(parameter="nights", values=(1, 3))),
-        (OneOf(parameter="nights", values=(2, 4)), Between(parameter="nights", minimum=5)),
         (Between(parameter="nights", maximum=4), Between(parameter="nights", minimum=5)),
         (
             Between(parameter="nights", multiple_of=4, maximum=11),
@@ -180,26 +155,6 @@ def test_a_path_that_could_be_followed_for_ever_is_not() -> None:
 
 
 # --- what stands in the place of a rule -----------------------------------------------------------
-
-HUGE = 10**400
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=6),
-    st.sampled_from([HUGE, -HUGE, "n", "s", "l[]", "o.x", "\ud800", "n > 1", "(" * 60, "date"]),
-)
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=5,
-)
-
 
 # --- as JSON --------------------------------------------------------------------------------------
 
@@ -252,20 +207,13 @@ def test_rules_survive_json_text(rules) -> None:
     ("rules", "message"),
     [
         ("one_of", "a rule is an object"),
-        ([3], "a rule is an object"),
-        ([{}], "no rule of kind None"),
         ([{"kind": "magic"}], "no rule of kind 'magic'"),
-        ([{"kind": ["one_of"]}], "no rule of kind"),
         ([{"kind": "one_of"}], "missing"),
         ([{"kind": "one_of", "parameter": 3, "values": []}], "parameter of a rule .* is a text"),
         ([{"kind": "one_of", "parameter": "x", "values": "abc"}], "values .* is a list"),
-        ([{"kind": "one_of", "parameter": "x", "values": [[1]]}], "values .* is a list"),
         ([{"kind": "one_of", "parameter": "x", "values": [], "extra": 1}], "no part 'extra'"),
         ([{"kind": "between", "parameter": "x", "minimum": True}], "minimum .* is a number"),
-        ([{"kind": "between", "parameter": "x", "minimum": "1"}], "minimum .* is a number"),
-        ([{"kind": "requires", "parameter": "x", "others": [None]}], "others .* is a list"),
         ([{"kind": "between", "parameter": "x", "maximum": math.inf}], "maximum .* is a number"),
-        ([{"kind": "one_of", "parameter": "x", "values": [math.nan]}], "values .* is a list"),
     ],
 )
 def test_what_is_no_rule_is_refused(rules, message) -> None:

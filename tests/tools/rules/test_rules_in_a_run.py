@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, Library, composite, tool
-from agentkit.agent import ToolPolicy
-from agentkit.diagnosis import diagnose
+from agentkit import Agent, composite, tool
 from agentkit.errors import ToolFailed
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models.chat_completions import encode_tool
@@ -17,12 +15,9 @@ from agentkit.models.grammar import call_schema
 from agentkit.models.prompt_format import render_tools
 from agentkit.testing import ScriptedModel
 from agentkit.tools import (
-    Between,
     CallBefore,
-    Condition,
     Effects,
     OneOf,
-    Requires,
     Tool,
 )
 
@@ -89,24 +84,6 @@ def test_a_call_that_breaks_a_rule_never_runs(call) -> None:
     )
     assert done.value == "ordered"
     assert ran == [48]
-
-
-def test_nobody_is_asked_to_approve_what_a_rule_refuses(call) -> None:
-    """The refusal comes before a person is bothered."""
-    asked = []
-
-    @tool(effects=Effects.of(["destructive"]))
-    def pay(periods: int) -> str:
-        """Pay."""
-        return "paid"
-
-    (refused,) = results(
-        [learned(pay, PERIODS)],
-        [call("pay", periods=1)],
-        tool_policy=ToolPolicy(approve=lambda made, _: asked.append(made) or True),
-    )
-    assert refused.failure.kind == "contract_violated"
-    assert asked == []
 
 
 def test_a_clear_slip_is_mended(call) -> None:
@@ -277,70 +254,4 @@ def test_a_composite_is_no_way_around_a_call_before(call) -> None:
     assert whole.value == "ordered for C-Bob"
 
 
-def test_a_demanded_call_is_approved_like_any_other(call) -> None:
-    """A rule makes models ask for a destructive call; it does not run without a person."""
-    ran = []
-
-    @tool(effects=("writes", "destructive"))
-    def send_email(to: str) -> str:
-        """Send an e-mail."""
-        ran.append(to)
-        return "sent"
-
-    @tool(effects=("reads",))
-    def search_inbox(query: str) -> str:
-        """Search."""
-        return "nothing"
-
-    refused, deferred = results(
-        [send_email, learned(search_inbox, CallBefore(tool="send_email"))],
-        [call("search_inbox", query="bill")],
-        [call("send_email", to="ann")],
-    )
-    assert "call send_email first" in refused.text
-    assert (deferred.status, ran) == ("deferred", [])
-
-
 # --- diagnosis ------------------------------------------------------------------------------------
-
-
-@tool
-def reserve(city: str, nights: int, guest: str = "", room: str = "") -> str:
-    """Reserve a room."""
-    return "reserved"
-
-
-def ruled(*rules):
-    """The tool with rules, in a library."""
-    specification = replace(reserve.definition.specification, rules=rules)
-    return Library(
-        [reserve.with_definition(replace(reserve.definition, specification=specification))]
-    )
-
-
-def diagnosed(library, **arguments):
-    """The diagnosis of a run with one call."""
-    call = ToolCall(call_id="c1", name="reserve", arguments=arguments)
-    run = Agent(ScriptedModel([[call], "done"]), library=library).run_sync("go")
-    return run.episode, diagnose(run.episode, library, None)
-
-
-@pytest.mark.parametrize(
-    ("rule", "parameter", "kind"),
-    [
-        (OneOf(parameter="city", values=("Bergen",)), "city", "wrong_value"),
-        (Between(parameter="nights", maximum=3), "nights", "wrong_value"),
-        (Requires(parameter="city", others=("guest",)), "guest", "missing_argument"),
-        (Condition(expression="nights < 3 or room", words="say which room"), "nights", "wrong_value"),
-        (CallBefore(tool="log_in"), "", "call_failed"),
-    ],
-)  # fmt: skip
-def test_label_parameter_and_evidence(rule, parameter, kind) -> None:
-    """Each kind of rule blames the parameter that it is about."""
-    _, diagnosis = diagnosed(ruled(rule), city="Oslo", nights=5)
-    (turn, *_) = diagnosis.turns
-    assert turn.label == "argument_mismatch"
-    assert turn.parameter == parameter
-    assert turn.evidence[0].kind == kind
-    assert "reserve" in turn.hint
-    assert "the refusal names the rule" in turn.hint

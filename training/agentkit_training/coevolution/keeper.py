@@ -24,14 +24,13 @@ from agentkit.evolution import (
     ToolManager,
 )
 from agentkit.evolution.compare import Compare
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Suggestion
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
-from agentkit.library.capabilities import Retention
 from agentkit.library.memory import MemoryStore
-from agentkit.library.store import Store
+from agentkit.library.store import Retention, Store
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.tools.tool import Tool
 from agentkit_training.coevolution.library_round import (

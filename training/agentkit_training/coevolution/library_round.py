@@ -25,11 +25,11 @@ from agentkit.evolution import (
     ToolManager,
     UnreadableProposal,
     evolve,
+    insert_mined,
     mine,
     trajectories_of,
 )
 from agentkit.evolution.compare import Compare
-from agentkit.evolution.mined import insert_mined
 from agentkit.evolution.repository import LibraryStore
 from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.library import Library
@@ -165,7 +165,8 @@ def distil(
     definitions = {one.name: one for one in store.load().definitions}
     rules = MiningConfig(min_support=support)
     found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
-    outcomes = insert_mined(store, found.composites, tools=tools, policy=policy, author=AUTHOR)
+    manager = ToolManager(store, tools=tools, policy=policy, author=AUTHOR)
+    outcomes = insert_mined(manager, found.composites)
     return tuple(_inserted(name, one) for name, one in outcomes.items())
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.library import Library
-from agentkit.library.linking import link
+from agentkit.library.library import link
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

@@ -10,13 +10,13 @@ from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 
-from agentkit.cli.options import adapted_name
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export import Artifact, read_artifact
-from agentkit.library.event_chain import Signer, Verifier
+from agentkit.library.events import Signer, Verifier
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture, open_gguf
 from agentkit_training.export.manifest import (
@@ -127,15 +127,12 @@ class Handover:
         """The trained model's name, as ``Agent`` and ``resolve_model`` take it."""
         if self.manifest.kind == "weights":
             return f"local:{self.folder / WEIGHTS}"
-        return self.base if self.adapter is None else adapted_name(self.base, str(self.adapter))
+        return f"{self.base}?adapter={quote(str(self.adapter))}" if self.adapter else self.base
 
     @property
     def command(self) -> str:
         """The command that asks the trained model, with the evolved library."""
-        words = ["agentkit", "run", "QUESTION", "--model"]
-        words.append(self.model if self.manifest.kind == "weights" else self.base)
-        if self.adapter is not None:
-            words += ["--adapter", str(self.adapter)]
+        words = ["agentkit", "run", "QUESTION", "--model", self.model]
         if self.artifact is not None:
             words += ["--library", str(self.folder / LIBRARY)]
         return shlex.join(words)

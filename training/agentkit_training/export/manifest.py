@@ -20,7 +20,7 @@ from agentkit.interop.export import (
 )
 from agentkit.library import Library
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.library.event_chain import Signer
+from agentkit.library.events import Signer
 from agentkit.library.store import Store
 from agentkit_training.errors import ExportError
 from agentkit_training.files import file_digest

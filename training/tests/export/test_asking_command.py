@@ -44,12 +44,12 @@ def invoke(*arguments):
 def test_a_run_ends_with_the_command_that_asks_it(config, tmp_path, tiny_gguf):
     """Adapter and tools are in it, and an export of the run says the same of its own files."""
     said = invoke("grpo", config, "--output", tmp_path / "run")
-    asked = ["agentkit", "run", "QUESTION", "--model", f"local:{tiny_gguf}"]
-    adapter = ["--adapter", str(tmp_path / "run" / "handover" / "adapter.gguf")]
-    assert said == [*asked, *adapter, "--tools", f"{ORDERS}/tools.py"]
+    adapter = tmp_path / "run" / "handover" / "adapter.gguf"
+    asked = ["agentkit", "run", "QUESTION", "--model", f"local:{tiny_gguf}?adapter={adapter}"]
+    assert said == [*asked, "--tools", f"{ORDERS}/tools.py"]
     exported = invoke("export", tmp_path / "run", "--output", tmp_path / "out")
     assert exported[-2:] == ["--tools", f"{ORDERS}/tools.py"]
-    assert str(tmp_path / "out" / "adapter.gguf") in exported
+    assert exported[4].endswith(f"?adapter={tmp_path / 'out' / 'adapter.gguf'}")
 
 
 def test_a_world_of_its_own_is_no_option_of_the_command(config, tmp_path):

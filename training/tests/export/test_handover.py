@@ -118,7 +118,7 @@ def test_a_policy_that_was_tuned_as_a_whole_brings_its_weights(policy, tiny_gguf
     assert taken.manifest.kind == "weights"
     assert taken.artifact is None
     assert taken.model == f"local:{tmp_path / 'made' / 'model.gguf'}"
-    assert "--adapter" not in taken.command
+    assert "adapter" not in taken.command
 
 
 def test_an_adapter_over_tuned_weights_is_not_added_to_the_old_ones(

@@ -11,10 +11,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import UsageError
-from agentkit.evolution.differences import is_space, pieces, words
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
+from agentkit_bench.language.words import is_space, pieces, words
 
 if TYPE_CHECKING:
     from agentkit.retrieval.embedders import Embedder

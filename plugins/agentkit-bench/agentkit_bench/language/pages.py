@@ -24,7 +24,6 @@ from agentkit.evaluation.results.pages import (
 )
 from agentkit.evaluation.results.tables import Table
 from agentkit.evaluation.results.texts import many, shown, visible
-from agentkit.evolution.differences import marked, word_diff
 from agentkit_bench.language.report import FieldLanguage, LanguageReport, ToolLanguage
 from agentkit_bench.language.tables import (
     MOST_TOOLS,
@@ -36,6 +35,7 @@ from agentkit_bench.language.tables import (
     tool_table,
     whole_table,
 )
+from agentkit_bench.language.words import marked, word_diff
 
 _STYLE = """
 ins { background: rgb(40 160 80 / .22); text-decoration: none; border-radius: 3px; }

@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ToolNotFoundError
-from agentkit.evolution.differences import words
 from agentkit.library.library import nearest_names
 from agentkit.library.store import EventStore, ToolRevision, ToolStore
 from agentkit.retrieval.cards import schema_text
@@ -31,6 +30,7 @@ from agentkit_bench.language.measures import (
     type_token_ratio,
     word_distance,
 )
+from agentkit_bench.language.words import words
 
 if TYPE_CHECKING:
     from agentkit.retrieval.embedders import Embedder

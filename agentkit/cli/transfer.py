@@ -1,0 +1,319 @@
+"""``agentkit export`` and ``agentkit import``: artifacts, formats of others, files of episodes."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+import click
+
+from agentkit.cli.loading import load_tools
+from agentkit.cli.options import (
+    AsJson,
+    OnConflict,
+    Reason,
+    StoreUrl,
+    Targets,
+    argument,
+    command,
+    option,
+    typed_options,
+)
+from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say, say_some
+from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
+from agentkit.cli.tools import ARTIFACT
+from agentkit.episodes import Episode
+from agentkit.episodes.files import BrokenLine, import_episodes
+from agentkit.errors import UsageError
+from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
+from agentkit.interop import export as exporting
+from agentkit.interop.export import formats, importing
+from agentkit.library import EpisodeStore, signing
+from agentkit.library.episode_stores import append_all
+
+_FORMATS = ("artifact", *formats.FORMATS)
+_AT_A_TIME = 256
+_HEAD_BYTES = 1 << 20
+_READ_LINES = 5
+
+
+@command()
+def export(
+    names: Annotated[tuple[str, ...], argument("[TOOL]...")] = (),
+    *,
+    form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
+    output: Annotated[str | None, option("-o", "--output")] = None,
+    at: int | None = None,
+    no_history: bool = False,
+    sign: bool = False,
+    source: Annotated[str | None, option("--from")] = None,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Write the library into a file: all of it, or the tools TOOL with what they call.
+
+    An artifact holds definitions, history, evidence and digests. The other formats are for
+    programs that know only their own; what they can not express is listed on stderr, and in full
+    by --json, which prints a record of what was written instead of the text itself.
+
+    Args:
+        form: What to write. An artifact holds everything, and
+            'agentkit import' reads it.
+        output (FILE): Where to write; .gz is compressed.
+        at (VERSION): An earlier version.
+        no_history: Leave earlier revisions and the events out of an artifact.
+        sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
+        source (FILE): An artifact to read instead of the store.
+
+    Examples:
+      agentkit export -o tools.json                  everything, with its history
+      agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
+      agentkit export --format openai -o openai.json
+      agentkit export order_total --format mcp       a tool, with what it calls
+      agentkit export --from tools.json --format anthropic
+    """
+    is_artifact = form == "artifact"
+    if sign and not is_artifact:
+        raise UsageError("only an artifact can be signed: leave --format away")
+    with read_source(source or store_url, version=at) as store:
+        history = is_artifact and not no_history
+        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+    library = artifact.library
+    record = {"format": form, "tools": len(library), "library_version": library.version}
+    record |= {} if output is None else {"file": output}
+    if is_artifact:
+        artifact = _signed(artifact) if sign else artifact
+        if output is None:
+            click.echo(exporting.artifact_text(artifact), nl=False)  # which is JSON
+            return
+        digest = exporting.write_artifact(artifact, output)
+        if as_json:
+            print_json(record | {"digest": digest})
+            return
+        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
+        click.echo(digest)
+        return
+    rendering = formats.render(library, form)
+    text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    if output is not None:
+        Path(output).write_text(text, encoding="utf-8")
+    elif not as_json:
+        click.echo(text, nl=False)
+    if as_json:
+        content = {"content": rendering.value} if output is None else {}
+        losses = [loss.to_json() for loss in rendering.losses]
+        print_json(record | content | {"names": dict(rendering.names), "losses": losses})
+        return
+    lost = ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items())
+    unsaid = f"can not express all of it: {lost}; --json tells where"
+    say(f"{form} {unsaid if lost else 'says all of it'}")
+
+
+def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
+    signer = signing.environment_signer()
+    if signer is None:
+        raise UsageError(
+            f"--sign needs a key in {signing.KEY_VARIABLE} or {signing.KEY_FILE_VARIABLE}"
+        )
+    return exporting.signed(artifact, signer)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArtifactOptions:
+    """What becomes of an artifact.
+
+    Attributes:
+        approve (TOOL): Agree to a tool to which a person must agree
+        approve_all: Agree to all of these.
+        overrule (TOOL): Take a new tool although checks speak against its words: you read them, and
+            the log says so
+        key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
+            will do
+        restore: Make an empty store what the artifact's store was, with all of its history.
+        dry_run: Write nothing, and say what would come of it.
+    """
+
+    on_conflict: OnConflict
+    approve: tuple[str, ...] = ()
+    approve_all: bool = False
+    overrule: tuple[str, ...] = ()
+    targets: Targets
+    key_file: tuple[str, ...] = ()
+    restore: bool = False
+    dry_run: bool = False
+    reason: Reason
+
+
+@command("import")
+def import_file(
+    files: Annotated[tuple[str, ...], argument("FILE...", required=True)],
+    *,
+    choices: ArtifactOptions,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Bring the artifact FILE into the library, or keep the episodes of each FILE.
+
+    The content says which it is. Of an artifact the digests are checked, and its signature when a
+    key is given. New tools whose words pass the checks come in as one library version. What a check
+    or a missing consent holds, and what would replace a tool, becomes a proposal: see 'agentkit
+    review'. Where something is held or refused, the exit status is 1. Worked calls of composites
+    are tried with --tools.
+
+    Episodes come as JSON lines or Parquet, plain or compressed with gzip. One whose id the store
+    knows is left as it is; lines that hold no episode are reported and left out.
+
+    'agentkit tools import' reads files of tools that are no artifacts.
+
+    Examples:
+      agentkit import tools.json --dry-run
+      agentkit import tools.json --approve weather_now --approve send_mail
+      agentkit import tools.json --on-conflict replace
+      agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db
+      agentkit import episodes.jsonl.gz spill/*.jsonl
+    """
+    kinds = {name: _file_kind(name) for name in files}
+    if others := [name for name, kind in kinds.items() if kind == "other"]:
+        raise UsageError(
+            f"{others[0]} is neither an artifact nor a file of episodes; tools and API "
+            f"descriptions come in with: agentkit tools import {others[0]}"
+        )
+    if "artifact" not in kinds.values():
+        of_all = {"files", "store_url", "as_json"}
+        if strange := [word for name, word in typed_options().items() if name not in of_all]:
+            raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
+        _import_episodes(files, store_url, as_json=as_json)
+    elif len(files) > 1:
+        raise UsageError("give one artifact at a time, and episodes in another command")
+    else:
+        _import_artifact(files[0], choices, store_url, as_json=as_json)
+
+
+def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
+    """What a file holds, by its beginning."""
+    try:
+        with Path(name).open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+        if head.startswith(b"\x1f\x8b"):
+            with gzip.open(name) as packed:
+                head = packed.read(_HEAD_BYTES)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{name}: can not be read ({reason})") from error
+    if ARTIFACT in head[:4096]:
+        return "artifact"
+    is_parquet = head.startswith(b"PAR1")
+    if is_parquet or any(map(_is_episode, head.splitlines()[:_READ_LINES])):
+        return "episodes"
+    return "other"
+
+
+def _is_episode(line: bytes) -> bool:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        # A line may be longer than what was read of the file, or broken.
+        return line.lstrip().startswith(b"{") and b'"episode_id"' in line
+    return isinstance(record, dict) and "episode_id" in record
+
+
+def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json: bool) -> None:
+    """Bring an artifact into the library, and print what became of each tool."""
+    texts = tuple(map(signing.key_text, one.key_file))
+    verifier = signing.read_verifier(texts) if texts else None
+    artifact = exporting.read_artifact(file, verifier=verifier)
+    if artifact.signature and not texts:
+        say("the artifact is signed, and nobody checked it: give --key-file")
+    if one.restore:
+        allowed = {"restore", "key_file", "files", "store_url", "as_json"}
+        if typed_options().keys() - allowed:
+            raise UsageError(
+                "--restore takes all of a history or nothing; leave the other choices away"
+            )
+        with opened(store_url) as store:
+            version = exporting.restore_artifact(artifact, store, trusted=bool(texts))
+        count = len(artifact.events)
+        if as_json:
+            print_json({"library_version": version, "events": count})
+        else:
+            click.echo(f"restored to library version {version} with {count:,} events")
+        return
+    request = importing.ImportRequest(
+        person=person(),
+        on_conflict=one.on_conflict,
+        approved=one.approve,
+        approves_all=one.approve_all,
+        overruled=one.overrule,
+        reason=one.reason or f"import {file}",
+    )
+    # Looking makes no file.
+    with opened("memory:" if one.dry_run and not is_there(store_url) else store_url) as store:
+        code = load_tools(one.targets)
+        manager = manager_of(store, code, author=person())
+        coming = importing.import_artifact(
+            artifact, manager, request, code=code, dry_run=one.dry_run
+        )
+        report = asyncio.run(coming)
+    print_json(report.to_json()) if as_json else _print(report, dry_run=one.dry_run)
+    if not report.is_complete:
+        raise click.exceptions.Exit(1)
+
+
+def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
+    counts = {outcome: len(report.of(outcome)) for outcome in get_args(importing.Outcome)}
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    what = "nothing was written" if dry_run else f"library version {report.version}"
+    click.echo(f"{told or 'nothing to import'}; {what}")
+    rows = [
+        (tool.name, tool.outcome, one_line(shown(tool.why, 400)), tool.proposal_id)
+        for tool in report.tools
+        if tool.outcome in {"held", "refused", "renamed", "replaced"}
+    ]
+    if rows:
+        print_table([fold("tool"), "came", fold("why"), "proposal"], rows)
+    if report.of("refused"):
+        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
+    held = report.of("held")
+    is_written = any(tool.proposal_id for tool in held)
+    again = "; or import again with" if is_written else "import with"
+    if any(not tool.failed for tool in held):
+        first = "'agentkit review approve ID' lets in what waits"
+        say(f"{first if is_written else ''}{again} --approve TOOL")
+    failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
+    if any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
+        first = "'agentkit review show ID' tells what speaks against it, and how to overrule it"
+        say(f"{first if is_written else ''}{again} --overrule TOOL")
+    if report.untried:
+        why = one_line(shown(report.untried[0].untried, 120))
+        count = plural(len(report.untried), "composite")
+        say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")
+
+
+def _import_episodes(files: Sequence[str], store_url: str, *, as_json: bool) -> None:
+    told: list[dict[str, object]] = []
+    with opened(store_url) as store:
+        for name in files:
+            broken: list[BrokenLine] = []
+            count = _keep(store, import_episodes(name, on_broken=broken.append))
+            say_some(map(str, broken))
+            told.append({"file": name, "episodes": count, "broken_lines": len(broken)})
+            if not as_json:
+                say(f"{name}: {plural(count, 'episode')} read")
+    if as_json:
+        print_json(told)
+
+
+def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
+    count = 0
+    while batch := tuple(islice(episodes, _AT_A_TIME)):
+        count += len(batch)
+        append_all(store, batch)
+    return count

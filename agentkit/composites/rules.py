@@ -1,0 +1,592 @@
+"""Learned rules: one call against them before it runs, and what is wrong with a rule itself.
+
+A rule was learned from evidence and may be less than the whole truth, so it refuses only what it
+can judge: a condition whose parameters are not given, or that can not be evaluated, is no reason,
+nor is an earlier call that nobody knows of. A rule may come from a model, a file or a statistic
+over failures; before anybody relies on it, it is held against the contract that it narrows, the
+other rules of the tool, its worked examples, and the library.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from agentkit.composites.contracts import Expression
+from agentkit.composites.problems import CONTRACT_LIMITS
+from agentkit.errors import CompositeError, CompositeRunError, UsageError
+from agentkit.messages import JsonObject, ToolFailure
+from agentkit.tools.canonical import exact, is_finite, same_json
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import close_to, path_text, value_text
+from agentkit.tools.patterns import why_unsafe
+from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
+from agentkit.tools.rules.records import (
+    Between,
+    CallBefore,
+    Condition,
+    Form,
+    Measure,
+    NamedFormat,
+    OneOf,
+    Requires,
+    Rule,
+    why_malformed,
+)
+from agentkit.tools.rules.rendering import demand, scalar_text
+from agentkit.tools.schema import Steps, excerpt, for_same_value, places, values_at
+from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.lattice import declared_type
+
+# --- one call -------------------------------------------------------------------------------------
+
+_Path = tuple[str | int, ...]
+
+
+class _Broken(NamedTuple):
+    """A rule that a call breaks: in a sentence, where, and what would be allowed."""
+
+    sentence: str
+    path: _Path = ()
+    nearest: tuple[str, ...] = ()
+
+
+class RuleChecker:
+    """The learned rules of one tool, made ready once.
+
+    Args:
+        definition: The tool.
+
+    Attributes:
+        definition: The tool.
+        wanted_before: The tools that must be called before it.
+
+    Example:
+        >>> from agentkit.tools.definition import Signature, Specification
+        >>> from agentkit.tools.rules import OneOf
+        >>> loan = ToolDefinition(
+        ...     name="loan",
+        ...     signature=Signature(parameters={"properties": {"periods": {"type": "integer"}}}),
+        ...     specification=Specification(
+        ...         rules=(OneOf(parameter="periods", values=(36, 48, 60)),)
+        ...     ),
+        ... )
+        >>> failure = RuleChecker(loan).refusal({"periods": 40})
+        >>> failure.rule, failure.nearest
+        ('`periods` must be one of 36, 48, 60, got the number 40', ('36', '48', '60'))
+    """
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self.definition = definition
+        self._rules = definition.specification.rules
+        self.wanted_before = frozenset(
+            rule.tool for rule in self._rules if isinstance(rule, CallBefore)
+        )
+        parameters = definition.signature.parameters
+        self._steps: dict[str, Steps] = {}  # of each parameter that the contract has
+        self._expressions: dict[str, Expression] = {}  # of each condition that can be read
+        for rule in self._rules:
+            if isinstance(rule, Condition):
+                self._read(rule.expression)
+            elif not isinstance(rule, Requires) and (ways := places(parameters, rule.parameter)):
+                self._steps[rule.parameter] = next(iter(ways))
+
+    def _read(self, expression: str) -> None:
+        names = tuple(self.definition.signature.properties)
+        with suppress(CompositeError):  # it refuses nothing; ``rule_problems`` tells
+            self._expressions[expression] = Expression.parse(expression, names)
+
+    def refusal(
+        self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
+    ) -> ToolFailure | None:
+        """The first rule that a call breaks, as a failure that the model may correct.
+
+        Args:
+            arguments: As they satisfy the contract.
+            earlier: The calls that succeeded before this one; None when they are not known, and
+                then nothing is said about them.
+        """
+        for rule in self._rules:
+            broken = self._broken(rule, arguments, earlier)
+            if broken is not None:
+                return self._failure(rule, broken)
+        return None
+
+    def _broken(
+        self, rule: Rule, arguments: JsonObject, earlier: Sequence[EarlierCall] | None
+    ) -> _Broken | None:
+        match rule:
+            case OneOf() | Between() | Form():
+                for path, value in self._values(rule.parameter, arguments):
+                    if not holds(rule, value):
+                        shown = f"`{path_text(path)}` {demand(rule)}, got {value_text(value)}"
+                        return _Broken(shown, path, nearest_allowed(rule, value))
+            case Requires() if rule.parameter in arguments:
+                for name in rule.others:
+                    if name not in arguments:
+                        shown = f"`{name}` must be given too when `{rule.parameter}` is given"
+                        return _Broken(shown, (name,))
+            case Condition():
+                return self._unmet(rule, arguments)
+            case CallBefore() if earlier is not None:
+                given = self._values(rule.parameter, arguments)
+                missing = missing_call(rule, given, earlier)
+                return None if missing is None else _Broken(*missing)
+        return None
+
+    def _values(self, parameter: str, arguments: JsonObject) -> list[tuple[_Path, Any]]:
+        """The values of a parameter with their paths; none of one that the contract lacks."""
+        steps = self._steps.get(parameter)
+        return [] if steps is None else list(values_at(arguments, steps))
+
+    def _unmet(self, rule: Condition, arguments: JsonObject) -> _Broken | None:
+        expression = self._expressions.get(rule.expression)
+        if expression is None:
+            return None
+        values = {**self._defaults, **arguments}
+        try:
+            if expression.evaluate(values, limits=CONTRACT_LIMITS):
+                return None
+        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
+            return None
+        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
+        return _Broken(f"{rule.words.rstrip('.')}, got {given}", expression.reads[:1])
+
+    @cached_property
+    def _defaults(self) -> JsonObject:
+        """What parameters that are left out have, as far as the contract says."""
+        properties = self.definition.signature.properties.items()
+        return {
+            name: schema["default"]
+            for name, schema in properties
+            if isinstance(schema, dict)
+            and "default" in schema  # true and false are schemas as well
+        }
+
+    def _failure(self, rule: Rule, broken: _Broken) -> ToolFailure:
+        has_schema = bool(broken.path) and not isinstance(rule, CallBefore)
+        offered = self.definition.parameters_schema
+        return ToolFailure(
+            kind="contract_violated",
+            rule=broken.sentence,
+            path=path_text(broken.path),
+            schema_excerpt=excerpt(offered, broken.path) if has_schema else None,
+            nearest=broken.nearest,
+            cause=rule.kind,
+        )
+
+
+def _value_shown(value: Any) -> str:
+    return value_text(value).removeprefix("the number ").removeprefix("the string ")
+
+
+# --- what is wrong with a rule --------------------------------------------------------------------
+
+_OnValue: TypeAlias = OneOf | Between | Form
+"""The rules that speak of the value of one parameter."""
+
+MAX_VALUES = 64
+"""Most values that a rule may list: a model reads them all at every turn."""
+
+RuleProblemCode = Literal[
+    "ambiguous_parameter",  # the path can be read in several ways
+    "contradiction",  # no value is left
+    "empty_rule",  # it says nothing
+    "example_breaks_rule",  # a worked example of the tool would be refused
+    "expression_unreadable",  # outside the composite language
+    "format_unknown",  # no form of that name
+    "malformed",  # it is no rule, or a part of it is of the wrong type
+    "no_words",  # what it says can not be told to a model
+    "outside_contract",  # it allows a value that the contract refuses
+    "own_example",  # its example does not have its form
+    "pattern_unsafe",  # no portable and quick regular expression
+    "repeated_values",  # a value is listed twice
+    "reversed_bounds",  # the minimum is above the maximum
+    "too_many_values",  # more than MAX_VALUES
+    "unknown_parameter",  # the contract does not name it
+    "unknown_tool",  # the library has no such tool
+    "unusable_number",  # a bound or a step that is no number to compare with
+    "wrong_type",  # the parameter never takes what the rule speaks of
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleProblem:
+    """One reason against a rule.
+
+    Attributes:
+        code: What is wrong.
+        message: The same in a sentence, with the names and values concerned.
+        advice: What to do instead.
+    """
+
+    code: RuleProblemCode
+    message: str
+    advice: str
+
+
+def rule_problems(
+    rule: Rule, definition: ToolDefinition, library: Container[str] = ()
+) -> tuple[RuleProblem, ...]:
+    """What is wrong with a rule for a tool; empty when nothing is.
+
+    Args:
+        rule: The rule; whatever stands in its place is a problem, never an exception. Whether
+            ``definition`` has it already makes no difference.
+        definition: The tool with the other rules that are to hold.
+        library: The tools that there are, by name; a ``Library`` will do.
+
+    Example:
+        >>> from agentkit.tools import OneOf
+        >>> loan = ToolDefinition.from_schema(
+        ...     "loan", "", {"properties": {"periods": {"type": "integer"}}}
+        ... )
+        >>> rule_problems(OneOf(parameter="periods", values=(36, 48)), loan)
+        ()
+        >>> (problem,) = rule_problems(OneOf(parameter="term", values=(36,)), loan)
+        >>> problem.message, problem.advice
+        ('loan has no parameter term', 'It has periods.')
+    """
+    if why := why_malformed(rule):
+        return (_problem("malformed", why),)
+    match rule:
+        case OneOf() | Between() | Form():
+            found = [*_of_itself(rule), *_misplaced(rule.parameter, definition)]
+            found = found or [*_against_contract(rule, definition)]
+        case Requires():
+            found = [*_requirement(rule, definition)]
+        case Condition():
+            found = [*_condition(rule, definition)]
+        case CallBefore():
+            found = [*_order(rule, definition, library)]
+    return tuple(found or _breaking_example(rule, definition))
+
+
+_ADVICE: Mapping[RuleProblemCode, str] = {
+    "ambiguous_parameter": "A rule can not speak of a name that holds a dot or brackets.",
+    "contradiction": "Drop the rule, or the rule that it contradicts.",
+    "empty_rule": "Fill it in or drop it.",
+    "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
+    "expression_unreadable": "Use the composite language.",
+    "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
+    "malformed": "Give rules in the form of agentkit.tools.rules.",
+    "no_words": "Say it in words: that is what a hosted model reads.",
+    "outside_contract": "List only values that the schema allows; a rule can not widen it.",
+    "own_example": "Give an example that has it.",
+    "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
+    "repeated_values": "List each value once.",
+    "reversed_bounds": "Exchange them.",
+    "too_many_values": "State the form of the values or a look-up that gives them instead.",
+    "unknown_parameter": "It has none.",
+    "unknown_tool": "Name a tool as the library does.",
+    "unusable_number": "Leave it out.",
+    "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
+}
+
+
+def _problem(code: RuleProblemCode, message: str, advice: str = "") -> RuleProblem:
+    return RuleProblem(code=code, message=message, advice=advice or _ADVICE[code])
+
+
+# --- what a rule says of itself -------------------------------------------------------------------
+
+
+def _of_itself(rule: _OnValue) -> Iterator[RuleProblem]:
+    match rule:
+        case OneOf():
+            return _values(rule.values)
+        case Between():
+            return _range(rule)
+        case Form():
+            return _form(rule)
+
+
+def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
+    if not values:
+        yield _says_nothing("it lists no value")
+    if len(values) > MAX_VALUES:
+        yield _problem("too_many_values", f"it lists {len(values)} values, more than {MAX_VALUES}")
+        return  # comparing each with each would take long
+    repeated = [v for at, v in enumerate(values) if any(same_json(v, w) for w in values[:at])]
+    if repeated:
+        yield _problem("repeated_values", f"it lists {value_text(repeated[0])} twice")
+    yield from _not_finite(value for value in values if isinstance(value, float))
+
+
+def _range(rule: Between) -> Iterator[RuleProblem]:
+    lows, highs, step = rule.lows, rule.highs, rule.multiple_of
+    if rule.measure != "value":
+        yield from _count(rule)
+    limits = [*lows, *highs, *([] if step is None else [step])]
+    if not limits and not rule.unit:
+        yield _says_nothing("it has no bound, no step and no unit")
+    yield from _not_finite(limits)
+    if step is not None and step <= 0:
+        yield _unusable(step, "It makes no sense as a step; give one above 0.")
+    if lows and highs and (low := max(lows)) > (high := min(highs)):
+        shown = f"the minimum {_number(low)} is above the maximum {_number(high)}"
+        yield _problem("reversed_bounds", shown)
+
+
+def _count(rule: Between) -> Iterator[RuleProblem]:
+    """What can not be said of a length or of a number of items."""
+    if rule.measure not in get_args(Measure):
+        why = f"its measure is {rule.measure!r:.60}, not value, length or items"
+        yield _problem("malformed", why)
+    elif not (rule.lows or rule.highs) and rule.unit:
+        yield _says_nothing("a count has bounds, and no unit")
+    for number in (*rule.lows, *rule.highs):
+        if is_finite(number) and (number < 0 or number % 1):
+            advice = "It makes no sense as a count; give a whole number that is not below 0."
+            yield _unusable(number, advice)
+    others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
+    if any(part is not None for part in others):
+        why = "a length or number of items has a minimum and a maximum, and no others"
+        yield _problem("malformed", why)
+
+
+def _form(rule: Form) -> Iterator[RuleProblem]:
+    if bool(rule.pattern) == bool(rule.format):
+        yield _says_nothing(
+            f"it has {'both' if rule.pattern else 'neither'} a pattern and a format"
+        )
+    if rule.format and rule.format not in get_args(NamedFormat):
+        yield _problem("format_unknown", f"there is no format {rule.format!r}")
+    if rule.pattern and (why := why_unsafe(rule.pattern)):
+        yield _problem(
+            "pattern_unsafe", f"the pattern {rule.pattern[:80]!r} can not be used: {why}"
+        )
+        return
+    if rule.pattern and not rule.words.strip():
+        yield _problem("no_words", "there are no words for the pattern")
+    if rule.example and not holds(rule, rule.example):
+        yield _problem("own_example", f"its example {rule.example!r:.80} does not have the form")
+
+
+def _says_nothing(why: str) -> RuleProblem:
+    return _problem("empty_rule", f"the rule says nothing: {why}")
+
+
+def _not_finite(numbers: Iterable[float]) -> Iterator[RuleProblem]:
+    for number in numbers:
+        if not is_finite(number):
+            yield _unusable(number, "It makes no sense as a bound or value; leave it out.")
+
+
+def _unusable(number: float, advice: str) -> RuleProblem:
+    return _problem("unusable_number", f"{_number(number)} can not be used", advice)
+
+
+def _number(number: float) -> str:
+    return scalar_text(number) if isinstance(number, int) else str(number)
+
+
+# --- against the contract -------------------------------------------------------------------------
+
+
+def _misplaced(parameter: str, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    """Why the parameter of a rule is nowhere, or in several places."""
+    ways = places(definition.signature.parameters, parameter)
+    if not ways:
+        yield _unknown(parameter, definition)
+    elif len(ways) > 1:
+        shown = f"{parameter} of {definition.name} can be read in {len(ways)} ways"
+        yield _problem("ambiguous_parameter", shown)
+
+
+def _unknown(parameter: str, definition: ToolDefinition) -> RuleProblem:
+    names = tuple(definition.signature.properties)
+    near = close_to(parameter, names) or names[:8]
+    advice = f"It has {', '.join(near)}." if near else ""
+    return _problem("unknown_parameter", f"{definition.name} has no parameter {parameter}", advice)
+
+
+def _against_contract(rule: _OnValue, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    contract = definition.signature.parameters
+    (parts,) = places(contract, rule.parameter).values()
+    if problem := _outside(rule, parts, contract):
+        yield problem
+        return
+    rules = [
+        other
+        for other in definition.specification.rules
+        if isinstance(other, OneOf | Between | Form)
+        and not why_malformed(other)
+        and other.parameter == rule.parameter
+        and other != rule
+    ]
+    if why := _contradiction([*rules, rule], parts, contract):
+        shown = f"no value is left for {rule.parameter} of {definition.name}: {why}"
+        yield _problem("contradiction", shown)
+
+
+def _outside(rule: _OnValue, parts: Sequence[Any], contract: JsonObject) -> RuleProblem | None:
+    """A value, or a type, that the contract does not allow."""
+    if isinstance(rule, OneOf):
+        for value in rule.values:
+            if all(fits(value, part, root=contract) is False for part in parts):
+                why = f"the schema does not allow {value_text(value)} for {rule.parameter}"
+                return _problem("outside_contract", why)
+        return None
+    measure = "length" if isinstance(rule, Form) else rule.measure
+    what, wanted = _MEASURED_TYPES[measure]
+    if any(declared_type(part, root=contract).bases & wanted for part in parts):
+        return None
+    return _problem("wrong_type", f"{rule.parameter} is never a {what}")
+
+
+_MEASURED_TYPES: Mapping[Measure, tuple[str, set[str]]] = {
+    "value": ("number", {"integer", "number"}),
+    "length": ("text", {"string"}),
+    "items": ("list", {"array"}),
+}
+
+
+def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    if not rule.others or rule.parameter in rule.others:
+        yield _says_nothing("it names itself" if rule.others else "it names no other parameter")
+    for name in (rule.parameter, *rule.others):
+        if name not in definition.signature.properties:
+            yield _unknown(name, definition)
+
+
+def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    shown = f"`{rule.expression[:80]}`"
+    if not rule.words.strip():
+        yield _problem("no_words", f"there are no words for the condition {shown}")
+    try:
+        expression = Expression.parse(rule.expression, tuple(definition.signature.properties))
+    except CompositeError as error:
+        problem = error.problems[0] if error.problems else None
+        why = f"{shown} can not be read: {problem or error}"
+        yield _problem("expression_unreadable", why, problem.advice if problem else "")
+        return
+    if not expression.reads:
+        yield _says_nothing(f"{shown} reads no parameter")
+
+
+def _order(
+    rule: CallBefore, definition: ToolDefinition, library: Container[str]
+) -> Iterator[RuleProblem]:
+    if rule.tool == definition.name:
+        yield _says_nothing("the tool would have to be called before itself")
+    elif rule.tool not in library:
+        yield _problem("unknown_tool", f"there is no tool {rule.tool!r:.80} in the library")
+    if rule.parameter:
+        yield from _misplaced(rule.parameter, definition)
+
+
+def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RuleProblem]:
+    """A worked example is a call that went well, so a rule that refuses it is wrong."""
+    alone = replace(definition.specification, rules=(rule,))
+    checker = RuleChecker(replace(definition, specification=alone))
+    for at, example in enumerate(definition.worked_calls):
+        arguments: Any = example.arguments
+        if not isinstance(arguments, Mapping):
+            continue  # the example is no call, which is not the fault of the rule
+        if failure := checker.refusal(arguments):
+            shown = f"example {at} of {definition.name} breaks it: {failure.rule}"
+            yield _problem("example_breaks_rule", shown)
+            return
+
+
+# --- whether rules and a contract leave any value at all, as far as that can be told --------------
+
+_MEASURED = {
+    "value": ("number", "minimum", "maximum"),
+    "length": ("length of a text", "minLength", "maxLength"),
+    "items": ("number of items", "minItems", "maxItems"),
+}
+
+
+def _own_values(part: JsonObject) -> list[Any] | None:
+    if "const" in part:
+        return [part["const"]]
+    members = part.get("enum")
+    return members if isinstance(members, list) else None
+
+
+def _contradiction(
+    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
+) -> str:
+    """Why no value is left for a parameter of which ``parts`` are the alternatives; else empty.
+
+    Listed values are tried one by one, and ranges are worked out. Two patterns are not compared.
+    """
+    together = [[*for_same_value(part, root, "allOf")] for part in parts]
+    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
+    listed = [
+        next((found for one in schemas if (found := _own_values(one)) is not None), None)
+        for schemas in together
+    ]
+    if listed and None not in listed:
+        lists.append([value for values in listed for value in values or ()])
+    for values in lists:
+        if not any(
+            any(fits(value, part, root=root) is not False for part in parts)
+            and all(holds(rule, value) for rule in rules)
+            for value in values
+        ):
+            return "no listed value is allowed by all that must hold"
+    ranges = [rule for rule in rules if isinstance(rule, Between)]
+    for measure in dict.fromkeys(rule.measure for rule in ranges):
+        own = [rule for rule in ranges if rule.measure == measure]
+        whole = [
+            measure != "value" or "number" not in declared_type(part, root=root).bases
+            for part in parts
+        ]
+        if not any(
+            _has_number(own, schemas, measure, is_whole=is_whole)
+            for schemas, is_whole in zip(together, whole, strict=True)
+        ):
+            return f"no {_MEASURED[measure][0]} lies within all the bounds and steps"
+    return ""
+
+
+def _has_number(
+    rules: Sequence[Between], schemas: Sequence[JsonObject], measure: Measure, *, is_whole: bool
+) -> bool:
+    """Whether a number lies within the bounds and steps of rules and schemas."""
+    _, minimum, maximum = _MEASURED[measure]
+    lows, highs = [], []  # bounds, each with whether it is itself left out
+    steps = [Fraction(1)] if is_whole else []
+    for one in schemas:
+        lows.append((one.get(minimum), False))
+        highs.append((one.get(maximum), False))
+        if measure == "value":
+            lows.append((one.get("exclusiveMinimum"), True))
+            highs.append((one.get("exclusiveMaximum"), True))
+            steps.extend(_fractions([one.get("multipleOf")]))
+    for rule in rules:
+        lows += [(rule.minimum, False), (rule.exclusive_minimum, True)]
+        highs += [(rule.maximum, False), (rule.exclusive_maximum, True)]
+        steps.extend(_fractions([rule.multiple_of]))
+    above = [(bound, is_open) for limit, is_open in lows for bound in _fractions([limit])]
+    below = [(bound, not is_open) for limit, is_open in highs for bound in _fractions([limit])]
+    if not above or not below:
+        return True
+    (low, low_is_open), (high, high_is_closed) = max(above), min(below)
+    if step := reduce(_common_multiple, (step for step in steps if step > 0), Fraction(0)):
+        first = math.ceil(low / step) * step
+        low, low_is_open = (first + step if low_is_open and first == low else first), False
+    return low < high or (low == high and high_is_closed and not low_is_open)
+
+
+def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
+    if not one:
+        return other
+    return Fraction(
+        math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator)
+    )
+
+
+def _fractions(numbers: Iterable[Any]) -> Iterator[Fraction]:
+    """Numbers by their digits as written; what is no number to compare with is left out."""
+    for number in numbers:
+        if isinstance(number, int | float) and not isinstance(number, bool) and is_finite(number):
+            yield exact(number)

@@ -1,0 +1,534 @@
+"""What may stand in a text at all: characters, lengths, and nothing that hides, leaks or commands.
+
+The patterns stand in ``phrases/forms.txt`` and ``phrases/directives.txt``, the reasons and what to
+do instead in ``phrases/reasons.toml``. What the base says already is no reproach.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from agentkit.episodes.patterns import is_iban, passes_luhn
+from agentkit.episodes.secrets import KEY_FORMATS
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
+from agentkit.evolution.validation.texts import (
+    LONGEST_SCANNED,
+    MOST_SCANNED,
+    Edit,
+    TextKind,
+    mapping,
+    sequence,
+)
+from agentkit.evolution.validation.wording import (
+    LOOKALIKES,
+    folded,
+    matches,
+    pattern,
+    patterns,
+    words,
+)
+
+# --- Characters that nobody sees -----------------------------------------------------------------
+
+
+_SUSPECT = re.compile(
+    r"[^\n\t\x20-\x7e\u00a0-\u00ac\u00ae-\u02ff\u3001-\u3029\u3041-\u3096\u30a1-\u30fc\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9f]"
+)
+"""Everything but the blocks that hold nothing invisible; the rest is looked at one by one."""
+
+_BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2028\u2029\u2800\u3164\uffa0"
+)
+"""Invisible, though Unicode counts them as letters, marks or separators."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Cn"})
+_JOINED_SCRIPTS = re.compile(r"[\u0600-\u07ff\u0840-\u0dff\u0e80-\u109f\u1780-\u18af]")
+_ARABIC_SIGNS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2")
+
+
+def no_invisible_characters(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Invisible, bidirectional, control, private-use and unassigned characters.
+
+    Wider than ``agentkit.tools.invisible``, which cleans texts of other people: here a proposer can
+    be asked to write again. Joiners pass inside words of the scripts that need them and inside
+    emoji; variation selectors only behind a pictograph. Spaces of all widths pass, French and
+    Japanese set them.
+    """
+    for edit in change.edits:
+        text = edit.after
+        found = [m.start() for m in _SUSPECT.finditer(text) if _is_hidden(text, m.start())]
+        if found:
+            names = ", ".join(dict.fromkeys(f"U+{ord(text[at]):04X}" for at in found[:8]))
+            excerpt, code = text[max(found[0] - 20, 0) : found[0] + 30], "invisible_characters"
+            yield failed(code, field=edit.field, excerpt=excerpt, count=len(found), names=names)
+
+
+def _is_hidden(text: str, at: int) -> bool:
+    char, before, after = text[at], text[at - 1 : at] if at else "", text[at + 1 : at + 2]
+    if char in "\u200c\u200d":
+        is_joined = _JOINED_SCRIPTS.match(before) and _JOINED_SCRIPTS.match(after)
+        return not (is_joined or (_is_pictograph(before) and _is_pictograph(after)))
+    if char == "\r":  # lines end with both on Windows; alone it lets a line write over itself
+        return after != "\n"
+    if char in "\ufe0e\ufe0f":
+        return unicodedata.category(before or "a") not in {"So", "Sm", "Po", "Nd"}
+    if char in _BLANK or 0xFE00 <= ord(char) <= 0xFE0D or 0xE0100 <= ord(char) <= 0xE01EF:
+        return True
+    return unicodedata.category(char) in _HIDDEN_CATEGORIES and char not in _ARABIC_SIGNS
+
+
+def _is_pictograph(char: str) -> bool:
+    """Whether emoji are made of it: a symbol, a skin tone or an emoji selector."""
+    return char == "\ufe0f" or (
+        char != "" and unicodedata.category(char) in {"So", "Sk"} and ord(char) > 0x2000
+    )
+
+
+# --- Characters that look like others ------------------------------------------------------------
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff]")
+_ASCII = re.compile(r"[A-Za-z]")
+_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_SIGNS = frozenset("µμΔΩπλθβσδφψΣΦΨΠΛΘΓ")
+"""Greek letters that stand beside Latin ones in units and formulas: µm, Δt, kΩ."""
+
+_COMPATIBLE = "".join(
+    char
+    for char in map(chr, (*range(0x2100, 0x2180), *range(0xFF21, 0xFF5B)))
+    if re.fullmatch("[A-Za-z]", unicodedata.normalize("NFKC", char))
+)
+"""Roman numerals, letter-like symbols and full-width letters that stand for one plain letter."""
+
+_STYLED = re.compile(
+    r"[\u0250-\u02af\u1d00-\u1d7f\u1d80-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\u24b6-\u24e9"
+    r"\U0001d400-\U0001d7ff\U0001f130-\U0001f189]"
+)
+_DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
+_FULL_WIDTH = re.compile(r"[\uff21-\uff3a\uff41-\uff5a]{2,}")
+_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+_STACKED = re.compile(
+    r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"
+    r"|[\u0300-\u036f\u20d0-\u20ff]{3,}|[\u0334-\u0338\u20d0-\u20ff]"
+)
+
+
+def no_mixed_scripts(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Words that mix Latin with letters of another script that look Latin.
+
+    Chinese, Japanese and Korean text writes Latin words without spaces beside its own, so that
+    these never count as mixed; nor do Greek letters in units and formulas.
+    """
+    return _first_words("mixed_scripts", change, _mixed_words)
+
+
+def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Whole words of look-alikes in Latin text, styled letters and stacked marks.
+
+    A compatibility character, such as the Roman numeral for 1,000, passes by itself and not as a
+    letter of a word. Texts in Greek, Cyrillic or Armenian pass: they hold letters that look like no
+    Latin ones. Accents pass, composed or not. Full-width letters pass in Chinese and Japanese text.
+    """
+    return _first_words("confusable_characters", change, _confusable_words)
+
+
+def _first_words(
+    code: str, change: ProposedChange, look: Callable[[str], Iterator[str]]
+) -> Iterator[FailedCheck]:
+    for edit in change.edits:
+        if not edit.after.isascii():
+            new = (word for word in look(edit.after) if word.casefold() not in change.known)
+            for found in islice(new, 1):
+                yield failed(code, field=edit.field, excerpt=found, found=found)
+
+
+def _mixed_words(text: str) -> Iterator[str]:
+    for word in _LETTERS.findall(text):
+        foreign = _FOREIGN.findall(word)
+        if foreign and _LATIN.search(word) and not _SIGNS.issuperset(foreign):
+            yield word
+
+
+def _confusable_words(text: str) -> Iterator[str]:
+    match = _STYLED.search(text) or _DISGUISED.search(text)
+    if match is None and not _EAST_ASIAN.search(text):
+        match = _FULL_WIDTH.search(text)
+    if match := match or _STACKED.search(unicodedata.normalize("NFC", text)):
+        yield match.group()
+    elif _ASCII.search(text):
+        foreign = [word for word in _LETTERS.findall(text) if _FOREIGN.search(word)]
+        alike = [one for one in foreign if len(one) > 2 and one.translate(LOOKALIKES).isascii()]
+        if len(alike) == len([word for word in foreign if len(word) > 1]):
+            yield from alike[:1]
+
+
+# --- Lengths -------------------------------------------------------------------------------------
+
+
+_LONGEST: dict[TextKind, int] = {
+    "summary": 1_000,
+    "parameter": 500,
+    "usage_rule": 300,
+    "condition": 300,
+    "tag": 40,
+    "rule": 300,
+    "example": 1_000,
+}
+"""Characters of one text. Providers cut or refuse descriptions beyond about a thousand."""
+
+_GROWTH_FACTOR = 3
+_GROWTH_ROOM = 600
+
+
+def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
+    """One text beyond the cap of its kind, or too many of a kind.
+
+    A text that was longer in the base already may stay as long as it was, up to the length that
+    the other checks look at.
+    """
+    for edit in change.edits:
+        allowed = min(max(_LONGEST[edit.kind], len(edit.before)), LONGEST_SCANNED)
+        if edit.length > allowed:
+            code, excerpt, length = "too_long", edit.after[:60], edit.length
+            yield failed(code, field=edit.field, excerpt=excerpt, length=length, allowed=allowed)
+    if sum(len(edit.after) for edit in change.edits) >= MOST_SCANNED:
+        yield failed("too_long.together", allowed=MOST_SCANNED)
+    before, after = change.base, change.candidate
+    for name, had, has, most in (
+        ("usage_rules", before.description.usage_rules, after.description.usage_rules, 12),
+        ("tags", before.description.tags, after.description.tags, 16),
+        ("examples", before.examples, after.examples, 64),
+    ):
+        count, allowed = len(sequence(has)), max(most, len(sequence(had)))
+        if count > allowed:
+            yield failed("too_long.many", field=name, count=count, name=name, allowed=allowed)
+
+
+def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
+    """All texts together beyond three times what they were, and 600 characters of room.
+
+    Texts are paid for in every prompt. Many small additions are seen here, where each of them is
+    short enough.
+    """
+    before, after = (
+        sum(len(text.text) for text in texts if text.kind not in {"rule", "example"})
+        for texts in (change.texts, change.candidate_texts)
+    )
+    allowed = before * _GROWTH_FACTOR + _GROWTH_ROOM
+    if after > allowed:
+        yield failed("grew_too_much", before=before, after=after, allowed=allowed)
+
+
+# --- What no text may hold: one table of patterns, each with the code of its reason --------------
+
+
+Found = re.Match[str]
+
+
+class Hit(NamedTuple):
+    """What a pattern of a kind matched in a text of a change."""
+
+    change: ProposedChange
+    edit: Edit
+    kind: str
+    found: Found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PatternCheck:
+    """A check that looks for patterns in each changed text.
+
+    Attributes:
+        code: Its code, under which reason and patterns stand.
+        file: Where the patterns stand; a file with sections of several codes, or of one.
+        counts: Whether what matched is what is meant.
+        readings: The ways to read a text; by default as it is written.
+        further: Patterns that are kept elsewhere, by kind.
+        shows_text: Whether a reason shows the whole text, and not the match.
+    """
+
+    code: str
+    file: str = "forms"
+    counts: Callable[[Hit], bool] = bool
+    readings: Callable[[str], Iterator[str]] = lambda text: iter((text,))
+    further: Mapping[str, re.Pattern[str]] | None = None
+    shows_text: bool = False
+
+    def __call__(self, change: ProposedChange) -> Iterator[FailedCheck]:
+        """The first thing of the kind in each text."""
+        for edit in change.edits:
+            for hit in islice(self._hits(change, edit), 1):
+                said = hit.found.group()
+                shown = edit.after if self.shows_text else said.strip()
+                yield failed(self.code, field=edit.field, excerpt=shown, found=said, what=hit.kind)
+
+    def _hits(self, change: ProposedChange, edit: Edit) -> Iterator[Hit]:
+        looked_for = patterns(self.file, self.code if self.file == "forms" else "")
+        for reading in self.readings(edit.after):
+            known = change.known if reading is edit.after else change.known_folded
+            for kind, each in (*looked_for.items(), *(self.further or {}).items()):
+                for found in matches(each, reading):
+                    hit = Hit(change, edit, kind, found)
+                    if found.group().casefold() not in known and self.counts(hit):
+                        yield hit
+
+
+def _is_foreign_address(hit: Hit) -> bool:
+    """No name reserved for documentation (RFC 2606, 5737), and no field such as ``user.info``."""
+    address, base = hit.found.group(), hit.change.base
+    if pattern("forms", "reserved address").match(address):
+        return False
+    own = set(mapping(base.signature.properties))
+    own.update(mapping(mapping(base.signature.result).get("properties")))
+    for path in mapping(base.description.parameters):
+        own.update(re.split(r"[.\[\]]+", path))
+    return address.split(".", 1)[0] not in own
+
+
+_KEY_DIGITS = 32
+_LEAST_WORDS = re.compile(rb"[A-Za-z]{3,}[ ,.!:_-][A-Za-z]{2,}|[A-Za-z]{8,}")
+_ALL_HEX = re.compile(r"[0-9a-f]+$|[0-9A-F]+$")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
+_RUN = re.compile(r"[a-z]+|[A-Z]+|\d+")
+_LEAST_LENGTH = 16
+_LEAST_DIGITS = 2
+_LEAST_BITS = 3.4
+"""Shannon entropy a character. Words of natural language stay below it, random ones above."""
+
+
+def _is_encoded(hit: Hit) -> bool:
+    code = hit.found.group()
+    match hit.kind:
+        case "hex":
+            bare = re.sub(r"0x|[^0-9a-fA-F]", "", code)
+            decoded = bytes.fromhex(bare[: len(bare) // 2 * 2])
+            return len(bare) >= _KEY_DIGITS or all(32 <= byte < 127 for byte in decoded)
+        case "codes":  # of words, and not just a list such as 36, 48, 60
+            text = "".join(chr(int(number)) for number in re.findall(r"\d+", code))
+            return sum(char.isalpha() or char == " " for char in text) >= 0.9 * len(text)
+        case "base64":
+            return _is_base64(code)
+        case _:
+            return True
+
+
+def _is_base64(word: str) -> bool:
+    """Whether a word decodes to text with words in it, or is padded, or looks drawn at random."""
+    bare = word.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        decoded = base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+    except (ValueError, binascii.Error):
+        return False
+    printable = all(32 <= byte < 127 or byte in b"\n\t" for byte in decoded)
+    if printable and _LEAST_WORDS.search(decoded):
+        return True
+    if _ALL_HEX.match(word):
+        return False
+    padded = word.endswith("=") and len(word) % 4 == 0 and not (word.islower() or word.isupper())
+    return padded or (len(word) >= 24 and is_random_word(word))
+
+
+def is_random_word(word: str) -> bool:
+    """Whether a long word looks drawn at random.
+
+    Example:
+        >>> is_random_word("Zx9Qm2Lw8Rt5Vb1Nk7Hs"), is_random_word("calendar_find_slot_2025")
+        (True, False)
+    """
+    part = max(re.split("[_/-]", word), key=len)
+    if _UUID.match(word) or sum(map(str.isdigit, part)) < _LEAST_DIGITS:
+        return False
+    counts = Counter(part)
+    bits = -sum(n / len(part) * math.log2(n / len(part)) for n in counts.values())
+    is_mixed = len(_RUN.findall(part)) * 4 >= len(part)  # words are long runs of one kind
+    return len(part) >= _LEAST_LENGTH and is_mixed and bits >= _LEAST_BITS
+
+
+def _is_secret(hit: Hit) -> bool:
+    return hit.kind != "word" or is_random_word(hit.found.group())
+
+
+_FICTITIOUS = re.compile(r"(?:\D|^)555\D?01\d\d$|\+?1?\D*555")
+
+
+def _is_private(hit: Hit) -> bool:
+    """Check digits must be right; numbers that belong to nobody pass."""
+    said = hit.found.group()
+    digits = "".join(filter(str.isdigit, said))
+    match hit.kind:
+        case "a phone number":
+            made_up = digits.startswith("123456") or len(set(digits)) < 3
+            return len(digits) >= 9 and not made_up and not _FICTITIOUS.search(said)
+        case "a bank account":
+            return is_iban(said.replace(" ", ""))
+        case "a payment card":
+            return passes_luhn(digits)
+        case _:
+            return True
+
+
+_LONGEST_LABEL = 120
+_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+
+
+def _is_label(hit: Hit) -> bool:
+    """Whether a text is a name or a value, and no description: there talk of keys is usual."""
+    edit = hit.edit
+    is_described = edit.field.endswith(".description") or (
+        edit.field.startswith("parameters.") and not edit.field.endswith("(a name)")
+    )
+    return edit.kind == "parameter" and len(edit.after) <= _LONGEST_LABEL and not is_described
+
+
+def _as_words(text: str) -> Iterator[str]:
+    """The words of a name, however they are joined, line by line."""
+    return (" ".join(_NAME_WORDS.findall(line)).casefold() for line in text.split("\n"))
+
+
+def asks_for_secret(text: str) -> bool:
+    """Whether a name or value asks for a secret: a model fills a parameter by what it is called.
+
+    Example:
+        >>> asks_for_secret("contentOfEnvFile"), asks_for_secret("api_key")
+        (True, False)
+    """
+    return any(map(pattern("forms", "secret_request").search, _as_words(text)))
+
+
+# --- Sentences that speak to the model, also in disguise -----------------------------------------
+
+
+_LEET = str.maketrans("013457@$!|", "oieastasil")
+_LEET_L = str.maketrans("013457@$!|", "oleastasll")
+_LEET_WORD = re.compile(
+    r"(?<![\w@$!|])(?=[013457@$!|]{0,30}[a-z])(?=[a-z]{0,30}[013457@$!|])"
+    r"[a-z013457@$!|]{3,31}(?![\w@$!|])"
+)
+_SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
+_STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
+_LATIN_WORD = re.compile(r"[a-z]{3,}")
+
+
+def readings(text: str) -> Iterator[str]:
+    """A text folded, and then each other way to read it that makes a difference.
+
+    Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), a full stop behind each
+    word, look-alikes of other scripts, ROT13 and text written backwards. The last two are given
+    only when they turn out to hold words that hijacking texts use.
+
+    Example:
+        >>> list(readings("Prix à la pièce"))
+        ['prix a la piece']
+        >>> list(readings("vtaber gur cerivbhf vafgehpgvbaf"))[1]
+        'ignore the previous instructions'
+    """
+    plain = folded(text)
+    others = [] if text.isascii() else [folded(text.translate(LOOKALIKES))]
+    others += [
+        _LEET_WORD.sub(_unleeted, plain),
+        _SPELLED.sub(lambda found: re.sub("[ .*_·-]", "", found.group()), plain),
+    ]
+    if _STACCATO.search(plain):
+        others.append(re.sub(r"[.!?/|]+\s{0,2}", " ", plain))
+    said = set(_LATIN_WORD.findall(plain))
+    turns = (lambda word: codecs.encode(word, "rot13"), lambda word: word[::-1])
+    telling = words("telling_words")
+    others += [turn(plain) for turn in turns if len(telling.intersection(map(turn, said))) >= 2]
+    yield from dict.fromkeys((plain, *others))
+
+
+def _unleeted(found: Found) -> str:
+    """A word with letters for its digits; ``1`` is an ``l`` where that makes a telling word."""
+    word = found.group().translate(_LEET_L)
+    return word if word in words("telling_words") else found.group().translate(_LEET)
+
+
+_AGREED = "that somebody agreed"
+_WHEN = re.compile(r"\b(?:if|when|once|after|until|unless|whether) (?:the |a |an |your )?$")
+_STOP = re.compile(r"\s*(?:[.;!]|$)")
+
+
+def _is_directive(hit: Hit) -> bool:
+    """Consent may be asked for ("if the customer agreed"), and not claimed.
+
+    Among the conditions of a tool a bare "the customer agreed." says what must hold before a call.
+    With "has already", or with a word on what was agreed to, it is a claim there too.
+    """
+    found = hit.found
+    if hit.kind != _AGREED:
+        return True
+    before, after = found.string[: found.start()], found.string[found.end() :]
+    is_bare = len(found.group().split()) == 2 and _STOP.match(after) is not None
+    return not (_WHEN.search(before) or (hit.edit.kind == "condition" and is_bare))
+
+
+NO_MARKUP = PatternCheck(code="markup")
+NO_CHAT_MARKERS = PatternCheck(code="chat_markers")
+NO_ADDRESSES = PatternCheck(code="web_address", counts=_is_foreign_address)
+NO_ENCODED_TEXT = PatternCheck(code="encoded_text", counts=_is_encoded)
+NO_SECRETS = PatternCheck(code="secret", counts=_is_secret, further={"key": KEY_FORMATS})
+NO_PRIVATE_DATA = PatternCheck(code="private_data", counts=_is_private)
+NO_SECRET_REQUESTS = PatternCheck(
+    code="secret_request", counts=_is_label, readings=_as_words, shows_text=True
+)
+NO_DIRECTIVES = PatternCheck(
+    code="directive", file="directives", counts=_is_directive, readings=readings
+)
+
+
+# --- What users said and tools returned ----------------------------------------------------------
+
+
+_COPYING_WORDS = 8
+_UNSPACED = 20
+_WORD = re.compile(r"\w+")
+_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]{4}")
+_VALUE = re.compile(r"(?<![\w-])(?=[\w-]*\d[\w-]*\d[\w-]*\d)[\w][\w-]{5,40}(?![\w-])")
+_DAY = re.compile(r"\d{4}-?\d\d-?\d\d|\d\d-\d\d-\d{4}")
+
+
+def not_copied(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Eight words in a row, or twenty characters of Chinese or Japanese, out of the sources.
+
+    Also a value with three digits and six characters or more, such as an order number: it belongs
+    to one conversation. Dates pass, they show a format. What the base says is not copied, and
+    examples are left out: they *are* calls that were made.
+    """
+    sources = [_squeezed(source) for source in change.sources]
+    known = _squeezed(change.known) if sources else ""
+    for edit in change.edits if sources else ():
+        stretches = _stretches(edit.after) if edit.kind != "example" else ()
+        new = (one for one in stretches if one not in known)
+        for found in islice((one for one in new if any(one in text for text in sources)), 1):
+            yield failed("copied_text", field=edit.field, excerpt=found.strip())
+
+
+def _squeezed(text: str) -> str:
+    return f" {' '.join(_WORD.findall(folded(text)))} "
+
+
+def _stretches(text: str) -> Iterator[str]:
+    """The stretches of a text that would not be shared by chance, and the values in it."""
+    joined = _squeezed(text)
+    found = joined.split()
+    if _DENSE.search(folded(text)):
+        yield from (
+            joined[at : at + _UNSPACED] for at in range(max(len(joined) - _UNSPACED + 1, 0))
+        )
+    else:
+        starts = range(len(found) - _COPYING_WORDS + 1)
+        yield from (f" {' '.join(found[at : at + _COPYING_WORDS])} " for at in starts)
+    for match in _VALUE.finditer(text):
+        if not _DAY.search(match.group()):
+            yield _squeezed(match.group())
