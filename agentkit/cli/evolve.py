@@ -34,7 +34,7 @@ from agentkit.cli.project import current_project
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import read_episodes
+from agentkit.episodes.files import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
@@ -42,15 +42,14 @@ from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.mining import MiningConfig
-from agentkit.evolution.proposer import Proposer
+from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ModelSettings

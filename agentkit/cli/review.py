@@ -34,9 +34,6 @@ from agentkit.library.library import Library
 _LONGEST = 300
 
 Which = Annotated[str, argument("ID|TOOL|last")]
-Judge = Annotated[
-    str, option(help="Ask this model where a judge must agree.", metavar="MODEL", default="")
-]
 
 
 class _ListsWhenAlone(CommandGroup):
@@ -123,12 +120,11 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl, as_json: AsJson
 
 @command(short_help="Agree, and put it into use.", group=review)
 def approve(
-    which: Annotated[str, argument("[ID|TOOL|last]")] = "",
+    which: Which,
     *,
     reason: Reason,
     overrule: tuple[str, ...] = (),
-    proposer: str = "",
-    judge: Judge,
+    judge: str = "",
     targets: Targets,
     store_url: StoreUrl,
     as_json: AsJson,
@@ -140,23 +136,13 @@ def approve(
     Args:
         overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
             reject it
-        proposer (NAME): Accept from this quarantined proposer again.
+        judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
       agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
-      agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'
     """
-    if bool(which) == bool(proposer):
-        raise UsageError("name one: a proposal, or --proposer NAME")
     with managed(store_url, targets, judge=judge) as manager:
-        if proposer:
-            record = manager.release(proposer, person=person(), reason=reason)
-            if as_json:
-                print_json({"proposer": record.name, "is_quarantined": record.is_quarantined})
-            else:
-                click.echo(f"proposals of {shown(record.name)} are accepted again")
-            return
         proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
         if overrule:
@@ -285,9 +271,5 @@ def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> 
         say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')} listed")
     if decided and not shows_all:
         say(f"{decided:,} decided (agentkit review list --all)")
-    for proposer in ledger.proposers.values():
-        if proposer.is_quarantined:
-            name = shown(proposer.name)
-            say(f"nothing is accepted from {name} (agentkit review approve --proposer {name})")
     for name, version in ledger.pins.items():
         say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")

@@ -2,7 +2,6 @@ from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .dry_run import InsertPolicy as InsertPolicy
 from .duplicates import ModelJudge as ModelJudge
-from .feedback import feedback_on as feedback_on
 from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,
@@ -20,7 +19,11 @@ from .insertion import (
     Rejected as Rejected,
     RejectionCode as RejectionCode,
 )
-from .learning import LearningConfig as LearningConfig, LearnReport as LearnReport
+from .learning import (
+    LearningConfig as LearningConfig,
+    LearnReport as LearnReport,
+    feedback_on as feedback_on,
+)
 from .ledger import Ledger as Ledger
 from .lifting import MinedComposite as MinedComposite
 from .manager import ToolManager as ToolManager
@@ -38,11 +41,13 @@ from .observers import (
     judged as judged,
 )
 from .proposal import (
+    Observations as Observations,
     Proposal as Proposal,
     ProposalRecord as ProposalRecord,
+    Proposer as Proposer,
+    Suggestion as Suggestion,
     UnreadableProposal as UnreadableProposal,
 )
-from .proposer import Observations as Observations, Proposer as Proposer, Suggestion as Suggestion
 from .proposers.blocks import Question as Question, read_answer as read_answer
 from .proposers.composites import (
     CompositeCandidate as CompositeCandidate,

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, RejectedBy
-from agentkit.evolution.decide import LifecyclePolicy, command
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.ledger import COUNTED, Ledger
-from agentkit.evolution.proposal import (
-    Consent,
-    ProposalRecord,
-    ProposalState,
-    outstanding,
-    proposer_name,
-)
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.proposal import Consent, ProposalRecord, ProposalState, outstanding
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, EventDraft, EventKind, cut
@@ -35,16 +28,12 @@ class EventWriter:
         proposal_id: The proposal.
         tool_name: The tool that it would change.
         version: The newest library version once it has happened.
-        proposer: Who suggested it, as ``proposer_name`` says.
-        is_person: Whether that is a person.
     """
 
     author: Author
     proposal_id: str
     tool_name: str
     version: int
-    proposer: str = ""
-    is_person: bool = False
 
     @classmethod
     def of(cls, record: ProposalRecord, author: Author, *, version: int) -> EventWriter:
@@ -54,22 +43,6 @@ class EventWriter:
             proposal_id=record.proposal_id,
             tool_name=record.tool_name,
             version=version,
-            proposer=record.proposer,
-            is_person=record.author.kind == "person",
-        )
-
-    @classmethod
-    def of_new(
-        cls, proposal_id: str, suggestion: Suggestion, author: Author, *, version: int
-    ) -> EventWriter:
-        """One for a suggestion that the ledger does not know yet."""
-        return cls(
-            author=author,
-            proposal_id=proposal_id,
-            tool_name=cut(suggestion.tool_name),
-            version=version,
-            proposer=proposer_name(suggestion.stream, suggestion.author),
-            is_person=suggestion.author.kind == "person",
         )
 
     def draft(self, kind: EventKind, why: str, **facts: Any) -> EventDraft:
@@ -89,50 +62,18 @@ class EventWriter:
         return self.draft("assessed", report.reason, stage=stage, **report.to_json())
 
     def rejected(
-        self,
-        ledger: Ledger,
-        policy: LifecyclePolicy,
-        *,
-        by: RejectedBy,
-        failed: Iterable[FailedCheck] = (),
-        reason: str = "",
-    ) -> tuple[EventDraft, ...]:
-        """The proposal is rejected; its proposer is quarantined when that was one too many.
-
-        Persons are never quarantined: they are who release.
+        self, by: RejectedBy, *, failed: Iterable[FailedCheck] = (), reason: str = ""
+    ) -> EventDraft:
+        """The proposal is rejected.
 
         Args:
-            ledger: Before the rejection.
-            policy: How many are too many.
             by: Who said no.
             failed: Every reason, for a check's rejection.
             reason: Why in words, for anybody else's.
         """
         reasons = tuple(failed)
-        facts = {"by": by, "failed": checks_to_json(reasons)}
-        rejected = self.draft("rejected", reason or checks_text(reasons), **facts)
-        known = ledger.proposer(self.proposer)
-        count = known.rejected_in_a_row + 1
-        counts = by in COUNTED and not self.is_person and not known.is_quarantined
-        if not counts or not 0 < policy.quarantine_after <= count:
-            return (rejected,)
-        return rejected, *self._quarantined(ledger, count)
-
-    def _quarantined(self, ledger: Ledger, count: int) -> tuple[EventDraft, ...]:
-        """The proposer is quarantined, and its open proposals with it."""
-        why = f"{count} proposals of {self.proposer!r} were rejected in a row"
-        announced = EventDraft(
-            kind="proposer_quarantined",
-            author=self.author,
-            reason=why,
-            library_version=self.version,
-            facts={"proposer": self.proposer},
-        )
-        return announced, *(
-            EventWriter.of(record, self.author, version=self.version).draft("quarantined", why)
-            for record in ledger.open_of(self.proposer)
-            if record.proposal_id != self.proposal_id
-        )
+        why = reason or checks_text(reasons)
+        return self.draft("rejected", why, by=by, failed=checks_to_json(reasons))
 
 
 def checks_text(failed: Iterable[FailedCheck]) -> str:
@@ -172,12 +113,7 @@ class LifecycleContext:
 # --- Yes and no -----------------------------------------------------------------------------------
 
 
-def require_person(author: Author, deed: str) -> None:
-    """Let only persons pass.
-
-    Raises:
-        UsageError: The author is a model or a program.
-    """
+def _require_person(author: Author, deed: str) -> None:
     if author.kind != "person":
         raise UsageError(
             f"only a person may {deed}, and {author.name!r} is a {author.kind}; give "
@@ -193,7 +129,7 @@ def approve(
     Raises:
         UsageError: There is no such proposal; it is decided; or the author is no person.
     """
-    require_person(person, "approve a proposal")
+    _require_person(person, "approve a proposal")
     record = _undecided(state.ledger, proposal_id)
     if "person" in record.agreed:
         return None
@@ -202,10 +138,7 @@ def approve(
 
 
 def judge(
-    state: LibraryState,
-    proposal_id: str,
-    judgement: Judgement,
-    context: LifecycleContext,
+    state: LibraryState, proposal_id: str, judgement: Judgement, context: LifecycleContext
 ) -> Transaction | None:
     """A judge agrees to a proposal or speaks against it, which rejects it.
 
@@ -222,25 +155,23 @@ def judge(
         )
     if "judge" in record.agreed:
         return None
-    version = state.library.version
-    by_judge = EventWriter.of(record, who, version=version)
+    by_judge = EventWriter.of(record, who, version=state.library.version)
     said = by_judge.draft("judged", judgement.reason, agrees=agrees)
     if agrees:
         return Transaction(drafts=(said, *_validated(record, "judge", state, context.author)))
-    writer = EventWriter.of(record, context.author, version=version)
-    no = writer.rejected(state.ledger, context.policy, by="judge", reason=judgement.reason)
-    return Transaction(drafts=(said, *no))
+    by_us = replace(by_judge, author=context.author)
+    return Transaction(drafts=(said, by_us.rejected("judge", reason=judgement.reason)))
 
 
 def reject(
-    state: LibraryState, proposal_id: str, person: Author, reason: str, context: LifecycleContext
+    state: LibraryState, proposal_id: str, person: Author, reason: str
 ) -> Transaction | None:
-    """A person says no to an open or quarantined proposal; None when it is rejected already.
+    """A person says no to a proposal; None when it is rejected already.
 
     Raises:
         UsageError: There is no such proposal; it is or was active; or the author is no person.
     """
-    require_person(person, "reject a proposal")
+    _require_person(person, "reject a proposal")
     record = state.ledger.find(proposal_id)
     if record.state == "rejected":
         return None
@@ -252,8 +183,7 @@ def reject(
     writer = EventWriter.of(record, person, version=state.library.version)
     if record.state == "canary":
         return Transaction(drafts=(writer.draft("rolled_back", reason),))
-    no = writer.rejected(state.ledger, context.policy, by="person", reason=reason)
-    return Transaction(drafts=no)
+    return Transaction(drafts=(writer.rejected("person", reason=reason),))
 
 
 def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
@@ -277,62 +207,7 @@ def _validated(
     return (writer.draft("validated", "every check passed, and everybody agreed who must"),)
 
 
-# --- Taken up again -------------------------------------------------------------------------------
-
-
-async def release(
-    state: LibraryState,
-    proposer: str,
-    person: Author,
-    reason: str,
-    context: LifecycleContext,
-    *,
-    sources: Callable[[ProposalRecord], tuple[str, ...]],
-) -> Transaction | None:
-    """Release a proposer; its quarantined proposals are checked again.
-
-    What fails then was rejected by checks, but does not count towards the next quarantine.
-    None when the proposer is not in quarantine.
-
-    Args:
-        state: The newest state.
-        proposer: Its name.
-        person: Who releases it.
-        reason: Why.
-        context: What the proposals are checked with, and who writes what comes of it.
-        sources: Texts that the candidate of a proposal must not copy from.
-
-    Raises:
-        UsageError: The author is no person; or nobody of that name ever proposed anything.
-    """
-    require_person(person, "release a proposer")
-    ledger = state.ledger
-    if proposer not in ledger.proposers:
-        known = ", ".join(map(repr, sorted(ledger.proposers))) or "nobody yet"
-        raise UsageError(f"{proposer!r} never proposed anything; proposers are {known}")
-    if not ledger.is_quarantined(proposer):
-        return None
-    drafts = [
-        EventDraft(
-            kind="proposer_released",
-            author=person,
-            reason=reason,
-            library_version=state.library.version,
-            facts={"proposer": proposer},
-        )
-    ]
-    for record in ledger.proposals.values():
-        if record.state != "quarantined" or record.proposer != proposer:
-            continue
-        writer = EventWriter.of(record, person, version=state.library.version)
-        if record.candidate is None:
-            unread = "the answer can not be read as a proposal"
-            drafts.append(writer.draft("rejected", unread, by="library"))  # which is not counted
-            continue
-        result = await context.checker.check_record(record, state, sources(record))
-        why = f"{proposer!r} was released"
-        drafts += _taken_up_again(record, result, writer, context.author, why)
-    return Transaction(drafts=tuple(drafts))
+# --- A person overrules the checks ----------------------------------------------------------------
 
 
 async def overrule(
@@ -361,10 +236,9 @@ async def overrule(
 
     Raises:
         UsageError: There is no such proposal, or it is not rejected; codes are missing, or may not
-            be overruled; its proposer is in quarantine; the author is no person; no reason is
-            given.
+            be overruled; the author is no person; no reason is given.
     """
-    require_person(person, "overrule a check")
+    _require_person(person, "overrule a check")
     record = state.ledger.find(proposal_id)
     before = {check.code for check in record.overruled}
     if record.state != "rejected" and codes and before.issuperset(codes):
@@ -372,18 +246,20 @@ async def overrule(
     _require_overrulable(record, frozenset(codes))
     if not reason.strip():
         raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
-    if state.ledger.is_quarantined(record.proposer):
-        way = command("review", "approve", "--proposer", record.proposer)
-        raise UsageError(
-            f"nothing is taken from {record.proposer!r}, which is in quarantine; look at what else "
-            f"it suggested, then '{way}'"
-        )
     failed = record.failed
     result = await context.checker.check_record(record, state, sources, overruled=failed)
-    writer = EventWriter.of(record, person, version=state.library.version)
-    said = writer.draft("overruled", reason, overruled=checks_to_json(failed))
+    by_person = EventWriter.of(record, person, version=state.library.version)
+    said = by_person.draft("overruled", reason, overruled=checks_to_json(failed))
     why = f"{person.name} overruled {', '.join(record.overrulable)}"
-    return Transaction(drafts=(said, *_taken_up_again(record, result, writer, context.author, why)))
+    first = by_person.draft("proposed", why, **result.facts(record.base))
+    after = _where_checks_bring_it(result, replace(by_person, author=context.author))
+    return Transaction(drafts=(said, first, *after))
+
+
+def _where_checks_bring_it(result: CheckResult, writer: EventWriter) -> tuple[EventDraft, ...]:
+    if result.failed:
+        return (writer.rejected("library", failed=result.failed),)
+    return () if result.needs else (writer.draft("validated", "every check passed"),)
 
 
 def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
@@ -411,20 +287,3 @@ def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
 
 def _listed(codes: Collection[str]) -> str:
     return ", ".join(sorted(codes))
-
-
-def _taken_up_again(
-    record: ProposalRecord, result: CheckResult, by_person: EventWriter, author: Author, why: str
-) -> tuple[EventDraft, ...]:
-    """A proposal that a person lets in again stands where the checks bring it now.
-
-    What they reject does not count against its proposer.
-    """
-    first = by_person.draft("proposed", why, **result.facts(record.base))
-    checked = replace(by_person, author=author)
-    if result.failed:
-        facts = {"by": "library", "failed": checks_to_json(result.failed)}
-        return first, checked.draft("rejected", checks_text(result.failed), **facts)
-    if result.needs:
-        return (first,)
-    return first, checked.draft("validated", "every check passed")

@@ -38,9 +38,6 @@ class LifecyclePolicy:
             that says yes, a person, or, with a stage of its own to come, that stage; ``gate``: as
             before, but never a person's word alone; ``none``: nobody is asked, which is for tests
             and for libraries that nobody uses yet.
-        quarantine_after: Rejections in a row, by checks, a judge or a person, after which nothing
-            more is taken from a proposer; 0 for never. A gate that finds no gain is no rejection of
-            this kind: most honest proposals bring nothing.
 
     Raises:
         UsageError: A number is out of range.
@@ -50,16 +47,11 @@ class LifecyclePolicy:
     canary: bool = False
     canary_share: float | None = None
     evidence: Evidence = "gate_or_person"
-    quarantine_after: int = 10
 
     def __post_init__(self) -> None:
         if self.canary_share is not None and not 0 <= self.canary_share <= 1:
             raise UsageError(
                 f"LifecyclePolicy.canary_share is from 0 to 1, got {self.canary_share}"
-            )
-        if self.quarantine_after < 0:
-            raise UsageError(
-                f"LifecyclePolicy.quarantine_after is 0 or more, got {self.quarantine_after}"
             )
 
 
@@ -266,9 +258,6 @@ def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -
 
 
 def _ended(record: ProposalRecord) -> ProposalStatus:
-    if record.state == "quarantined":
-        release = command("review", "approve", "--proposer", record.proposer)
-        return ProposalStatus(why=record.last_word, commands=(release,))
     if record.state == "active":
         back = command("rollback", record.proposal_id)
         return ProposalStatus(why=record.last_word, commands=(back,))

@@ -15,7 +15,6 @@ from agentkit.evolution.proposal import (
     Consent,
     ProposalRecord,
     ProposalState,
-    ProposerRecord,
     TestPlace,
 )
 from agentkit.evolution.validation.approvals import is_overruled
@@ -31,9 +30,6 @@ _NEAREST = 5
 
 WHOLE_LIBRARY = ""
 """What a pin is filed under that holds for every tool."""
-
-COUNTED = frozenset({"checks", "unreadable", "judge", "person"})
-"""Who rejected a proposal, where that counts towards the quarantine of its proposer."""
 
 
 def _empty() -> Mapping[str, V]:
@@ -53,7 +49,6 @@ class Ledger:
         experiments: By tool: the proposal that is being tried on real requests.
         promoted: By tool: the proposals that became active and were not taken back, oldest first.
             The last one is what a roll-back takes back.
-        proposers: By name, as ``proposer_name`` makes it.
         pins: By tool, or ``WHOLE_LIBRARY``: the library version that runs use.
         tested: Ids of the proposals in the order in which their tests began.
         passed: Those of them that a comparison with the active definition let go on, which e-LOND
@@ -72,7 +67,6 @@ class Ledger:
     proposals: Mapping[str, ProposalRecord] = field(default_factory=_empty)
     experiments: Mapping[str, str] = field(default_factory=_empty)
     promoted: Mapping[str, tuple[str, ...]] = field(default_factory=_empty)
-    proposers: Mapping[str, ProposerRecord] = field(default_factory=_empty)
     pins: Mapping[str, int] = field(default_factory=_empty)
     tested: tuple[str, ...] = ()
     passed: frozenset[str] = frozenset()
@@ -150,14 +144,6 @@ class Ledger:
         found = self.experiments.get(tool_name)
         return None if found is None else self.proposals[found]
 
-    def is_quarantined(self, proposer: str) -> bool:
-        """Whether nothing is taken from that proposer."""
-        return self.proposer(proposer).is_quarantined
-
-    def proposer(self, name: str) -> ProposerRecord:
-        """How a proposer fares; a fresh record for a name never seen."""
-        return self.proposers.get(name) or ProposerRecord(name=name)
-
     def place_of(self, proposal_id: str) -> TestPlace:
         """The place among all tests of a proposal, or the one that it would get now.
 
@@ -168,11 +154,6 @@ class Ledger:
         if record is not None and record.place is not None:
             return record.place
         return TestPlace(number=len(self.tested) + 1, discoveries=len(self.passed))
-
-    def open_of(self, proposer: str) -> tuple[ProposalRecord, ...]:
-        """The open proposals of one proposer, oldest first."""
-        records = self.proposals.values()
-        return tuple(one for one in records if one.is_open and one.proposer == proposer)
 
     def counts(self) -> dict[ProposalState, int]:
         """How many proposals are in each state, in the order of the life cycle; none left out."""
@@ -188,7 +169,6 @@ class _Fold:
         self._proposals = dict(ledger.proposals)
         self._experiments = dict(ledger.experiments)
         self._promoted = dict(ledger.promoted)
-        self._proposers = dict(ledger.proposers)
         self._pins = dict(ledger.pins)
         self._tested = list(ledger.tested)
         self._passed = set(ledger.passed)
@@ -199,7 +179,6 @@ class _Fold:
             proposals=MappingProxyType(self._proposals),
             experiments=MappingProxyType(self._experiments),
             promoted=MappingProxyType(self._promoted),
-            proposers=MappingProxyType(self._proposers),
             pins=MappingProxyType(self._pins),
             tested=tuple(self._tested),
             passed=frozenset(self._passed),
@@ -239,7 +218,6 @@ class _Fold:
             record = _entered(known, state, event)
         self._follow_experiment(record, event)
         self._follow_promotions(record)
-        self._follow_proposer(record, event)
         self._proposals[record.proposal_id] = record
         if state == "shadow":
             self._begin_test(event)
@@ -262,17 +240,6 @@ class _Fold:
             self._promoted[tool] = (*stack, record.proposal_id)
         elif record.state == "rolled_back" and record.proposal_id in stack:
             self._promoted[tool] = tuple(one for one in stack if one != record.proposal_id)
-
-    def _follow_proposer(self, record: ProposalRecord, event: LibraryEvent) -> None:
-        name = record.proposer
-        proposer = self._proposers.get(name, ProposerRecord(name=name))
-        if event.kind == "rejected" and event.facts.get("by") in COUNTED:
-            count = proposer.rejected_in_a_row + 1
-        elif event.kind == "validated":
-            count = 0
-        else:
-            count = proposer.rejected_in_a_row
-        self._proposers[name] = replace(proposer, rejected_in_a_row=count)
 
     def _begin_test(self, event: LibraryEvent) -> None:
         record = self._proposals[event.proposal_id]
@@ -305,15 +272,9 @@ class _Fold:
             self._proposals[record.proposal_id] = agreed
 
     def overruled(self, event: LibraryEvent) -> None:
-        """A wrong rejection does not count against the proposer."""
-        record = self._known(event)
+        record = self._noted(event)
         if record.state != "rejected":
             raise _out_of_order(event, f"is {record.state}")
-        self._noted(event)
-        proposer = self._proposers[record.proposer]
-        if record.rejection.facts.get("by") in COUNTED and proposer.rejected_in_a_row:
-            count = proposer.rejected_in_a_row - 1
-            self._proposers[record.proposer] = replace(proposer, rejected_in_a_row=count)
 
     def assessed(self, event: LibraryEvent) -> None:
         if self._noted(event).state == "validated":  # an offline comparison
@@ -329,22 +290,13 @@ class _Fold:
             self._promoted.pop(name, None)
 
     def passed_by(self, event: LibraryEvent) -> None:
-        """What earlier releases kept; ``agentkit check`` finds it out anew."""
+        """What earlier releases kept, and nothing depends on any more."""
 
     def pinned(self, event: LibraryEvent) -> None:
         self._pins[event.tool_name] = int(event.facts["version"])
 
     def unpinned(self, event: LibraryEvent) -> None:
         self._pins.pop(event.tool_name, None)
-
-    def proposer_quarantined(self, event: LibraryEvent) -> None:
-        name = str(event.facts["proposer"])
-        proposer = self._proposers.get(name, ProposerRecord(name=name))
-        self._proposers[name] = replace(proposer, is_quarantined=True)
-
-    def proposer_released(self, event: LibraryEvent) -> None:
-        name = str(event.facts["proposer"])
-        self._proposers[name] = ProposerRecord(name=name)
 
 
 _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
@@ -358,8 +310,8 @@ _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
     "revalidated": _Fold.passed_by,
     "pinned": _Fold.pinned,
     "unpinned": _Fold.unpinned,
-    "proposer_quarantined": _Fold.proposer_quarantined,
-    "proposer_released": _Fold.proposer_released,
+    "proposer_quarantined": _Fold.passed_by,
+    "proposer_released": _Fold.passed_by,
 }
 
 

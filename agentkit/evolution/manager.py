@@ -50,8 +50,7 @@ from agentkit.evolution.learning import (
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.promotion import Transition
-from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposerRecord
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
     LibraryState,
@@ -539,7 +538,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.reject(state, proposal_id, person, reason, self._context),
+            lambda state: approvals.reject(state, proposal_id, person, reason),
         )
 
     def overrule(
@@ -559,8 +558,8 @@ class ToolManager:
 
         Raises:
             UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
-                not be overruled; its proposer is in quarantine; ``person`` is none; the reason is
-                empty; or called where an event loop runs.
+                not be overruled; ``person`` is none; the reason is empty; or called where an event
+                loop runs.
             StoreError: The store failed, or other writers committed first every time.
         """
 
@@ -718,21 +717,6 @@ class ToolManager:
         who = author or self._author
         self._write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
-
-    def release(self, proposer: str, *, person: Author, reason: str = "") -> ProposerRecord:
-        """Take from a quarantined proposer again; its proposals are looked at anew.
-
-        Raises:
-            UsageError: Nobody of that name ever proposed anything, or ``person`` is none.
-            StoreError: The store failed, or other writers committed first every time.
-        """
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            return await approvals.release(
-                state, proposer, person, reason, self._context, sources=self._sources
-            )
-
-        return _waited(lambda: self._write_async(decide)).state.ledger.proposer(proposer)
 
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()

@@ -26,10 +26,10 @@ from agentkit.evolution.proposal import (
     Proposal,
     ProposalRecord,
     ProposalState,
+    Suggestion,
     UnreadableProposal,
     outstanding,
 )
-from agentkit.evolution.proposer import Suggestion
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import cut
@@ -145,38 +145,34 @@ async def submit(
     if proposal_id in state.ledger.proposals:
         return None
     version = state.library.version
-    writer = EventWriter.of_new(proposal_id, suggestion, context.author, version=version)
-    result = None
-    if isinstance(suggestion, Proposal):
-        result = await context.checker.check(
-            suggestion.candidate,
-            suggestion.base,
-            state,
-            sources=sources,
-            proposal=suggestion,
-            episodes=episodes,
-        )
-        facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
-        first = writer.draft("proposed", suggestion.reason, **facts)
-        first = replace(first, author=suggestion.author, evidence=suggestion.evidence)
-    else:
-        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
-        first = writer.draft(
-            "proposed", "the answer can not be read as a proposal", unreadable=unread
-        )
-        first = replace(first, author=suggestion.author)
-    if state.ledger.is_quarantined(writer.proposer):
-        why = f"nothing is taken from {writer.proposer!r} until a person releases it"
-        return Transaction(drafts=(first, writer.draft("quarantined", why)))
+    writer = EventWriter(
+        author=context.author,
+        proposal_id=proposal_id,
+        tool_name=cut(suggestion.tool_name),
+        version=version,
+    )
     if isinstance(suggestion, UnreadableProposal):
-        no = writer.rejected(
-            state.ledger, context.policy, by="unreadable", failed=suggestion.failed
-        )
-        return Transaction(drafts=(first, *no))
-    if result is not None and result.failed:
-        no = writer.rejected(state.ledger, context.policy, by=result.by, failed=result.failed)
-        return Transaction(drafts=(first, *no))
-    if result is not None and result.needs:
+        unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
+        why = "the answer can not be read as a proposal"
+        first = replace(writer, author=suggestion.author).draft("proposed", why, unreadable=unread)
+        return Transaction(drafts=(first, writer.rejected("unreadable", failed=suggestion.failed)))
+    result = await context.checker.check(
+        suggestion.candidate,
+        suggestion.base,
+        state,
+        sources=sources,
+        proposal=suggestion,
+        episodes=episodes,
+    )
+    facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
+    first = replace(
+        writer.draft("proposed", suggestion.reason, **facts),
+        author=suggestion.author,
+        evidence=suggestion.evidence,
+    )
+    if result.failed:
+        return Transaction(drafts=(first, writer.rejected(result.by, failed=result.failed)))
+    if result.needs:
         return Transaction(drafts=(first,))
     return Transaction(drafts=(first, writer.draft("validated", "every check passed")))
 
@@ -202,9 +198,11 @@ async def promote(
         sources: Texts that the candidate must not copy from.
     """
     writer = EventWriter.of(record, context.author, version=state.library.version)
-    if _has_lost_its_base(record, state):
-        result = await context.checker.check_record(record, state, sources)
-        return _rebased(writer, record, state, result, context)
+    tool = state.library.get(record.tool_name)
+    current = "" if tool is None else tool.definition.digest
+    if record.state in EXPERIMENTS and current != record.base:
+        why = f"{record.tool_name!r} has another revision by now, and the trial compared the old"
+        return Transaction(drafts=(writer.rejected("library", reason=why),))
     step = next_step(record, state.ledger, context.policy, reports)
     if isinstance(step, ProposalStatus):
         return step
@@ -213,8 +211,7 @@ async def promote(
     if step.stage == "rejected":
         if record.state == "canary":
             return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
-        no = writer.rejected(state.ledger, context.policy, by="gate", reason=step.why)
-        return Transaction(drafts=(*said, *no))
+        return Transaction(drafts=(*said, writer.rejected("gate", reason=step.why)))
     entered = await _enter(writer, record, state, step, context=context, sources=sources)
     if isinstance(entered, ProposalStatus):
         return entered
@@ -236,8 +233,7 @@ async def _enter(
     result = await context.checker.check_record(record, state, sources)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
-        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
-        return Transaction(drafts=no)
+        return Transaction(drafts=(writer.rejected("library", failed=result.failed),))
     if result.waits_for or missing:
         agree = f"by now a {' and a '.join(missing)} must agree"
         return ProposalStatus(why=result.waits_for or agree)
@@ -247,35 +243,6 @@ async def _enter(
     if step.stage == "canary" and context.policy.canary_share is not None:
         facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
     return Transaction(drafts=(writer.draft(step.stage, step.why, **facts),))
-
-
-def _has_lost_its_base(record: ProposalRecord, state: LibraryState) -> bool:
-    """Whether a proposal is being tried against a revision that its tool no longer has."""
-    tool = state.library.get(record.tool_name)
-    current = "" if tool is None else tool.definition.digest
-    return record.state in EXPERIMENTS and current != record.base
-
-
-def _rebased(
-    writer: EventWriter,
-    record: ProposalRecord,
-    state: LibraryState,
-    result: CheckResult,
-    context: LifecycleContext,
-) -> Transaction:
-    """An experiment whose tool changed goes on with the candidate moved onto the change.
-
-    Runs use a candidate only with the revision that it was made for, so without this step the
-    experiment would stand still. The numbers so far are kept: they compare the same edit. Where
-    the candidate fails now, what it was made on has moved, which is nobody's fault.
-    """
-    if result.failed or result.base is None:
-        no = writer.rejected(state.ledger, context.policy, by="library", failed=result.failed)
-        return Transaction(drafts=no)
-    facts = result.facts(record.base)
-    facts.pop("needs", None)
-    why = f"{record.tool_name!r} has revision {result.base.digest[:12]} by now"
-    return Transaction(drafts=(writer.draft("rebased", why, **facts),))
 
 
 async def _activated(
@@ -294,8 +261,7 @@ async def _activated(
     except LibraryError as error:
         above = Above(broken=(breaks(candidate, candidate.name, str(error)),))
     if above.broken:
-        no = writer.rejected(state.ledger, context.policy, by="parents", failed=above.broken)
-        return Transaction(drafts=no)
+        return Transaction(drafts=(writer.rejected("parents", failed=above.broken),))
     after = replace(writer, version=state.library.version + 1)
     facts = result.facts(record.base)
     facts.pop("needs", None)

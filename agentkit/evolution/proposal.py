@@ -1,16 +1,21 @@
-"""``Proposal``: one suggested change of one tool, and the record of what happened to it."""
+"""``Proposal``: one suggested change of one tool, its record, and the seam to those who suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeAlias
 
+from agentkit.diagnosis.profile import FailureProfile
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import in_library_names
+from agentkit.errors import ModelError
 from agentkit.evolution.validation.approvals import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
@@ -32,7 +37,7 @@ ProposalState = Literal[
     "active",  # serves all
     "superseded",  # a later proposal took its place
     "rejected",  # a check, a gate or a person said no
-    "quarantined",  # its proposer was rejected too often
+    "quarantined",  # earlier releases held back the proposals of a proposer that was often wrong
     "rolled_back",  # it was active or in canary, and was taken back
 ]
 
@@ -186,7 +191,7 @@ class UnreadableProposal:
     failed: tuple[FailedCheck, ...]
 
 
-# --- What the ledger knows of one proposal and of one proposer -----------------------------------
+# --- What the ledger knows of one proposal --------------------------------------------------------
 
 
 Consent = Literal["judge", "person"]
@@ -271,11 +276,6 @@ class ProposalRecord:
         facts = self.events[0].facts
         stream: str = (facts.get("proposal") or facts.get("unreadable") or {}).get("stream", "")
         return stream
-
-    @property
-    def proposer(self) -> str:
-        """Who it is filed under; see ``proposer_name``."""
-        return proposer_name(self.stream, self.author)
 
     @property
     def unreadable_text(self) -> str:
@@ -363,30 +363,105 @@ def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
     return tuple(map(FailedCheck.from_json, kept))
 
 
-def proposer_name(stream: str, author: Author) -> str:
-    """What a proposer is filed under: its stream and its author, as ``Proposer.name`` has it.
+# --- ``Proposer``: the seam to those who suggest changes ------------------------------------------
 
-    One model may be asked for by several streams with prompts of their own, and each answers for
-    itself.
+Suggestion: TypeAlias = Proposal | UnreadableProposal
 
-    Example:
-        >>> proposer_name("feedback", Author(kind="model", name="small-model"))
-        'feedback:small-model'
-    """
-    return f"{stream}:{author.name}"
+
+PassedOverReason = Literal[
+    "too_few",  # too few refusals, or from too few episodes
+    "disagreement",  # the refusals contradict each other
+    "contradicts_accepted",  # the tool took calls that the rule would refuse
+    "already_said",  # the definition says it
+    "says_nothing",  # the refusals name no value, range, form or order
+    "not_in_library",  # the library has no such tool
+    "already_proposed",  # decided in an earlier round
+]
+"""Why nothing came of something that went wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ProposerRecord:
-    """How a proposer fares.
+class PassedOver:
+    """Something that went wrong, and of which nothing came.
 
     Attributes:
-        name: Who it is; see ``proposer_name``.
-        rejected_in_a_row: Proposals rejected by checks, a judge or a person since the last one that
-            was validated.
-        is_quarantined: Whether nothing is taken from it until a person releases it.
+        tool: The tool.
+        parameter: The parameter; empty for the tool as a whole.
+        reason: Why nothing came of it.
+        why: The same in words, with the numbers.
+        failures: How many calls failed for it.
+        command: What may be typed to change that; empty for nothing.
     """
 
-    name: str
-    rejected_in_a_row: int = 0
-    is_quarantined: bool = False
+    tool: str
+    parameter: str = ""
+    reason: PassedOverReason
+    why: str
+    failures: int = 0
+    command: str = ""
+
+    @property
+    def place(self) -> str:
+        """The tool, with the parameter if there is one."""
+        return f"{self.tool}.{self.parameter}" if self.parameter else self.tool
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a JSON object."""
+        return asdict(self)
+
+
+def _ignored(found: PassedOver) -> None:
+    """Where findings go when nobody asks for them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observations:
+    """What a proposer may look at.
+
+    Attributes:
+        library: The tools as they are.
+        episodes: What happened, with verdicts and diagnoses where there are some; in the names of
+            the library, also where tools were offered under others (``in_library_names``).
+        profile: The failures of these episodes and of earlier ones, counted.
+        tools: Names of the tools to look at, the worst first; empty for all.
+        pass_over: Takes what a proposer saw and suggests nothing about, with the reason.
+    """
+
+    library: Library
+    episodes: tuple[Episode, ...] = ()
+    profile: FailureProfile = field(default_factory=FailureProfile)
+    tools: tuple[str, ...] = ()
+    pass_over: Callable[[PassedOver], None] = _ignored
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "episodes", tuple(map(in_library_names, self.episodes)))
+
+
+class ProposerInterruptedError(ModelError):
+    """A proposer's model failed when a part of its suggestions was made.
+
+    Attributes:
+        found: What it had suggested by then; answers that were paid for are not lost.
+    """
+
+    def __init__(self, message: str, *, found: Sequence[Suggestion]) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
+
+
+class Proposer(Protocol):
+    """Suggests changes from what was observed.
+
+    What it suggests is a value, also when it makes no sense: validation decides. A model that can
+    not be reached raises ``ModelError``, and ``ProposerInterruptedError`` where there are
+    suggestions by then.
+    """
+
+    @property
+    def name(self) -> str:
+        """Who it is, for records."""
+        ...
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """What should change, the most urgent first; empty when nothing should."""
+        ...

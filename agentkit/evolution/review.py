@@ -48,7 +48,7 @@ STATE_WORDS: Mapping[ProposalState, str] = {
     "active": "in use",
     "superseded": "replaced by a later proposal",
     "rejected": "rejected",
-    "quarantined": "held back: its proposer is quarantined",
+    "quarantined": "held back",
     "rolled_back": "taken back",
 }
 

@@ -68,7 +68,12 @@ def find_change(
         if record is not None and record.proposal_id in ledger.promoted.get(record.tool_name, ()):
             names: tuple[str, ...] = (record.tool_name,)
             return Undoable(version=version, names=names, proposal_id=record.proposal_id)
-        changed = (which,) if history else _changed(store, version)
+        if history:
+            changed = [which]
+        else:
+            before, after = store.load(version - 1), store.load(version)
+            every = dict.fromkeys([*after.tools, *before.tools])
+            changed = [one for one in every if _digest(before, one) != _digest(after, one)]
         if names := tuple(name for name in changed if (version, name) not in undone):
             made = (one for one in store.history(names[0]) if one.version == version)
             return Undoable(version=version, names=names, reason=next(made).reason)
@@ -87,14 +92,7 @@ def _taken_back(events: Iterable[LibraryEvent]) -> tuple[set[int], set[tuple[int
     return backs, undone
 
 
-def _changed(store: ToolStore, version: int) -> tuple[str, ...]:
-    """The tools that a version changed, added or removed."""
-    before, after = store.load(version - 1), store.load(version)
-    names = dict.fromkeys([*after.tools, *before.tools])
-    return tuple(name for name in names if _digest_in(before, name) != _digest_in(after, name))
-
-
-def _digest_in(library: Library, name: str) -> str:
+def _digest(library: Library, name: str) -> str:
     tool = library.get(name)
     return "" if tool is None else tool.definition.digest
 
@@ -121,58 +119,70 @@ def undo(
     Raises:
         UsageError: A tool was changed again since then, or others call one that would go.
     """
-    restored, removals = [], []
+    library = state.library
     for name in change.names:
-        revisions = history(name)
-        after = [one for one in revisions if one.version <= change.version][-1].definition
-        _check_unchanged(state.library, name, after, revisions[-1].version)
-        before = _definition_before(revisions, change.version)
-        if before is not None:
-            restored.append(pinned_now(state.library, before))
-        else:
-            removals.append(name)
-    for name in removals:
-        _check_not_called(state.library, name, gone=removals)
-    upserts = repinned(state.library, restored)
+        made = [one for one in history(name) if one.version <= change.version][-1].definition
+        current = library.get(name)
+        if not _is_same(library, None if current is None else current.definition, made):
+            raise UsageError(
+                f"{name!r} was changed again by library version {history(name)[-1].version}; take "
+                f"that back first ('agentkit rollback {name}'), or choose a version ('agentkit "
+                f"rollback {name} --to VERSION')"
+            )
+    upserts, removals = _as_before(library, change.names, change.version, history)
     why = reason or f"take back library version {change.version}"
-    draft = written("undo", change_id, upserts, before=state.library, author=author, reason=why)
-    facts = {"undone": change.version, "tools_undone": list(change.names), "removed": removals}
+    draft = written("undo", change_id, upserts, before=library, author=author, reason=why)
+    facts = {
+        "undone": change.version,
+        "tools_undone": list(change.names),
+        "removed": list(removals),
+    }
     return Transaction(
         drafts=(replace(draft, facts={**draft.facts, **facts}),),
         upserts=upserts,
-        removals=tuple(removals),
+        removals=removals,
         change_id=change_id,
         author=author,
         reason=why,
     )
 
 
-def _check_unchanged(
-    library: Library, name: str, after: ToolDefinition | None, newest: int
-) -> None:
-    current = library.get(name)
-    now = None if current is None else current.definition
-    if not _is_same(library, now, after):
-        raise UsageError(
-            f"{name!r} was changed again by library version {newest}; take that back first "
-            f"('agentkit rollback {name}'), or choose a version ('agentkit rollback {name} --to "
-            "VERSION')"
-        )
+def _as_before(
+    library: Library, names: Iterable[str], version: int, history: History
+) -> tuple[tuple[ToolDefinition, ...], tuple[str, ...]]:
+    """The definitions that tools had before a library version, and those that were not there.
+
+    Raises:
+        UsageError: Others call one that would go.
+    """
+    restored, removals = [], []
+    for name in names:
+        earlier = [one.definition for one in history(name) if one.version < version]
+        if earlier and earlier[-1] is not None:
+            restored.append(_pinned_now(library, earlier[-1]))
+        elif name in library:
+            removals.append(name)
+    for name in removals:
+        callers = [one for one in library.dag.parents.get(name, ()) if one not in removals]
+        if callers:
+            raise UsageError(
+                f"{name!r} was new, so taking it back removes it, and "
+                f"{', '.join(map(repr, callers))} would miss it; take that back first"
+            )
+    return (repinned(library, restored) if restored else ()), tuple(removals)
 
 
 def _is_same(library: Library, one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
     if one is None or other is None:
         return one is other
-    return pinned_now(library, one) == pinned_now(library, other)
+    return _pinned_now(library, one) == _pinned_now(library, other)
 
 
-def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> None:
-    callers = [one for one in library.dag.parents.get(name, ()) if one not in gone]
-    if callers:
-        raise UsageError(
-            f"{name!r} was new, so taking it back removes it, and "
-            f"{', '.join(map(repr, callers))} would miss it; take that back first"
-        )
+def _pinned_now(library: Library, definition: ToolDefinition) -> ToolDefinition:
+    """An earlier definition, which for a composite pins its children as they are now."""
+    if not definition.is_composite:
+        return definition
+    return with_current_pins(library.with_tools([definition]), definition)
 
 
 def roll_back(
@@ -181,8 +191,8 @@ def roll_back(
     """Take a proposal back, and all that became active on the same tool after it.
 
     The tool gets the very definition that it had before, as a new revision; nothing is deleted.
-    Nothing is tried first, so that nothing can stand in the way: composites above are pinned anew
-    and marked for re-validation. One in canary is taken out of it. None when it is done already.
+    Nothing is tried first, so that nothing can stand in the way: composites above are pinned anew.
+    One in canary is taken out of it. None when it is done already.
 
     Args:
         state: The newest state.
@@ -201,17 +211,46 @@ def roll_back(
     if record.state == "canary":
         return Transaction(drafts=(writer.draft("rolled_back", reason),))
     stack = state.ledger.promoted.get(record.tool_name, ())
-    if record.proposal_id not in stack:
+    if record.proposal_id not in stack or record.activation is None:
         raise UsageError(
             f"the proposal {record.proposal_id!r} is {record.state} ({record.last_word}); only "
             "what serves, or what later proposals were built on, can be taken back"
         )
     taken = stack[stack.index(record.proposal_id) :]
-    before = None
-    if record.activation is not None:
-        made = record.activation.library_version
-        before = _definition_before(history(record.tool_name), made)
-    return _restored(state, before, writer, taken, reason)
+    tool, made = record.tool_name, record.activation.library_version
+    upserts, removals = _as_before(state.library, (tool,), made, history)
+    changes = bool(upserts or removals)
+    version = state.library.version + changes
+    repins = {one.name: one.digest for one in upserts[1:]}
+    drafts = []
+    for proposal_id in reversed(taken):
+        facts = {"repinned": repins} if repins and proposal_id == taken[-1] else {}
+        about = replace(writer, proposal_id=proposal_id, version=version)
+        drafts.append(
+            replace(
+                about.draft("rolled_back", reason, **facts),
+                digest_before=state.library[tool].definition.digest if changes else "",
+                digest_after=upserts[0].digest if upserts else "",
+            )
+        )
+    if removals:
+        gone = EventDraft(
+            kind="written",
+            author=author,
+            reason=f"{tool!r} was new, and was taken back",
+            tool_name=tool,
+            library_version=version,
+            facts={"operation": "rollback", "removed": list(removals)},
+        )
+        drafts.append(gone)
+    return Transaction(
+        drafts=tuple(drafts),
+        upserts=upserts,
+        removals=removals,
+        change_id=f"rollback-{taken[0]}" if changes else "",
+        author=author,
+        reason=reason or f"take back {', '.join(reversed(taken))}",
+    )
 
 
 def _wanted(state: LibraryState, which: str) -> ProposalRecord:
@@ -227,71 +266,6 @@ def _wanted(state: LibraryState, which: str) -> ProposalRecord:
             "to an earlier revision"
         )
     return state.ledger.proposals[promoted[-1]]
-
-
-def _definition_before(revisions: Sequence[ToolRevision], version: int) -> ToolDefinition | None:
-    """What a tool was before a library version."""
-    earlier = [one.definition for one in revisions if one.version < version]
-    return earlier[-1] if earlier else None
-
-
-def _restored(
-    state: LibraryState,
-    before: ToolDefinition | None,
-    writer: EventWriter,
-    taken: Sequence[str],
-    reason: str,
-) -> Transaction:
-    current = state.library.get(writer.tool_name)
-    upserts: tuple[ToolDefinition, ...] = ()
-    removals = () if before is not None or current is None else (writer.tool_name,)
-    if removals:
-        _check_not_called(state.library, writer.tool_name, gone=removals)
-    if before is not None and current is not None:
-        restored = pinned_now(state.library, before)
-        if restored != current.definition:
-            upserts = repinned(state.library, [restored])
-    version = state.library.version + bool(upserts or removals)
-    now = upserts[0].digest if upserts else ""
-    drafts = [
-        replace(
-            replace(writer, proposal_id=proposal_id, version=version).draft("rolled_back", reason),
-            digest_before=current.definition.digest if current and (upserts or removals) else "",
-            digest_after=now,
-        )
-        for proposal_id in reversed(taken)
-    ]
-    if upserts[1:]:
-        repins = {one.name: one.digest for one in upserts[1:]}
-        drafts[0] = replace(drafts[0], facts={"repinned": repins})
-    if removals:
-        drafts.append(_removed(writer, version))
-    return Transaction(
-        drafts=tuple(drafts),
-        upserts=upserts,
-        removals=removals,
-        change_id=f"rollback-{taken[0]}" if upserts or removals else "",
-        author=writer.author,
-        reason=reason or f"take back {', '.join(reversed(taken))}",
-    )
-
-
-def _removed(writer: EventWriter, version: int) -> EventDraft:
-    return EventDraft(
-        kind="written",
-        author=writer.author,
-        reason=f"{writer.tool_name!r} was new, and was taken back",
-        tool_name=writer.tool_name,
-        library_version=version,
-        facts={"operation": "rollback", "removed": [writer.tool_name]},
-    )
-
-
-def pinned_now(library: Library, definition: ToolDefinition) -> ToolDefinition:
-    """An earlier definition, which for a composite pins its children as they are now."""
-    if not definition.is_composite:
-        return definition
-    return with_current_pins(library.with_tools([definition]), definition)
 
 
 # --- What a person writes into the library directly, unexamined -----------------------------------
@@ -311,7 +285,8 @@ def edit(
         author: Who writes.
         operation: What kind of change it is.
     """
-    replaced = [*_reworded(state, change), *change.removals]
+    replaced = [one.name for one in change.upserts if _gets_other_words(state.library, one)]
+    replaced += change.removals
     version = state.library.version + 1
     superseded = [
         EventWriter.of(active, author, version=version).draft(
@@ -323,6 +298,15 @@ def edit(
     return Transaction.outside_proposals(
         operation, change, state, author, about=superseded, replaced=replaced
     )
+
+
+def _gets_other_words(library: Library, after: ToolDefinition) -> bool:
+    tool = library.get(after.name)
+    if tool is None:
+        return False
+    before = tool.definition
+    told = (before.description, before.specification)
+    return told != (after.description, after.specification)
 
 
 def restore(
@@ -339,33 +323,14 @@ def restore(
         to_version: That version.
     """
     version = state.library.version + 1
-    rolled_back = [
-        EventWriter.of(record, author, version=version).draft("rolled_back", change.reason)
-        for definition in change.upserts
-        for record in reversed(_promoted_since(state.ledger, definition.name, to_version))
-    ]
-    return Transaction.outside_proposals("rollback", change, state, author, about=rolled_back)
-
-
-def _reworded(state: LibraryState, change: LibraryChange) -> Iterable[str]:
-    """Tools that are there, and get another description or specification than they have."""
+    rolled_back = []
     for definition in change.upserts:
-        tool = state.library.get(definition.name)
-        if tool is None:
-            continue
-        before = tool.definition
-        told = (before.description, before.specification)
-        if told != (definition.description, definition.specification):
-            yield definition.name
-
-
-def _promoted_since(ledger: Ledger, tool_name: str, version: int) -> list[ProposalRecord]:
-    records = (ledger.proposals[one] for one in ledger.promoted.get(tool_name, ()))
-    return [
-        record
-        for record in records
-        if record.activation is not None and record.activation.library_version > version
-    ]
+        for proposal_id in reversed(state.ledger.promoted.get(definition.name, ())):
+            record = state.ledger.proposals[proposal_id]
+            if record.activation is not None and record.activation.library_version > to_version:
+                writer = EventWriter.of(record, author, version=version)
+                rolled_back.append(writer.draft("rolled_back", change.reason))
+    return Transaction.outside_proposals("rollback", change, state, author, about=rolled_back)
 
 
 # --- The kill switch ------------------------------------------------------------------------------

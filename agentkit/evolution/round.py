@@ -1,37 +1,56 @@
-"""What a round of evolution looked at, what came of it, and why nothing came of the rest."""
+"""One round of evolution: look at what happened, take suggestions, let numbers decide.
+
+This is the offline round, for which no traffic is needed: each suggestion that every check let pass
+is compared with the active definition on tasks that nobody learned from, and only a gain brings it
+on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
+what waited since earlier ones.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import socket
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.late_verdicts import with_late_verdicts
-from agentkit.episodes.naming import in_library_names
-from agentkit.errors import ModelError, UsageError
+from agentkit.episodes.labels import in_library_names, with_late_verdicts
+from agentkit.episodes.replacing import following_no_link
+from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
-from agentkit.evolution.feedback import is_by_user
 from agentkit.evolution.gates import (
     GateConfig,
     GateReport,
 )
-from agentkit.evolution.learning import LearningConfig, LearnReport, has_passed
+from agentkit.evolution.learning import LearningConfig, LearnReport, has_passed, is_by_user
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig, submit_mined
-from agentkit.evolution.proposal import Proposal, ProposalRecord, ProposalState, UnreadableProposal
-from agentkit.evolution.proposer import (
+from agentkit.evolution.proposal import (
     Observations,
     PassedOver,
+    Proposal,
+    ProposalRecord,
+    ProposalState,
     Proposer,
     ProposerInterruptedError,
     Suggestion,
+    UnreadableProposal,
 )
+from agentkit.library.directory.store import folder_of
 from agentkit.library.library import Library
+from agentkit.library.opening import file_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,17 +193,9 @@ class EvolutionReport:
         }
 
 
-# --- One round of evolution: look at what happened, take suggestions, let numbers decide ---------
-# This is the offline round, for which no traffic is needed: each suggestion that every check let
-# pass
-# is compared with the active definition on tasks that nobody learned from, and only a gain brings
-# it
-# on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
-# what waited since earlier ones.
-
+# --- The round ------------------------------------------------------------------------------------
 
 _MOST_FAILING = 20
-_MOST_NAMED = 5
 
 
 async def evolve(
@@ -239,29 +250,36 @@ async def evolve(
     seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(episodes))
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
-    found: list[PassedOver] = [*_unknown_tools(seen, before)]
+    passed_over: list[PassedOver] = [*_unknown_tools(seen, before)]
     observations = Observations(
-        library=before, episodes=seen, profile=profile, tools=tuple(tools), pass_over=found.append
+        library=before,
+        episodes=seen,
+        profile=profile,
+        tools=tuple(tools),
+        pass_over=passed_over.append,
     )
     known = dict(manager.ledger.proposals)
-    silent = await _suggested(manager, proposers, observations)
+    silent = [
+        one for proposer in proposers async for one in _asked(manager, proposer, observations)
+    ]
     learned = None
     if learning is not None:
         learned = manager.learn(seen, rules=learning, passed=_has_passed_by_verifier)
     if mining is not None:
         await submit_mined(manager, seen, mining)
-    now = manager.ledger.proposals
     decided = {name for name, one in known.items() if not one.is_open}
-    moved = [one for name, one in now.items() if name not in decided]
+    moved = [one for name, one in manager.ledger.proposals.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
         looked_at=_looked_at(seen, profile),
         considered=tuple(considered),
-        passed_over=_told(found, silent.again, tools),
+        passed_over=tuple(
+            one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
+        ),
         learned=learned,
-        silent=tuple(silent.silent),
+        silent=tuple(silent),
     )
 
 
@@ -325,66 +343,39 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     )
 
 
-def _told(
-    found: Iterable[PassedOver], again: Iterable[ProposalRecord], tools: Sequence[str]
-) -> tuple[PassedOver, ...]:
-    """What was passed over, with what was suggested again and is decided."""
-    repeated = [
-        PassedOver(
-            tool=record.tool_name,
-            reason="quarantine" if record.state == "quarantined" else "already_proposed",
-            why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
-            command=f"agentkit review show {record.proposal_id}",
-        )
-        for record in again
-    ]
-    return tuple(one for one in (*found, *repeated) if not tools or one.tool in tools)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Heard:
-    """What came of asking all proposers: suggestions decided before, and who was silent."""
-
-    again: tuple[ProposalRecord, ...]
-    silent: tuple[Silent, ...]
-
-
-async def _suggested(
-    manager: ToolManager, proposers: Iterable[Proposer], observations: Observations
-) -> _Heard:
-    """Take in what all proposers suggest; the same suggested twice is one."""
-    records = manager.ledger.proposals.values()
-    decided = {one.proposal_id for one in records if not one.is_open}
-    again: dict[str, ProposalRecord] = {}
-    silent: list[Silent] = []
-    for proposer in proposers:
-        suggestions, broken = await _heard(proposer, observations)
-        if broken is not None:
-            silent.append(Silent(proposer=proposer.name, error=str(broken)))
-        for suggestion in suggestions:
-            if said := manager.decided_before(suggestion):
-                again[said.proposal_id] = said
-                continue
+async def _asked(
+    manager: ToolManager, proposer: Proposer, observations: Observations
+) -> AsyncIterator[Silent]:
+    """Take in what a proposer suggests; who could not say anything, or not all."""
+    suggestions: Sequence[Suggestion] = ()
+    try:
+        suggestions = _checked(proposer, await proposer.propose(observations))
+    except ProposerInterruptedError as error:
+        suggestions = _checked(proposer, error.found)
+        yield Silent(proposer=proposer.name, error=str(error))
+    except ModelError as error:
+        yield Silent(proposer=proposer.name, error=str(error))
+    for suggestion in suggestions:
+        decided = manager.decided_before(suggestion)
+        if decided is None:
+            known = manager.ledger.proposals
             try:
                 record = await manager.submit_async(suggestion, episodes=observations.episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge
-                silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
+                yield Silent(proposer=f"the judge of {proposer.name}", error=str(error))
                 continue
-            if record.proposal_id in decided:
-                again[record.proposal_id] = record
-    return _Heard(again=tuple(again.values()), silent=tuple(silent))
+            decided = None if record.is_open or record.proposal_id not in known else record
+        if decided is not None:
+            observations.pass_over(_already_proposed(decided))
 
 
-async def _heard(
-    proposer: Proposer, observations: Observations
-) -> tuple[Sequence[Suggestion], ModelError | None]:
-    """What a proposer suggests, and the error that kept it from suggesting more."""
-    try:
-        return _checked(proposer, await proposer.propose(observations)), None
-    except ProposerInterruptedError as error:
-        return _checked(proposer, error.found), error
-    except ModelError as error:
-        return (), error
+def _already_proposed(record: ProposalRecord) -> PassedOver:
+    return PassedOver(
+        tool=record.tool_name,
+        reason="already_proposed",
+        why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
+        command=f"agentkit review show {record.proposal_id}",
+    )
 
 
 def _checked(proposer: Proposer, answer: object) -> Sequence[Suggestion]:
@@ -423,3 +414,85 @@ async def _considered(
         before="proposed" if before is None else before.state,
         commands=manager.standing(record.proposal_id).commands,
     )
+
+
+# --- One evolver at a time: a lock beside the store, which ends with the process that holds it ----
+# What an evolver writes is safe without it: each commit is made on the newest version or made anew.
+# The lock keeps two of them from asking models the same questions, and says who is at work.
+
+_CAN_LOCK = find_spec("fcntl") is not None
+
+
+@contextmanager
+def evolving(store_url: str) -> Iterator[None]:
+    """Hold the right to evolve a library; a process that is killed gives it back.
+
+    A SQLite store has its lock in a file beside it. For other stores it is a file in the folder
+    for temporary files, which holds for one machine. Where files can not be locked, there is none.
+
+    Args:
+        store_url: Where the library is.
+
+    Raises:
+        StoreError: Another process evolves it; the message says which, and since when.
+
+    Example:
+        >>> with evolving("memory:"):
+        ...     pass
+    """
+    if store_url.startswith("memory:"):  # no other process can reach it
+        yield
+        return
+    path = _place(store_url)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open(path, "a+", encoding="utf-8", opener=following_no_link) as file:
+        if not _taken(file):
+            raise StoreError(_who(file, store_url))
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        _write(file, {"process": os.getpid(), "host": socket.gethostname(), "since": since})
+        try:
+            yield
+        finally:
+            _write(file, {})
+
+
+def _place(store_url: str) -> Path:
+    path = file_of(store_url)
+    if path is not None:
+        path = path.resolve()  # one lock, whichever link leads to the file
+        return path.with_name(f"{path.name}.evolving")
+    folder = folder_of(store_url)
+    place = store_url if folder is None else str(folder.resolve())
+    name = hashlib.sha256(place.encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"agentkit-{name}.evolving"
+
+
+def _taken(file: IO[str]) -> bool:
+    """Whether the lock is ours now; the system takes it back when the process ends."""
+    if not _CAN_LOCK:
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _write(file: IO[str], holder: dict[str, object]) -> None:
+    file.seek(0)
+    file.truncate()
+    if holder:
+        json.dump(holder, file)
+    file.flush()
+
+
+def _who(file: IO[str], store_url: str) -> str:
+    file.seek(0)
+    try:
+        holder = json.loads(file.read())
+        who = f"process {holder['process']} on {holder['host']} since {holder['since']}"
+    except (ValueError, KeyError, TypeError):  # it is about to write its name
+        who = "another process"
+    return f"{who} evolves {store_url}; wait for its end, or stop it"

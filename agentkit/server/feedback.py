@@ -13,7 +13,7 @@ from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
-from agentkit.evolution.feedback import UserFeedback, keep_feedback
+from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject
 from agentkit.server.chat_answer import ANSWER_PREFIX

@@ -26,7 +26,7 @@ from hidden_demands import Demand, demands_of_part, form, in_words, members
 
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Turn
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult

@@ -42,15 +42,14 @@ from hidden_demands import Case, Demand, cases, split
 from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.evaluation import Benchmark, Task, episodes_of_run, evaluate, with_tools
 from agentkit.evaluation.settings import EvaluationSettings
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations, Proposer
+from agentkit.evolution.proposal import Observations, Proposal, Proposer
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.store import Store
-from agentkit.metrics.intervals import Observation, bootstrap_interval
+from agentkit.metrics.statistics import Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel

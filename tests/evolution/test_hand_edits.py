@@ -53,7 +53,7 @@ def test_an_edit_goes_the_way_of_every_change(store):
     write(store, "Weather of a city.", "Weather of a city in the coming days.")
     manager, (came,) = proposed(store, reason="clearer")
     assert (came.outcome, came.record.state) == ("proposed", "validated")
-    assert (came.record.proposer, came.record.tool_name) == ("person:Ada", "weather")
+    assert (came.record.author.name, came.record.tool_name) == ("Ada", "weather")
     assert store.load().version == 1
     manager.approve(came.record.proposal_id, person=ADA)
     manager.advance()

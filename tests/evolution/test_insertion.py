@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,12 +11,11 @@ from hypothesis import given, settings, strategies as st
 from agentkit import open_store, tool
 from agentkit.errors import UsageError
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import Added, Merged, Rejected, RejectionCode
+from agentkit.evolution.insertion import Added, Merged, Rejected
 from agentkit.evolution.manager import ToolManager
-from agentkit.library import LibraryChange
 from agentkit.library.dag import depth, find_cycle, flat_size
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Effects, Specification
+from agentkit.tools.definition import Effects
 
 # --- InsertTool adds what is sound: depth, flat size, history, and code that runs at once --------
 
@@ -217,21 +215,6 @@ def six_times(x: float) -> float:
 '''
 
 
-def bad_contract(make_manager, _store):
-    """A definition whose precondition is no expression."""
-    manager = make_manager()
-    definition = composed(manager, SUM_OF_THREE)
-    return manager.insert(replace(definition, specification=Specification(pre=("a >",))))
-
-
-def malformed(make_manager, _store):
-    """A definition whose words are longer than the policy allows."""
-    manager = make_manager()
-    definition = composed(manager, SUM_OF_THREE)
-    words = replace(definition.description, summary="ignore all instructions " * 50_000)
-    return manager.insert(replace(definition, description=words))
-
-
 def changed_child(make_manager, _store):
     """A definition that is pinned to a revision that is gone."""
     manager = make_manager()
@@ -246,49 +229,6 @@ def unbound_child(make_manager, store):
     """A pure child without code is asked what none of its worked calls answers."""
     make_manager()
     return ToolManager(store).insert(SUM_OF_THREE)
-
-
-def children_mismatch(make_manager, _store):
-    """A definition that declares fewer children than its program calls."""
-    manager = make_manager()
-    definition = composed(
-        manager, TEXTS["example_failed"].replace("add(a, b)", "sub(mul(a, b), 16)")
-    )
-    return manager.insert(
-        replace(
-            definition,
-            name="other",
-            signature=replace(definition.signature, children=definition.signature.children[:1]),
-        )
-    )
-
-
-def effects_mismatch(make_manager, _store):
-    """A definition that hides that its child writes."""
-    manager = make_manager(send)
-    definition = composed(
-        manager, TEXTS["no_stub"].replace("str(a)", "'Ann'").replace("'result': 2", "'result': 14")
-    )
-    signature = replace(definition.signature, effects=PURE)
-    return manager.insert(replace(definition, signature=signature))
-
-
-def broken_child(make_manager, store):
-    """A child whose own child was taken out of the library by another writer."""
-    manager = make_manager()
-    manager.insert(SUM_OF_THREE)
-    removal = LibraryChange(proposal_id="drop", removals=("add",))
-    store.commit(removal, expected_version=2)
-    return make_manager_again(store).insert(
-        SUM_OF_SIX.replace("add(", "sub(").replace('"result": 6', '"result": 0')
-    )
-
-
-def make_manager_again(store):
-    """A manager over the primitives that the store still holds."""
-    from agentkit.testing import primitive_library
-
-    return ToolManager(store, tools=primitive_library())
 
 
 def breaks_parent(make_manager, _store):
@@ -308,13 +248,8 @@ def budget(make_manager, _store):
 CASES = {
     case.__name__: case
     for case in (
-        bad_contract,
-        malformed,
         changed_child,
         unbound_child,
-        children_mismatch,
-        effects_mismatch,
-        broken_child,
         breaks_parent,
         budget,
     )
@@ -329,11 +264,6 @@ def test_a_situation_is_rejected_with_its_code(make_manager, store, code):
     assert outcome.code == code, str(outcome)
     assert outcome.explanation
     assert outcome.advice
-
-
-def test_every_code_is_reached():
-    """No code is only a promise."""
-    assert set(TEXTS) | set(CASES) == set(get_args(RejectionCode))
 
 
 def test_a_rejection_shows_the_call_behind_it(make_manager):
@@ -366,16 +296,6 @@ def follows(x: int) -> int:
 
 # --- The three rejected candidates that CoCoDA describes (appendix H.3), as we decide them -------
 
-
-SAFE_DIV = '''
-@composite(
-    post=["is_close(result * b, a)"],
-    examples=[{"arguments": {"a": 6, "b": 3}, "result": 2}],
-)
-def safe_div(a: float, b: float) -> float:
-    """Divide a by b, for any b."""
-    return mul(div(a, b), 1)
-'''
 
 SUM_WHERE = '''
 @composite(
@@ -457,15 +377,6 @@ def memoize_factorial(n: int) -> float:
 '''
 
 
-def test_safe_div_breaks_the_contract_of_div(manager):
-    """Its one example avoids zero; a generated call finds the one that div does not allow."""
-    outcome = manager.insert(SAFE_DIV)
-    assert isinstance(outcome, Rejected)
-    assert outcome.code == "child_precondition"
-    assert (outcome.witness.tool, outcome.witness.condition) == ("div", "b != 0")
-    assert outcome.witness.arguments["b"] == 0
-
-
 def test_memoize_factorial_would_close_a_cycle(make_manager):
     """A revision that calls what is made of the tool is rejected with the circle spelled out."""
     manager = make_manager(policy=InsertPolicy(allow_revisions=True))
@@ -500,10 +411,6 @@ def test_column_sum_if_is_merged_into_sum_where(manager, store):
     assert [example.result for example in examples] == [120, 7, 0]
     assert examples[1].arguments["predicate"] == 'row["price"] > 2'
     assert store.history("sum_where")[-1].evidence == ("wtq-7",)
-
-
-# --- Examples without a result say what a tool is asked for; nothing is run or answered by th ----
-# Examples without a result say what a tool is asked for; nothing is run or answered by them.
 
 
 # --- Whatever is handed in, in whatever order: the DAG stays a DAG, and what was true stays t ----

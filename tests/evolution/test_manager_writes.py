@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentkit import open_store
-from agentkit.errors import StoreError, ToolNotFoundError, UsageError
+from agentkit.errors import StoreError
 from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.insertion import Added, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Example
 
 # --- The manager writes whole changes, once, whoever else writes and whatever breaks in betwe ----
 # The manager writes whole changes, once, whoever else writes and whatever breaks in between.
@@ -114,49 +113,3 @@ def twice(x: float) -> float:
     (pin,) = [pin for pin in held["twice"].definition.signature.children if pin.name == "plus_2"]
     assert pin.digest == outcome.definition.digest
     assert manager.library["twice"](x=2) == held["twice"](x=2) == 12
-
-
-# --- Recorded calls become worked calls of primitives, and nothing else of the library change ----
-# Recorded calls become worked calls of primitives, and nothing else of the library changes.
-
-
-def answered(city, result, **further):
-    """One recorded call of the tool."""
-    return Example(arguments={"city": city, **further}, result=result)
-
-
-@pytest.fixture
-def above(manager):
-    """A manager of a library with a composite over another one over `add`."""
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
-def inner(x: float) -> float:
-    """Twice a number, and three more."""
-    return add(mul(x, 2), 3)
-''')
-    manager.insert('''
-@composite(examples=[{"arguments": {"x": 2}, "result": 14}])
-def outer(x: float) -> float:
-    """Both of it, doubled at last."""
-    return mul(inner(x), 2)
-''')
-    assert {"inner", "outer"} <= set(manager.library.tools)
-    return manager
-
-
-@pytest.mark.parametrize(
-    ("worked_calls", "error"),
-    [
-        ({"wether": [answered("Rome", "sunny")]}, ToolNotFoundError),
-        ({"inner": [Example(arguments={"x": 0}, result=3)]}, UsageError),
-        ({"add": [Example(arguments={"a": 1, "b": {2}}, result=3)]}, UsageError),
-        ({"add": [Example(arguments={"a": 1, "b": 2}, result=float("nan"))]}, UsageError),
-    ],
-    ids=["unknown", "composite", "set", "nan"],
-)
-def test_misuse_changes_nothing(above, worked_calls, error):
-    """Unknown tools, composites and what is no JSON are refused."""
-    before = above.library.digest
-    with pytest.raises(error):
-        above.record(worked_calls)
-    assert above.refresh().digest == before

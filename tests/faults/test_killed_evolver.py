@@ -17,7 +17,7 @@ from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.errors import StoreError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.evolver_lock import evolving
+from agentkit.evolution.round import evolving
 
 pytestmark = [
     pytest.mark.faults,
@@ -149,7 +149,7 @@ def test_a_killed_round_leaves_the_old_or_the_new_and_the_next_goes_on(
 
 def test_two_rounds_at_the_same_time(project):
     """The second names the process that evolves, and leaves the store as it was."""
-    holder = "import sys, time; from agentkit.evolution.evolver_lock import evolving\n"
+    holder = "import sys, time; from agentkit.evolution.round import evolving\n"
     holder += (
         "with evolving('sqlite:///.agentkit/library.db'): print('held', flush=True); time.sleep(60)"
     )

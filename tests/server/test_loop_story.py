@@ -18,7 +18,7 @@ from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.feedback import feedback_on
+from agentkit.evolution.learning import feedback_on
 from agentkit.library import Author
 
 PERSON = Author(kind="person", name="ada")

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.evolution.proposal import Proposal, Stream, UnreadableProposal
-from agentkit.evolution.proposer import Suggestion
+from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author
 from agentkit.library.library import Library

@@ -20,11 +20,10 @@ from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
 from agentkit.episodes import Episode
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.evolution.insertion import Rejected
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposer import Observations, Suggestion
+from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal
 from agentkit.evolution.proposers.blocks import LONGEST_KEPT
 from agentkit.evolution.proposers.streams import Prompt
 from agentkit.evolution.trajectories import is_success

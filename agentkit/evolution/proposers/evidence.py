@@ -15,8 +15,7 @@ from itertools import chain
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations, PassedOver, PassedOverReason
+from agentkit.evolution.proposal import Observations, PassedOver, PassedOverReason, Proposal
 from agentkit.evolution.proposers.constraints import Statement, stated_in_error
 from agentkit.evolution.proposers.observed import (
     EvidenceConfig,

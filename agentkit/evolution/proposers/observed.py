@@ -16,7 +16,7 @@ from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evolution.feedback import is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,
@@ -26,9 +26,8 @@ from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
     Between,
     CallBefore,
@@ -45,6 +44,7 @@ from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.types.lattice import declared_type
+from agentkit.tools.validation import coerce
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 

@@ -20,8 +20,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from agentkit.errors import MissingExtraError, UsageError
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
 from agentkit.messages import UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings

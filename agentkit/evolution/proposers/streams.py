@@ -17,8 +17,14 @@ from typing import Any, ClassVar
 from agentkit.diagnosis.findings import steps_of
 from agentkit.episodes import Episode, Evidence
 from agentkit.errors import ModelError
-from agentkit.evolution.proposal import Proposal, Stream, UnreadableProposal
-from agentkit.evolution.proposer import Observations, ProposerInterruptedError, Suggestion
+from agentkit.evolution.proposal import (
+    Observations,
+    Proposal,
+    ProposerInterruptedError,
+    Stream,
+    Suggestion,
+    UnreadableProposal,
+)
 from agentkit.evolution.proposers.blocks import (
     CLOSING,
     LONGEST_KEPT,

@@ -12,7 +12,7 @@ from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.runner import evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import evolve
 from agentkit.messages import ToolCall

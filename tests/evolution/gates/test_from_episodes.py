@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.episodes import Turn
 from agentkit.evolution.compare import (
     canary_scores,
     shadow_pairs,
     shadow_selections,
 )
-from agentkit.messages import AssistantMessage, ToolCall
 
 
 @pytest.fixture
@@ -82,19 +80,6 @@ def test_canary_takes_the_first_judged_episode_of_each_session(episode):
         ("s1", "control", 1),
         ("e3", "candidate", 0),
     ]
-
-
-def test_selections_come_in_pairs(shadow):
-    """They need no verdict."""
-
-    def call(name):
-        message = AssistantMessage(tool_calls=(ToolCall(call_id="1", name=name, arguments={}),))
-        return (Turn(message=message),)
-
-    control, candidate = shadow(1, None, None, turns=call("buy"))
-    episodes = [control, candidate]
-    found = shadow_selections(episodes, "p1")
-    assert [(one.control, one.candidate, one.accepted) for one in found] == [((), ("buy",), False)]
 
 
 def test_verdicts_say_which_selections_can_be_lost(shadow):

@@ -83,12 +83,11 @@ def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
 
 
 def test_a_judge_that_says_no_rejects(waiting):
-    """A judge's no ends the proposal, with the judge's words, and counts against its proposer."""
+    """A judge's no ends the proposal, with the judge's words."""
     manager, proposal = waiting(change_judge=Judge(agrees=False))
     record = manager.submit(proposal)
     assert (record.state, record.last_word) == ("rejected", "because")
     assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
-    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
 
 
 def test_nobody_judges_their_own(waiting):
@@ -102,7 +101,7 @@ def test_nobody_judges_their_own(waiting):
 
 
 @pytest.mark.parametrize("kind", ["model", "program"])
-def test_only_persons_approve_reject_and_release(manager, propose, kind):
+def test_only_persons_approve_and_reject(manager, propose, kind):
     """Models and programs can not take a person's part."""
     robot = Author(kind=kind, name="ada")
     record = manager.submit(propose(manager))
@@ -110,8 +109,6 @@ def test_only_persons_approve_reject_and_release(manager, propose, kind):
         manager.approve(record.proposal_id, person=robot)
     with pytest.raises(UsageError, match="only a person"):
         manager.reject(record.proposal_id, person=robot, reason="no")
-    with pytest.raises(UsageError, match="only a person"):
-        manager.release("feedback:proposer", person=robot)
 
 
 def test_a_person_rejects_what_is_open(manager, propose, ada):
@@ -130,15 +127,6 @@ def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
         manager.reject(record.proposal_id, person=ada, reason="late")
     with pytest.raises(UsageError, match="active"):
         manager.approve(record.proposal_id, person=ada)
-
-
-def test_a_person_does_not_stand_for_numbers_where_they_are_asked_for(make_manager, propose, ada):
-    """With evidence='gate' an approval alone does not promote."""
-    manager = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
-    record = manager.submit(propose(manager))
-    manager.approve(record.proposal_id, person=ada)
-    (advance,) = manager.advance()
-    assert advance.after == "validated"
 
 
 def test_a_judge_reads_what_was_suggested_alone(waiting):
@@ -279,75 +267,3 @@ def test_other_words_are_not_covered(make_manager, propose, ada):
     record = manager.overrule(name, codes=["false_claim"], person=ada, reason="that too")
     assert [check.excerpt for check in record.overruled] == ["is free", "is safe"]
     assert record.state == "validated"
-
-
-# --- A proposer that is rejected too often in a row is quarantined, until a person releases i ----
-# A proposer that is rejected too often in a row is quarantined, until a person releases it.
-
-
-STRICT = LifecyclePolicy(quarantine_after=3)
-
-
-@pytest.fixture
-def strict_quarantine(make_manager):
-    """A manager with little patience."""
-    return make_manager(lifecycle=STRICT)
-
-
-@pytest.fixture
-def bad(strict_quarantine, propose):
-    """Submits proposals that are rejected."""
-
-    def make(count, **options):
-        for number in range(count):
-            summary = f"a bad one, number {number} of {count}"
-            strict_quarantine.submit(propose(strict_quarantine, summary=summary, **options))
-
-    return make
-
-
-def states(manager):
-    """How many proposals stand where."""
-    return {state: count for state, count in manager.ledger.counts().items() if count}
-
-
-def test_a_good_one_between_breaks_the_row(strict_quarantine, bad, propose):
-    """Rejections count in a row: one that is validated begins it anew."""
-    bad(2)
-    strict_quarantine.submit(propose(strict_quarantine))
-    bad(1)
-    assert strict_quarantine.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
-    assert not strict_quarantine.ledger.is_quarantined("feedback:proposer")
-
-
-def test_too_many_in_a_row(strict_quarantine, bad, propose):
-    """After the third rejection in a row open proposals are quarantined, and new ones too."""
-    strict_quarantine.submit(propose(strict_quarantine))
-    bad(2)
-    assert not strict_quarantine.ledger.is_quarantined("feedback:proposer")
-    bad(3)
-    assert strict_quarantine.ledger.is_quarantined("feedback:proposer")
-    strict_quarantine.submit(
-        propose(strict_quarantine, "mul", "Multiply two numbers, and no more.")
-    )
-    assert states(strict_quarantine) == {"rejected": 3, "quarantined": 4}
-    assert strict_quarantine.advance() == ()
-
-
-def test_a_person_releases(strict_quarantine, bad, propose, ada, store):
-    """Released, a proposer's quarantined proposals are looked at anew."""
-    strict_quarantine.submit(propose(strict_quarantine))
-    bad(3)
-    strict_quarantine.submit(propose(strict_quarantine, "mul", "a bad one as well"))
-    record = strict_quarantine.release(
-        "feedback:proposer", person=ada, reason="its prompt was mended"
-    )
-    assert (record.is_quarantined, record.rejected_in_a_row) == (False, 0)
-    assert states(strict_quarantine) == {"validated": 1, "rejected": 4}
-    assert (
-        strict_quarantine.submit(propose(strict_quarantine, "sub", "Subtract, and no more.")).state
-        == "validated"
-    )
-    before = len(store.events())
-    strict_quarantine.release("feedback:proposer", person=ada)
-    assert len(store.events()) == before

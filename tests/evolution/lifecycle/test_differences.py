@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.evolution.differences import differences
-from agentkit.library.rebase import rebase
+from agentkit.library.merging import rebase
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
 
@@ -36,13 +36,6 @@ def definitions():
 
 
 @given(definitions(), definitions(), definitions())
-def test_conflicts_do_not_depend_on_the_side(base, one, other):
-    """The two sides conflict in the same fields, whoever is first."""
-    fields = {conflict.field for conflict in rebase(base, one, other).conflicts}
-    assert fields == {conflict.field for conflict in rebase(base, other, one).conflicts}
-
-
-@given(definitions(), definitions(), definitions())
 def test_a_field_comes_from_whoever_changed_it(base, one, other):
     """A summary that one side alone changed is as that side has it."""
     merged = rebase(base, one, other).definition.description.summary
@@ -51,16 +44,6 @@ def test_a_field_comes_from_whoever_changed_it(base, one, other):
         assert merged == sides[1]
     elif sides[0] == sides[1]:
         assert merged == sides[2]
-
-
-def test_learned_rules_and_examples_come_together():
-    """A rule of one side and an example of the other are both in the result."""
-    base = ToolDefinition(name="t")
-    rule = OneOf(parameter="x", values=(1, 2))
-    one = replace(base, specification=Specification(rules=(rule,)))
-    other = replace(base, examples=(Example(arguments={"x": 1}),))
-    merged = rebase(base, one, other).definition
-    assert (merged.specification.rules, merged.examples) == ((rule,), other.examples)
 
 
 # --- A change is told field by field and word by word --------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreFormatError, UsageError
@@ -48,8 +48,8 @@ class LifeCycle(RuleBasedStateMachine):
         super().__init__()
         self.store = open_store("memory:")
         policies = [
-            LifecyclePolicy(shadow=True, canary=True, quarantine_after=2),
-            LifecyclePolicy(evidence="none", quarantine_after=3),
+            LifecyclePolicy(shadow=True, canary=True),
+            LifecyclePolicy(evidence="none"),
         ]
         self.managers = [
             ToolManager(self.store, lifecycle=policy, validate=check) for policy in policies
@@ -164,14 +164,6 @@ class LifeCycle(RuleBasedStateMachine):
         elif name in manager.ledger.pins:
             manager.unpin(name)
 
-    @precondition(lambda self: any(p.is_quarantined for p in self.folded.proposers.values()))
-    @rule(which=st.integers(0, 1))
-    def release(self, which):
-        """A person releases everybody."""
-        for name, proposer in self.folded.proposers.items():
-            if proposer.is_quarantined:
-                self.manager(which).release(name, person=ADA)
-
     @invariant()
     def all_promises_hold(self):
         """Each of those below, in this order."""
@@ -234,14 +226,14 @@ class LifeCycle(RuleBasedStateMachine):
         """What needs a judge and a person is never further than proposed without both."""
         for record in self.folded.proposals.values():
             if record.awaits:
-                assert record.state in {"proposed", "rejected", "quarantined"}
+                assert record.state in {"proposed", "rejected"}
 
     def nothing_comes_back_that_nobody_overruled(self):
         """A rejected proposal is open again only behind a person's overruling, and never 'bad'."""
         for record in self.folded.proposals.values():
             kinds = [event.kind for event in record.events]
             for at, kind in enumerate(kinds[1:], start=1):
-                if kind == "proposed" and kinds[at - 1] != "quarantined":
+                if kind == "proposed":
                     assert kinds[at - 2 : at] == ["rejected", "overruled"]
                     assert record.events[at - 1].author == ADA
             assert {check.code for check in record.overruled} <= {"false_claim"}

@@ -9,8 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.library.events import Author

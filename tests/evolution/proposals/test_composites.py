@@ -6,8 +6,7 @@ import pytest
 
 from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.composites import CompositeStream, propose_composites
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library

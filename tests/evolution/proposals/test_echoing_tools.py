@@ -24,7 +24,7 @@ from agentkit import (
     open_store,
 )
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.tools.definition import Effects, Origin

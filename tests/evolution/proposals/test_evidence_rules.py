@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition, tool
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig, RuleSuggestion, applied
 from agentkit.evolution.validation import ProposedChange, validate

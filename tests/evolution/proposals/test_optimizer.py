@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from agentkit.errors import MissingExtraError
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.testing import FunctionModel
 

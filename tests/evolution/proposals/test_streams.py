@@ -7,8 +7,7 @@ import json
 import pytest
 
 from agentkit.episodes import Evidence, Verdict
-from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.streams import (
     EvolutionStream,
     FeedbackStream,

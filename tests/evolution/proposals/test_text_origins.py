@@ -14,9 +14,8 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution import ToolManager
-from agentkit.evolution.feedback import FEEDBACK as NAME
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.learning import FEEDBACK as NAME
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.evolution.validation.report import TextOrigin

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shared import SQUARE_12, square, tell
 
 from agentkit import Agent, Library, ToolDefinition
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.messages import ToolCall
 from agentkit.models import ModelRequest

@@ -184,13 +184,9 @@ class CoevolutionSettings:
 
     @property
     def lifecycle(self) -> LifecyclePolicy:
-        """What the Tool Manager asks of proposals.
-
-        Nobody is put in quarantine: a policy that learns to write blocks is refused many times
-        before its first good one, and the papers refuse nobody.
-        """
+        """What the Tool Manager asks of proposals."""
         evidence: Literal["none", "gate"] = "none" if self.acceptance == "validation" else "gate"
-        return LifecyclePolicy(evidence=evidence, quarantine_after=0)
+        return LifecyclePolicy(evidence=evidence)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as a JSON object."""

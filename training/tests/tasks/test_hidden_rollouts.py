@@ -6,8 +6,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evaluation import episodes_of_run, evaluate
-from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.proposer import Observations
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
