@@ -67,16 +67,6 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     store.close()
 
 
-def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
-    """Of many broken lines ten are named; as JSON each file has its count."""
-    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
-    with (tmp_path / "e.jsonl").open("a") as file:
-        file.write("no episode\n" * 1_000)
-    assert "... and 990 more of these" in invoke("import", "e.jsonl").stderr
-    told = as_json("import", "e.jsonl")
-    assert told == [{"file": "e.jsonl", "episodes": 5, "broken_lines": 1_000}]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
