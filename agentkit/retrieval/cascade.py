@@ -19,16 +19,15 @@ from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.candidates import Candidates, Stage
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.examples import ExampleChannel, Examples
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.in_hand import InHand
 from agentkit.retrieval.index import IndexConfig, ToolIndex
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import References
-from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
 from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, packaged_folder
 from agentkit.tools.types.fit import TypedSlot
 
