@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -40,15 +40,16 @@ from agentkit.cli.options import (
     LibraryPlace,
     ModelName,
     Pin,
+    Refine,
+    Session,
     StoreUrl,
     Targets,
     command,
-    option,
 )
 from agentkit.cli.output import is_interactive, plural, print_json, print_json_line, say
 from agentkit.cli.project import current_project
 from agentkit.cli.stores import opened, read_source
-from agentkit.episodes import Episode, RefineMode
+from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
 from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
@@ -59,13 +60,6 @@ from agentkit.tools.tool import Tool
 from agentkit.tracing.tracing import LOGGER, Tracing
 
 _HELP = "/tools: what is offered, /new: start afresh, /exit or Ctrl-D: leave"
-
-Refine = Annotated[
-    RefineMode, option(help="Let the model look over its calls before they run.", default="none")
-]
-Session = Annotated[
-    str | None, option(help="Continue this conversation.", metavar="ID", default=None)
-]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,7 +34,7 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.invisible import invisible
+from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
 # --- Whether a text holds what should not stand in a library that others read ---------------------

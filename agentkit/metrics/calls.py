@@ -3,7 +3,7 @@
 Self-refinement stops on it, self-consistency votes by it, and the metrics build on it. Two answers
 are equal when they hold the same calls the same number of times, in whatever order: parallel
 calls have none. Two calls are equal when they name the same tool and their arguments mean the
-same under the tool's schema (``agentkit.tools.coercion.canonical_arguments``): the order of keys,
+same under the tool's schema (``agentkit.tools.validation.canonical_arguments``): the order of keys,
 ``3`` against ``"3"`` for an integer, and a default written out or left out make no difference.
 Ids of calls never count.
 
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.tools.coercion import canonical_arguments
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import canonical_arguments
 
 
 class CanonicalCall(NamedTuple):

@@ -32,8 +32,8 @@ from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.library import Library
 from agentkit.metrics.intervals import wilson_interval
 from agentkit.testing import sample_library
+from agentkit.tools import definition_from_json
 from agentkit.tools.definition import Description, ToolDefinition
-from agentkit.tools.sources import definition_from_json
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
 FIRST = {"overt": ("attacks", "attacks_held_out"), "valid": ("rewrites", "rewrites_held_out")}

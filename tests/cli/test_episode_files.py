@@ -85,16 +85,6 @@ def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
             assert [one.metadata.get("imported") for one in found] == labels
 
 
-def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
-    """Of many broken lines ten are named; as JSON each file has its count."""
-    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
-    with (tmp_path / "e.jsonl").open("a") as file:
-        file.write("no episode\n" * 1_000)
-    assert "... and 990 more of these" in invoke("import", "e.jsonl").stderr
-    told = as_json("import", "e.jsonl")
-    assert told == [{"file": "e.jsonl", "episodes": 5, "broken_lines": 1_000}]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -34,7 +34,7 @@ from agentkit.tools import (
 )
 from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
-from agentkit.tools.sources.pydantic_schema import pydantic_schema
+from agentkit.tools.sources.function import pydantic_schema
 
 # --- schemas of functions -------------------------------------------------------------------------
 
