@@ -22,8 +22,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
-from agentkit.episodes.labels import VIEW_OF, is_late_verdict, with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import VIEW_OF, in_library_names, is_late_verdict, with_late_verdicts
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions

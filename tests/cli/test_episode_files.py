@@ -35,11 +35,9 @@ def kept(store_url):
     return episodes
 
 
-@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.parquet", "noform"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "noform"])
 def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
     """The form follows the name of the file, and reading it gives equal episodes in order."""
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     result = invoke("episodes", "export", "--output", name, "--oldest-first")
     assert result.exit_code == 0, result.stderr
     assert "5 episodes written" in result.stderr
