@@ -34,7 +34,7 @@ from agentkit.cli.project import current_project
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import read_episodes
+from agentkit.episodes.files import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark

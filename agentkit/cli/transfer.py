@@ -30,8 +30,7 @@ from agentkit.cli.output import fold, one_line, plural, print_json, print_table,
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.cli.tools import ARTIFACT
 from agentkit.episodes import Episode
-from agentkit.episodes.files import import_episodes
-from agentkit.episodes.jsonl import BrokenLine
+from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS

@@ -1,12 +1,26 @@
-"""Labels that agentkit itself puts into ``Episode.metadata``, beside those of callers.
+"""How stored episodes are read: by agentkit's own labels, in the library's names, as last judged.
 
-While a change of a tool is tried on real requests, these say which episode belongs to which side of
-the experiment. So gates are functions of stored episodes, and can be worked out again at any time.
+agentkit puts labels of its own into ``Episode.metadata``, beside those of callers. While a change
+of a tool is tried on real requests, these say which episode belongs to which side of the
+experiment. So gates are functions of stored episodes, and can be worked out again at any time.
+
+Tools of one name can not be in one library, and a benchmark may have many: each of its questions
+brings tools of its own. So the catalogue calls them ``search`` and ``search__2``, a question offers
+either as ``search``, and the episode records which one it was (``Episode.library_names``).
+Whoever learns about tools from episodes reads them through ``in_library_names``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentkit.episodes.diagnosis import Attribution, Diagnosis, Recovery, TurnDiagnosis
+from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
+from agentkit.episodes.records import changed
+from agentkit.episodes.verdict import Evidence, Verdict
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 EXPERIMENT = "experiment"
 """Id of the proposal that was being tried."""
@@ -53,3 +67,129 @@ def is_extra_record(metadata: Mapping[str, str]) -> bool:
         (True, False)
     """
     return SHADOW_OF in metadata or VIEW_OF in metadata
+
+
+def in_library_names(episode: Episode) -> Episode:
+    """The episode as if each tool had been offered under the name that the library has for it.
+
+    Calls, results, what was searched for and found, the verdict's evidence and the diagnosis are
+    renamed. Texts, which models and people have read, stay as they were.
+
+    Returns:
+        The episode itself when nothing was offered under another name, which includes episodes
+        that were recorded before there was such a record.
+
+    Example:
+        >>> from agentkit.messages import AssistantMessage
+        >>> call = ToolCall(call_id="1", name="search", arguments={"q": "tea"})
+        >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+        >>> episode = Episode(
+        ...     episode_id="e1", request="Tea?", turns=(turn,),
+        ...     library_names={"search": "search__2"},
+        ... )
+        >>> [call.name for call in in_library_names(episode).calls]
+        ['search__2']
+        >>> in_library_names(Episode(episode_id="e2", request="Tea?", turns=(turn,))).calls[0].name
+        'search'
+    """
+    names = episode.library_names
+    if not names:
+        return episode
+
+    def named(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    def also(record: Any) -> Mapping[str, Any]:
+        if isinstance(record, Evidence) and record.kind == "wrong_tool":
+            return {"expected": named(record.expected), "actual": named(record.actual)}
+        return {}
+
+    return replace(changed(episode, _NAMED, named, also), library_names={})
+
+
+_NAMED: Mapping[type, Sequence[str]] = {
+    Episode: ("turns", "verdict", "diagnosis"),
+    Turn: ("message", "results", "retrieval", "searches", "refine"),
+    AssistantMessage: ("tool_calls",),
+    ToolCall: ("name",),
+    ToolResult: ("name",),
+    RetrievalTrace: ("shortlist", "offered", "goals", "cards"),
+    GoalTrace: ("ranked",),
+    RefineTrace: ("proposals",),
+    Verdict: ("evidence",),
+    Evidence: ("tool",),
+    Diagnosis: ("turns", "recoveries"),
+    TurnDiagnosis: ("tool", "evidence", "attributions"),
+    Attribution: ("tool",),
+    Recovery: ("tool",),
+}
+"""Where names of tools stand."""
+
+
+def is_late_verdict(record: Episode) -> bool:
+    """Whether a record is a verdict that was kept beside its episode, and nothing more.
+
+    Such a record names the episode by its label ``view_of`` and has no turns
+    (``agentkit.evolution.serving.judged`` makes it). A side of a shadow run has that label too, but
+    turns of its own, and its verdict is about these alone.
+    """
+    labels = record.metadata
+    said = record.verdict is not None and not record.turns
+    return said and VIEW_OF in labels and SHADOW_OF not in labels
+
+
+def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+    """The episodes that users saw, each once and with the latest verdict that it was given.
+
+    Verdicts are put in order by the ids of their records, which begin with the time at which they
+    were made. One that has a fault says nothing, so it does not take the place of one that has
+    none. A diagnosis that was made for the other outcome is left out: it explained a failure that
+    was none, or none that was one.
+
+    Gates read what was said first (``canary_scores``), since they have to stand by what they
+    decided; who learns reads what was said last.
+
+    Args:
+        episodes: Episodes and verdicts beside them, in any order. Verdicts of episodes that are not
+            among them are left out, as are shadow runs and views.
+
+    Returns:
+        The episodes in the order in which they came.
+
+    Example:
+        >>> from agentkit.episodes import Episode, Verdict
+        >>> episode = Episode(episode_id="e1", request="Hi")
+        >>> passed = Verdict(passed=True)
+        >>> thumb = Episode(
+        ...     episode_id="e2", request="Hi", verdict=passed, metadata={"view_of": "e1"}
+        ... )
+        >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
+        [('e1', True)]
+    """
+    given = tuple(episodes)
+    served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
+    late = {one.episode_id: one for one in given if is_late_verdict(one)}
+    latest: dict[str, Verdict] = {}
+    for record_id in sorted(late):
+        judged, verdict = _judged(record_id, late), late[record_id].verdict
+        if verdict is not None and (verdict.fault is None or judged not in latest):
+            latest[judged] = verdict
+    ids = dict.fromkeys(one.episode_id for one in given)
+    return tuple(_as_judged(served[one], latest.get(one)) for one in ids if one in served)
+
+
+def _judged(record_id: str, late: Mapping[str, Episode]) -> str:
+    """The id of the episode that a verdict is about, also where it was given to a verdict."""
+    seen: set[str] = set()
+    while record_id in late and record_id not in seen:
+        seen.add(record_id)
+        record_id = late[record_id].metadata[VIEW_OF]
+    return record_id
+
+
+def _as_judged(episode: Episode, verdict: Verdict | None) -> Episode:
+    before = episode.verdict
+    if verdict is None or (before is not None and before.fault is None and verdict.fault):
+        return episode
+    same = before is not None and (before.passed, before.fault) == (verdict.passed, verdict.fault)
+    return replace(episode, verdict=verdict, diagnosis=episode.diagnosis if same else None)

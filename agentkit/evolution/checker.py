@@ -34,6 +34,7 @@ from agentkit.evolution.repository import LibraryState
 from agentkit.evolution.validation.approvals import (
     TRUSTED,
     ValidationPolicy,
+    acts_through_others,
     is_overruled,
     new_rules,
 )
@@ -43,8 +44,8 @@ from agentkit.evolution.validation.texts import rules_of
 from agentkit.evolution.validation.wording import wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import rebase
 from agentkit.library.pins import library_faults, pin_faults, with_current_pins
-from agentkit.library.rebase import rebase
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
@@ -278,7 +279,8 @@ def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
         definition: The new tool.
         tools: The tools that its rules may demand: those of the library, and those that come too.
     """
-    return bool(ValidationPolicy().needs_for(definition, tools))
+    needed = ValidationPolicy().needs_for(definition, tools)
+    return bool(needed) or acts_through_others(definition, tools)
 
 
 def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:

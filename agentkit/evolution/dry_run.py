@@ -21,8 +21,8 @@ from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import Example, Signature, ToolDefinition
-from agentkit.tools.formats import FORMATS
 from agentkit.tools.invocation import encode_result
+from agentkit.tools.patterns import FORMATS
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 

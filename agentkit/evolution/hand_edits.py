@@ -16,7 +16,7 @@ from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.library.directory.files import HandEdit
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.rebase import rebase
+from agentkit.library.merging import rebase
 from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import digest
 

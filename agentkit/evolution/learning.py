@@ -21,9 +21,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
-from agentkit.episodes.labels import VIEW_OF
-from agentkit.episodes.late_verdicts import is_late_verdict, with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import VIEW_OF, in_library_names, is_late_verdict, with_late_verdicts
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
@@ -34,7 +32,7 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.invisible import invisible
+from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
 # --- Whether a text holds what should not stand in a library that others read ---------------------

@@ -35,9 +35,9 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.patterns import CallOrder, Occurrence, Pattern, PatternSearch, support_of
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.trajectories import Trajectory, trajectories_of
-from agentkit.library.conflicts import distinct_name
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import distinct_name
 from agentkit.library.pins import with_current_pins
 from agentkit.metrics.calls import CanonicalCall
 from agentkit.tools.canonical import digest

@@ -26,8 +26,7 @@ from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.late_verdicts import with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, with_late_verdicts
 from agentkit.episodes.replacing import following_no_link
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out

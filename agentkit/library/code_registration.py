@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agentkit.composites.rules import rule_problems
 from agentkit.errors import (
@@ -30,7 +30,7 @@ from agentkit.library.code_binding import (
 )
 from agentkit.library.events import Author, EventDraft, Operation, chained, written
 from agentkit.library.library import Library
-from agentkit.library.rebase import rebase
+from agentkit.library.merging import rebase
 from agentkit.library.signing import environment_signer
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
@@ -42,7 +42,7 @@ from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Revision:
+class _Revision:
     """What becomes of one tool whose code the library does not describe as it is.
 
     Attributes:
@@ -60,14 +60,14 @@ class Revision:
     lost: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str:
-        """The tool's name in the library."""
-        return self.definition.name
+    def proposal_id(self) -> str:
+        """Of the proposal that holds what waits; empty for nothing."""
+        return "" if self.waiting is None else f"code-{self.waiting.digest[:20]}"
 
 
-def carry_over(
+def _carry_over(
     code: ToolDefinition, held: ToolDefinition, base: ToolDefinition, library: Library
-) -> Revision:
+) -> _Revision:
     """The library's definition moved onto a contract that changed in code (a three-way merge).
 
     Args:
@@ -75,18 +75,6 @@ def carry_over(
         held: The library's.
         base: What ``held`` was before anything was learned: the code as it was last seen.
         library: Where the tool lives.
-
-    Example:
-        >>> from agentkit.tools.definition import Specification
-        >>> from agentkit.tools.rules import OneOf
-        >>> def loan(**properties):
-        ...     return ToolDefinition.from_schema("loan", "", {"properties": properties})
-        >>> base = loan(months={"type": "integer"})
-        >>> rule = OneOf(parameter="months", values=(36, 48))
-        >>> held = replace(base, specification=Specification(rules=(rule,)))
-        >>> code = loan(months={"type": "integer"}, sum={"type": "number"})
-        >>> carry_over(code, held, base, Library([held])).definition.specification.rules == (rule,)
-        True
     """
     contract = contract_of(code.signature, held.signature)
     wanted = replace(code, name=held.name, signature=contract)
@@ -95,7 +83,7 @@ def carry_over(
     mine = rebase(base, wanted, replace(held, signature=base.signature)).definition
     candidate = replace(mine, signature=contract, origin=code.origin)
     candidate, unfit = _fitting(candidate, library)
-    return Revision(
+    return _Revision(
         definition=definition,
         difference=_difference(held.signature, contract),
         waiting=None if candidate.digest == definition.digest else candidate,
@@ -196,7 +184,8 @@ def bind_code(
         try:
             return _carried_out(plan, store, given)
         except (ReadOnlyStoreError, StoreUnavailableError) as error:
-            note = f"{_names(plan.differences)}not written to the library: {error}"
+            names = ", ".join(line.partition(":")[0] for line in plan.differences)
+            note = f"{names}{': ' if names else ''}not written to the library: {error}"
             bound = with_code(plan.held, given)
             return bound, CodeBinding(
                 library_version=bound.version, without_code=without_code(bound), notes=(note,)
@@ -212,13 +201,13 @@ class _Plan:
     Attributes:
         held: The newest library.
         new: Tools that it lacks.
-        revisions: Tools whose contract changed in code.
+        revisions: Tools whose contract changed in code, by name.
         reworded: Tools whose words changed in code alone.
     """
 
     held: Library
     new: tuple[ToolDefinition, ...] = ()
-    revisions: tuple[Revision, ...] = ()
+    revisions: Mapping[str, _Revision] = field(default_factory=dict)
     reworded: tuple[str, ...] = ()
 
     @property
@@ -227,7 +216,7 @@ class _Plan:
         version = self.held.version
         return (
             *(f"{one.name}: library version {version} does not have it" for one in self.new),
-            *(f"{one.name}: {one.difference}" for one in self.revisions),
+            *(f"{name}: {one.difference}" for name, one in self.revisions.items()),
         )
 
 
@@ -244,56 +233,37 @@ def _plan(store: LibraryStore, tools: Sequence[Tool]) -> _Plan:
     ]
     if not (changed or reworded):
         return _Plan(held=held, new=new)
-
-    sources = _Sources(store)
+    told = _last_from_code(store)
+    revisions = {}
+    for name in changed:
+        earlier = [one.definition for one in store.history(name) if one.definition]
+        seen = [one for one in earlier if one.digest == told.get(name)]
+        base = next(iter((*seen[-1:], *earlier)), known[name])
+        revisions[name] = _carry_over(code[name], known[name], base, held)
     return _Plan(
         held=held,
         new=new,
-        revisions=tuple(
-            carry_over(code[name], known[name], sources.of(name, known[name]), held)
-            for name in changed
-        ),
+        revisions=revisions,
         reworded=tuple(
             name
             for name in reworded
-            if (told := sources.told(name)) and told.description != code[name].description
+            if any(
+                one.definition.description != code[name].description
+                for one in store.history(name)
+                if one.definition and one.definition.digest == told.get(name)
+            )
         ),
     )
 
 
-class _Sources:
-    """Finds the definition that a tool had before anything was learned.
-
-    Args:
-        store: Keeps the history.
-    """
-
-    def __init__(self, store: LibraryStore) -> None:
-        self._store = store
-        self._digests: dict[str, str] | None = None
-
-    def of(self, name: str, held: ToolDefinition) -> ToolDefinition:
-        """The last definition that came from the tool's source, or else its first one."""
-        return self.told(name) or next(iter(self._revisions(name)), held)
-
-    def told(self, name: str) -> ToolDefinition | None:
-        """The last definition that an event says came from the tool's source."""
-        digest = self._from_code().get(name)
-        found = [one for one in self._revisions(name) if one.digest == digest]
-        return found[-1] if found else None
-
-    def _revisions(self, name: str) -> list[ToolDefinition]:
-        return [one.definition for one in self._store.history(name) if one.definition]
-
-    def _from_code(self) -> Mapping[str, str]:
-        if self._digests is None:
-            self._digests = {
-                name: digest
-                for event in self._store.events()
-                if event.kind == "written" and event.facts.get("operation") in _FROM_CODE
-                for name, digest in told_digests(event)
-            }
-        return self._digests
+def _last_from_code(store: LibraryStore) -> Mapping[str, str]:
+    """Digests of the last definitions that events say came from the tools' source, by tool."""
+    return {
+        name: digest
+        for event in store.events()
+        if event.kind == "written" and event.facts.get("operation") in _FROM_CODE
+        for name, digest in told_digests(event)
+    }
 
 
 def _carried_out(
@@ -304,22 +274,21 @@ def _carried_out(
     library = plan.held
     if plan.new:
         reason = f"registered from code: {', '.join(one.name for one in plan.new)}"
-        library = _committed(store, library, plan.new, (), reason=reason, waiting=waiting)
+        library = _committed(store, library, plan.new, {}, reason=reason)
     if plan.revisions:
-        changes = "; ".join(f"{one.name}: {one.difference}" for one in plan.revisions)
+        changes = "; ".join(f"{name}: {one.difference}" for name, one in plan.revisions.items())
         reason = f"the contract changed in code: {changes}"
-        definitions = [one.definition for one in plan.revisions]
-        library = _committed(
-            store, library, definitions, plan.revisions, reason=reason, waiting=waiting
-        )
+        definitions = [one.definition for one in plan.revisions.values()]
+        library = _committed(store, library, definitions, plan.revisions, reason=reason)
+        waiting = {name: one.proposal_id for name, one in plan.revisions.items() if one.waiting}
     bound = with_code(library, tools)
     return bound, CodeBinding(
         library_version=library.version,
         registered=tuple(one.name for one in plan.new),
-        revised=tuple(one.name for one in plan.revisions),
+        revised=tuple(plan.revisions),
         waiting=waiting,
         without_code=without_code(bound),
-        notes=(*_strange(plan, tools), *_notes(plan, waiting)),
+        notes=(*_strange(plan, tools), *_notes(plan)),
     )
 
 
@@ -343,21 +312,19 @@ def _committed(
     store: LibraryStore,
     held: Library,
     definitions: Sequence[ToolDefinition],
-    revisions: Sequence[Revision],
+    revisions: Mapping[str, _Revision],
     *,
     reason: str,
-    waiting: dict[str, str],
 ) -> Library:
-    """The library after one change, whose proposals are noted in ``waiting`` by tool."""
+    """The library after one change, with the proposals of what could not be carried over."""
     author = Author(kind="program", name="agentkit")
-    operation: Operation = "bind" if definitions[0].name in held else "register"
+    operation: Operation = "bind" if revisions else "register"
     change_id = f"{operation}-{uuid.uuid4().hex}"
     event = written(operation, change_id, definitions, before=held, author=author, reason=reason)
-    lost = {one.name: list(one.lost) for one in revisions if one.lost}
+    lost = {name: list(one.lost) for name, one in revisions.items() if one.lost}
     if lost:
         event = replace(event, facts={**event.facts, "not_carried_over": lost})
-    written_now = {one.name: one for one in definitions}
-    proposals = [_proposed(one, written_now[one.name], event) for one in revisions if one.waiting]
+    proposals = [_proposed(one, event) for one in revisions.values() if one.waiting]
     events = store.events()
     change = LibraryChange(
         proposal_id=change_id,
@@ -372,30 +339,28 @@ def _committed(
         ),
     )
     version = store.commit(change, expected_version=held.version)
-    waiting |= {one.tool_name: one.proposal_id for one in proposals}
     return held.with_tools(definitions).at_version(version)
 
 
-def _proposed(revision: Revision, base: ToolDefinition, written: EventDraft) -> EventDraft:
+def _proposed(revision: _Revision, written: EventDraft) -> EventDraft:
     """What was learned and not carried over, as a proposal that waits for a person."""
     assert revision.waiting is not None
     reason = f"learned before the code changed, and not carried over: {revision.difference}"
-    proposal_id = f"code-{revision.waiting.digest[:20]}"
     return replace(
         written,
         kind="proposed",
         reason=reason,
-        proposal_id=proposal_id,
-        tool_name=revision.name,
+        proposal_id=revision.proposal_id,
+        tool_name=revision.definition.name,
         digest_before="",
         digest_after="",
         facts={
             "needs": ["person"],
             "proposal": {
-                "proposal_id": proposal_id,
+                "proposal_id": revision.proposal_id,
                 "stream": "code",
                 "author": written.author.to_json(),
-                "base": base.digest,
+                "base": revision.definition.digest,
                 "candidate": revision.waiting.to_json(),
                 "reason": reason,
                 "evidence": [],
@@ -405,30 +370,15 @@ def _proposed(revision: Revision, base: ToolDefinition, written: EventDraft) -> 
     )
 
 
-def _notes(plan: _Plan, waiting: Mapping[str, str]) -> tuple[str, ...]:
+def _notes(plan: _Plan) -> Iterator[str]:
     """What a person should know, one line for each tool."""
-    notes = []
-    for one in plan.revisions:
-        left = "; ".join(one.lost)
-        notes.append(
-            f"{one.name}: {one.difference}; a new revision keeps what was learned"
-            + (f", without: {left}" if left else "")
-            + _next(waiting.get(one.name))
+    for name, one in plan.revisions.items():
+        lost = f", without: {'; '.join(one.lost)}" if one.lost else ""
+        rest = f"; the rest waits for you: agentkit review show {one.proposal_id}"
+        kept = f"{name}: {one.difference}; a new revision keeps what was learned{lost}"
+        yield kept + (rest if one.waiting else "")
+    for name in plan.reworded:
+        yield (
+            f"{name}: its docstring has changed; models go on reading the library's words "
+            "('agentkit tools add FILE --on-conflict replace' takes those of the code)"
         )
-    notes += [
-        f"{name}: its docstring has changed; models go on reading the library's words "
-        "('agentkit tools add FILE --on-conflict replace' takes those of the code)"
-        for name in plan.reworded
-    ]
-    return tuple(notes)
-
-
-def _next(proposal_id: str | None) -> str:
-    if proposal_id is None:
-        return ""
-    return f"; the rest waits for you: agentkit review show {proposal_id}"
-
-
-def _names(differences: Sequence[str]) -> str:
-    names = ", ".join(line.partition(":")[0] for line in differences)
-    return f"{names}: " if names else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,57 @@ _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 
-class SplitStore:
+class ForwardingStore(ABC):
+    """Hands everything on to the stores that a subclass names."""
+
+    @property
+    @abstractmethod
+    def _tools(self) -> Store:
+        """Keeps definitions and events."""
+
+    @property
+    def _episodes(self) -> EpisodeStore:
+        """Keeps episodes."""
+        return self._tools
+
+    def load(self, version: int | None = None) -> Library:
+        """See ``ToolStore.load``."""
+        return self._tools.load(version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """See ``ToolStore.commit``."""
+        return self._tools.commit(change, expected_version=expected_version)
+
+    def versions(self) -> Sequence[int]:
+        """See ``ToolStore.versions``."""
+        return self._tools.versions()
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """See ``ToolStore.history``."""
+        return self._tools.history(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """See ``ToolStore.changes``."""
+        return self._tools.changes(after=after)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """See ``EventStore.events``."""
+        return self._tools.events(after=after)
+
+    def append(self, episode: Episode) -> None:
+        """See ``EpisodeStore.append``."""
+        self._episodes.append(episode)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """See ``EpisodeStore.get``."""
+        return self._episodes.get(episode_id)
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """See ``EpisodeStore.select``."""
+        return self._episodes.select(matching)
+
+
+class SplitStore(ForwardingStore):
     """A store whose episodes are kept elsewhere; see ``with_episodes``.
 
     What a part can do beyond the seam, the whole can: it prunes as the second one does.
@@ -46,41 +97,13 @@ class SplitStore:
     def __repr__(self) -> str:
         return f"SplitStore({self.tools!r}, episodes={self.episodes!r})"
 
-    def load(self, version: int | None = None) -> Library:
-        """See ``ToolStore.load``."""
-        return self.tools.load(version)
+    @property
+    def _tools(self) -> Store:
+        return self.tools
 
-    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
-        """See ``ToolStore.commit``."""
-        return self.tools.commit(change, expected_version=expected_version)
-
-    def versions(self) -> Sequence[int]:
-        """See ``ToolStore.versions``."""
-        return self.tools.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """See ``ToolStore.history``."""
-        return self.tools.history(tool_name)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """See ``ToolStore.changes``."""
-        return self.tools.changes(after=after)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        """See ``EventStore.events``."""
-        return self.tools.events(after=after)
-
-    def append(self, episode: Episode) -> None:
-        """See ``EpisodeStore.append``."""
-        self.episodes.append(episode)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """See ``EpisodeStore.get``."""
-        return self.episodes.get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """See ``EpisodeStore.select``."""
-        return self.episodes.select(matching)
+    @property
+    def _episodes(self) -> EpisodeStore:
+        return self.episodes
 
     def close(self) -> None:
         """Close the episodes, which may have some to write yet, then the rest."""

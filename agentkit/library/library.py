@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentkit.errors import DuplicateToolError, SourceProblem, ToolNotFoundError, UsageError
-from agentkit.library.dag import DAG, Dag, reachable
+from agentkit import composites
+from agentkit.errors import (
+    CompositeError,
+    DuplicateToolError,
+    SourceProblem,
+    ToolNotFoundError,
+    UsageError,
+)
+from agentkit.library.dag import DAG, Dag, in_order, reachable
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
-from agentkit.library.linking import link_composites
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -249,6 +255,9 @@ class Library:
         return f"Library({len(self)} tools, version={self._version})"
 
 
+Refusals = dict[str, tuple[SourceProblem, ...]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkReport:
     """What linking came to.
@@ -314,9 +323,7 @@ def link_report(
     """As ``link``, with the reasons why composites got no code."""
     if not any(tool.definition.body is not None for tool in library):  # makes no DAG
         return LinkReport(library=library, bound=(), refused={})
-    linked, refused = link_composites(
-        library.tools, library.dag, limits=limits, contracts=contracts
-    )
+    linked, refused = _linked(library.tools, library.dag, limits=limits, contracts=contracts)
     return LinkReport(
         library=library.with_tools(linked.values()),
         bound=tuple(name for name, tool in linked.items() if tool.is_bound),
@@ -340,6 +347,84 @@ def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
     part = library.without(other for other in library.tools if other not in below)
     problems = link_report(part).refused.get(name, ())
     return tuple(problem for problem in problems if problem.code != "unbound_child")
+
+
+def _linked(
+    tools: Mapping[str, Tool],
+    dag: Dag,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
+) -> tuple[dict[str, Tool], Refusals]:
+    """Every composite with the code of its children; and for each that has none why that is so."""
+    current = dict(tools)
+    refused: Refusals = {}
+    rest = {name: None for name in dag.composites if _follows_its_children(current[name])}
+    for name in in_order(rest, dag.children):
+        del rest[name]
+        try:
+            current[name] = _with_children(current[name], current, limits, contracts)
+        except CompositeError as error:
+            current[name], refused[name] = _unbound(current[name]), error.problems
+        else:
+            if not current[name].is_bound:
+                refused[name] = tuple(_waiting_for(name, dag.children[name], current, refused))
+    for name in rest:
+        current[name], refused[name] = _unbound(current[name]), (_circular(name, dag),)
+    return {name: current[name] for name in dag.composites}, refused
+
+
+def _follows_its_children(tool: Tool) -> bool:
+    """Whether its code is that of its children, and not a caller's own."""
+    return tool.function is None or isinstance(tool.function, composites.Composite)
+
+
+def _with_children(
+    tool: Tool,
+    tools: Mapping[str, Tool],
+    limits: CompositeLimits | None,
+    contracts: ContractMode | None,
+) -> Tool:
+    if isinstance(tool.function, composites.Composite):
+        limits = limits or tool.function.limits
+        contracts = contracts or tool.function.contracts
+    made = composites.composite_tool(
+        tool.definition, tools, limits=limits, contracts=contracts or "off"
+    )
+    return replace(
+        tool,
+        function=made.function,
+        is_async=made.is_async,
+        requires_approval=made.needs_approval or tool.needs_approval,
+    )
+
+
+def _unbound(tool: Tool) -> Tool:
+    return replace(tool, function=None, is_async=False)
+
+
+def _waiting_for(
+    name: str, children: Iterable[str], tools: Mapping[str, Tool], refused: Refusals
+) -> Iterator[SourceProblem]:
+    for child in children:
+        if child in refused:
+            reason = refused[child][0]
+            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
+        elif not tools[child].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"{name!r} calls {child!r}, which has no function in this process",
+                advice=f"Bind it: library.bind({{{child!r}: function}}).",
+            )
+
+
+def _circular(name: str, dag: Dag) -> SourceProblem:
+    return SourceProblem(
+        code="recursive_call",
+        message=dag.why_unknown(name),
+        advice="Rewrite one of the composites in the circle so that it does not call the next.",
+    )
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import ismethod
@@ -23,17 +23,14 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.episode_stores import append_all
+from agentkit.library.episode_stores import ForwardingStore, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
 from agentkit.library.store import (
-    AppliedChange,
     Confirming,
-    EpisodeFilter,
     LibraryChange,
     Store,
-    ToolRevision,
 )
 
 ReplicaState = Literal["current", "behind", "away"]
@@ -101,7 +98,7 @@ class _Follower:
     version: int = -1
 
 
-class Replica:
+class Replica(ForwardingStore):
     """A store whose newest library is always at hand, however far or unwell the store is.
 
     A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
@@ -180,6 +177,8 @@ class Replica:
         """The store itself, for what it can do beyond the seam."""
         self._check_open()
         return self._store
+
+    _tools = store
 
     @property
     def status(self) -> ReplicaStatus:
@@ -279,18 +278,6 @@ class Replica:
         self._look()
         return version
 
-    def versions(self) -> Sequence[int]:
-        """All versions of the store in ascending order."""
-        return self.store.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """All revisions of one tool in ascending order."""
-        return self.store.history(tool_name)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind ``after``, ascending."""
-        return self.store.changes(after=after)
-
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``; from now on the thread looks for later ones too."""
         events = self.store.events(after=after)
@@ -298,21 +285,9 @@ class Replica:
         self._last_event = max(self._last_event or 0, end)
         return events
 
-    def append(self, episode: Episode) -> None:
-        """Keep one episode in the store."""
-        self.store.append(episode)
-
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several; one by one where the store can not do better."""
         append_all(self.store, episodes)
-
-    def get(self, episode_id: str) -> Episode | None:
-        """The episode of that id, or None."""
-        return self.store.get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes of the store that match."""
-        return self.store.select(matching)
 
     def stop(self) -> None:
         """End the thread; what is there stays, and the store stays open."""

@@ -55,4 +55,7 @@ from .tokens import (
     estimate_tokens as estimate_tokens,
 )
 from .vectors import VectorChannel as VectorChannel
-from .word_vectors import StaticEmbedder as StaticEmbedder
+from .word_vectors import (
+    StaticEmbedder as StaticEmbedder,
+    TrainedVectors as TrainedVectors,
+)

@@ -10,10 +10,11 @@ from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
 from operator import add, or_
+from pathlib import Path
 from time import perf_counter, thread_time
 
 from agentkit.episodes import GoalTrace, StageReport
-from agentkit.errors import UsageError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.budget import Packed, PriceList, pack
@@ -28,6 +29,7 @@ from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, packaged_folder
 from agentkit.tools.types.fit import TypedSlot
 
 
@@ -281,19 +283,51 @@ def default_stages(keep: int = 32, *, embedder: object | None = "auto") -> tuple
     Args:
         keep: How many tools the ranking keeps.
         embedder: What compares meanings, see ``TextRanker``: by default static word vectors where
-            the extra ``vectors`` is installed.
+            the extra ``vectors`` is installed. With trained ones the stage of examples is left
+            out: they have learned from the same requests, and both together find less.
     """
+    is_trained = isinstance(embedder, StaticEmbedder) and embedder.trained is not None
     return (
-        Examples(keep=keep),
+        *(() if is_trained else (Examples(keep=keep),)),
         InHand(keep=keep),
         TextRanker(keep=keep, cut=False, embedder=embedder),
         References(keep=keep),
     )
 
 
-def default_retriever() -> CascadeRetriever:
-    """The retriever behind ``Agent(retriever="auto")``."""
-    return CascadeRetriever()
+def default_retriever(
+    *,
+    vectors: Path | str | None = None,
+    shortlist: int = 32,
+    offer: int = 5,
+    token_budget: int = 1600,
+) -> CascadeRetriever:
+    """The retriever behind ``Agent(retriever="auto")``.
+
+    Args:
+        vectors: A file of ``agentkit-train retriever``: word vectors that learned from requests.
+        shortlist: As for ``CascadeRetriever``.
+        offer: The same.
+        token_budget: The same.
+
+    Raises:
+        UsageError: The file can not be read as such.
+        MissingExtraError: The word vectors that it changes are not installed.
+    """
+    trained = None if vectors is None else TrainedVectors.read(vectors)
+    if trained is not None and packaged_folder() is None:
+        raise MissingExtraError(
+            f"default_retriever(vectors={str(vectors)!r})",
+            package="wordllama",
+            install='pip install "agentkit-evolve[vectors]"',
+        )
+    embedder = "auto" if trained is None else StaticEmbedder(trained=trained)
+    return CascadeRetriever(
+        stages=default_stages(shortlist, embedder=embedder),
+        shortlist=shortlist,
+        offer=offer,
+        token_budget=token_budget,
+    )
 
 
 def stage_name(stage: Stage) -> str:

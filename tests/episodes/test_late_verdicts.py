@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
-from agentkit.episodes.late_verdicts import is_late_verdict, with_late_verdicts
+from agentkit.episodes.labels import is_late_verdict, with_late_verdicts
 from agentkit.messages import AssistantMessage
 
 EPISODE = Episode(

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, open_store, tool
-from agentkit.agent import StorePolicy, ToolPolicy
+from agentkit.agent import StorePolicy
 from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
-from agentkit.library.code_binding import pinned, with_code
+from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Effects, Example, ToolDefinition
+from agentkit.tools.definition import Effects, Example
 from agentkit.tools.rules import Between, OneOf
 
 ADA = Author(kind="person", name="Ada")
@@ -111,20 +111,6 @@ def test_a_contract_that_changed_in_code_wins_and_what_was_learned_is_carried_ov
     assert store.events()[-1].facts["operation"] == "bind"
     assert verify_library(store, store.events()) == ()
     assert bind_code(store, [newer])[1].revised == ()
-
-
-def test_an_agent_warns_where_it_is_made(store):
-    """A program that reads no notes still says in one line what changed."""
-    bind_code(store, [loan])
-
-    @tool(name="loan")
-    def newer(amount: float, months: int, deposit: float = 0.0) -> str:
-        """Offer a loan."""
-        return "newer"
-
-    with pytest.warns(LibraryWarning, match="loan: the code adds deposit") as caught:
-        Agent(ScriptedModel([]), tools=[newer], store=store)
-    assert caught[0].filename == __file__
 
 
 def test_words_that_code_and_library_changed_differently_wait_as_a_proposal(store):
@@ -237,16 +223,6 @@ def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):
     assert binding.notes[0].startswith("loan: not written to the library: an artifact")
 
 
-def test_tools_without_code_can_be_hidden(store):
-    """With ``hide`` only what runs here is offered."""
-    bind_code(store, [loan, replace(loan, definition=replace(loan.definition, name="far"))])
-    agent = Agent(
-        ScriptedModel([]), tools=[loan], store=store, tool_policy=ToolPolicy(unbound="hide")
-    )
-    assert list(agent.library.tools) == ["loan"]
-    assert "far" in Agent(ScriptedModel([]), tools=[loan], store=store).library
-
-
 def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
     """Nothing in code is known there, and nothing there has code: one line, said once."""
     origin = replace(loan.definition.origin, reference="another_project.far")
@@ -259,20 +235,6 @@ def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
     assert store.load()["far"].definition == far
     again = bind_code(store, [loan])[1]
     assert (again.notes, again.without_code) == ((), ("far",))
-
-
-@pytest.mark.parametrize("known", [(), ("loan", "far")])
-def test_a_library_of_this_project_is_not_taken_for_another(store, known):
-    """An empty one, one that knows some of the code, and one of imported definitions."""
-    upserts = tuple(replace(loan.definition, name=name) for name in known)
-    if upserts:
-        store.commit(LibraryChange(proposal_id="1", upserts=upserts), expected_version=0)
-    named = replace(loan, definition=replace(loan.definition, name="car_loan"))
-    assert not any("another project" in one for one in bind_code(store, [loan, named])[1].notes)
-    imported = open_store("memory:")
-    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="far"),))
-    imported.commit(change, expected_version=0)
-    assert bind_code(imported, [loan])[1].notes == ()
 
 
 def test_agents_that_start_together_register_once(tmp_path):
@@ -317,9 +279,3 @@ def test_whatever_the_code_becomes_its_contract_is_that_of_the_library(names):
     assert all(rule.parameter in names for rule in definition.specification.rules)
     assert bind_code(store, [code])[1].revised == ()
     assert verify_library(store, store.events()) == ()
-
-
-def test_without_tools_nothing_happens():
-    """An agent that only reads a library leaves it as it is."""
-    library = Library([loan], version=4)
-    assert with_code(library, ()) is library

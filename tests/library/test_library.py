@@ -1,17 +1,16 @@
-"""``Library`` is an immutable, ordered snapshot."""
+"""A library is an immutable, ordered snapshot, binds code, and can be rolled back."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, Tool, ToolDefinition, open_store
-from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
-from agentkit.library.conflicts import plan_import
-from agentkit.library.store import LibraryChange
+from agentkit.errors import DuplicateToolError, StoreError, ToolNotFoundError, UsageError
+from agentkit.library import LibraryChange
+from agentkit.library.changes import rollback_change
+from agentkit.library.merging import plan_import
 from agentkit.testing import ScriptedModel
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description, Origin, Signature
@@ -109,36 +108,6 @@ def tool(name, text=""):
     return ToolDefinition(name=name, description=Description(summary=text))
 
 
-def whole(library):
-    """The digest as it is defined, from all tools at once."""
-    return digest({one.name: one.definition.digest for one in library})
-
-
-names = st.one_of(st.sampled_from(NAMES), st.text(min_size=1, max_size=3).filter(str.strip))
-steps = st.lists(
-    st.one_of(
-        st.sets(names, max_size=4),
-        st.dictionaries(names, st.sampled_from(["x", "y"]), max_size=4),
-    ),
-    max_size=8,
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(steps, st.sets(st.integers(0, 8)))
-def test_any_changes_give_the_digest_of_the_whole(changes, asked):
-    """However tools come, change and go, and whichever snapshots are asked in between."""
-    library = Library([tool("a")])
-    for place, change in enumerate(changes):
-        if place in asked:
-            assert library.digest == whole(library)
-        if isinstance(change, set):
-            library = library.without(change)
-        else:
-            library = library.with_tools(tool(name, text) for name, text in change.items())
-    assert library.digest == whole(library) == Library(list(library)).digest
-
-
 def test_known_libraries_keep_their_digests():
     """Digests stand in stores, artifacts and episodes; they must never move."""
     assert Library().digest == digest({})
@@ -146,13 +115,10 @@ def test_known_libraries_keep_their_digests():
     assert named.digest == "5f5423e08bf03acd2d20acc88f06c1e2f24d818a3bdb650d594318a92785b6d2"
 
 
-@pytest.mark.parametrize("grown", [True, False])
-def test_a_name_that_no_json_can_hold_is_refused(grown):
-    """Half of a surrogate pair has no digest, whether it came first or later."""
+def test_a_name_that_no_json_can_hold_is_refused():
+    """Half of a surrogate pair has no digest."""
     broken = tool("\ud800")
     library = Library([tool("a")])
-    if grown:
-        assert library.digest
     with pytest.raises(ValueError, match="not JSON data"):
         library.with_tools([broken]).digest  # noqa: B018 - asking is what raises
 
@@ -204,20 +170,6 @@ def test_a_renamed_definition_gets_its_own_code(original):
         assert bound["look_up"].is_bound is (cats in code)
 
 
-def test_an_agent_calls_the_code_of_a_renamed_definition():
-    """The words in the store and the code in the program come together again."""
-    cats, dogs = look_up("cats.json#/a"), look_up("dogs.json#/a")
-    store = open_store("memory:")
-    library = stored(cats, dogs)
-    evolved = replace(library["look_up__2"].definition, description=Description(summary="Dogs."))
-    upserts = (library["look_up"].definition, evolved)
-    store.commit(LibraryChange(proposal_id="1", upserts=upserts), expected_version=0)
-    agent = Agent(ScriptedModel([]), tools=[cats, dogs], store=store)
-    assert list(agent.library.tools) == ["look_up", "look_up__2"]
-    assert agent.library["look_up__2"].definition.description.summary == "Dogs."
-    assert [tool() for tool in agent.library] == ["cats.json#/a", "dogs.json#/a"]
-
-
 def test_another_tool_of_the_same_place_is_not_taken_for_it():
     """One function may be two tools; only the one that was renamed is found elsewhere."""
     first, second = look_up("tools:f", name="first"), look_up("tools:f", name="second")
@@ -226,3 +178,60 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     agent = Agent(ScriptedModel([]), tools=[first, second], library=library)
     assert list(agent.library.tools) == ["first", "first__2", "second"]
     assert not agent.library["first"].is_bound
+
+
+def tool_rollback(name: str, summary: str) -> ToolDefinition:
+    """A tool with one text."""
+    return ToolDefinition(name=name, description=Description(summary=summary))
+
+
+@pytest.fixture
+def store():
+    """Tool a: good in 1, bad in 3, removed in 4. Tool b: new in 2."""
+    store = open_store("memory:")
+    steps = [
+        LibraryChange(proposal_id="1", upserts=(tool_rollback("a", "good"),)),
+        LibraryChange(proposal_id="2", upserts=(tool_rollback("b", "b"),)),
+        LibraryChange(proposal_id="3", upserts=(tool_rollback("a", "bad"),)),
+        LibraryChange(proposal_id="4", removals=("a",)),
+    ]
+    for version, step in enumerate(steps):
+        store.commit(step, expected_version=version)
+    return store
+
+
+def test_the_definition_of_that_version_is_restored(store):
+    """The change holds the definition that the tool had at that version, with its reason."""
+    change = rollback_change(store, "a", to_version=2, proposal_id="undo", author="Ada")
+    assert change.upserts == (tool_rollback("a", "good"),)
+    assert (change.proposal_id, change.author, change.removals) == ("undo", "Ada", ())
+    assert "version 2" in change.reason
+
+
+def test_a_removed_tool_comes_back(store):
+    """A tool that was removed since is in the library again, and its history only grows."""
+    change = rollback_change(store, "a", to_version=3, proposal_id="undo")
+    assert store.commit(change, expected_version=4) == 5
+    assert store.load()["a"].definition == tool_rollback("a", "bad")
+    assert [revision.version for revision in store.history("a")] == [1, 3, 4, 5]
+
+
+def test_nothing_to_do_says_so(store):
+    """A tool that already is as it was then raises and shows its history."""
+    with pytest.raises(StoreError, match=r"nothing to roll back") as caught:
+        rollback_change(store, "b", to_version=3, proposal_id="undo")
+    assert "2 changed" in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [-1, 5])
+def test_a_version_that_never_was_is_refused(store, version):
+    """An unknown version raises and says which there are."""
+    with pytest.raises(StoreError, match="versions 1 to 4"):
+        rollback_change(store, "a", to_version=version, proposal_id="undo")
+
+
+def test_an_unknown_tool_is_refused_with_a_suggestion(store):
+    """A name that the store never held raises and suggests one that it has."""
+    with pytest.raises(ToolNotFoundError) as caught:
+        rollback_change(store, "B", to_version=1, proposal_id="undo")
+    assert caught.value.nearest == ("b",)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
-from agentkit import Agent, Library, RunResult, Tool, ToolDefinition, open_store, tool
+from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
 from agentkit.composites.codec import program_to_json
-from agentkit.composites.decorator import composite
 from agentkit.composites.language import Call, Program, Return
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
@@ -20,7 +18,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.library import broken_links, link, link_report
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import ChildReference, Description
+from agentkit.tools.definition import Description
 
 
 @tool
@@ -95,14 +93,6 @@ def test_a_child_that_changed_leaves_no_code(library):
     assert changed["add"].is_bound
 
 
-def test_the_rest_of_a_library_links_around_what_is_broken(library):
-    """One composite whose child is gone does not keep the others from running."""
-    other = compose('def none(a: float) -> str:\n    "N."\n    return wipe("x")', {"wipe": wipe})
-    bound = library.with_tools([other]).bind({"add": add})
-    assert problems(bound) == {"none": ["missing_child"]}
-    assert bound["four"](x=1) == 4
-
-
 def test_calls_in_a_circle_never_get_code():
     """Foreign data with a cycle is refused with its path."""
 
@@ -164,19 +154,6 @@ def guarded_tool(definition: ToolDefinition):
     return add.with_definition(definition)
 
 
-def test_a_composite_made_in_code_keeps_its_settings():
-    """Contracts chosen at the decorator hold after binding."""
-
-    @composite(pre=["x > 0"], contracts="always")
-    def positive_twice(x: float) -> float:
-        """Twice a positive number."""
-        return add(x, x)
-
-    linked = link(Library([add, positive_twice]))
-    with pytest.raises(ContractViolation):
-        linked["positive_twice"](x=-1)
-
-
 ELSEWHERE = """
 import sys
 from agentkit import open_store
@@ -205,18 +182,6 @@ async def run_four(library: Library, *tools) -> RunResult:
     return await agent.run("Four times two, with four?")
 
 
-async def test_an_agent_links_the_composites_of_its_library(library):
-    """Tools in code give their code to the stored primitives, and with that to composites."""
-    run = await run_four(library, add)
-    assert run.episode.results[0].value == 8
-
-
-async def test_a_call_that_only_waits_for_code_is_deferred(library):
-    """Work outside this process stays possible for composites as for primitives."""
-    run = await run_four(library)
-    assert run.stop_reason == "deferred"
-
-
 async def test_a_call_that_nobody_could_run_is_explained(library):
     """A composite whose child vanished fails with the reason, and the run goes on."""
     run = await run_four(library.without(["add"]))
@@ -224,56 +189,3 @@ async def test_a_call_that_nobody_could_run_is_explained(library):
     assert (result.status, result.failure.kind) == ("failed", "tool_failed")
     assert "'add', which is not in the library" in result.text
     assert run.output == "Done."
-
-
-@tool
-def one(x: float) -> float:
-    """One more."""
-    return x + 1
-
-
-@tool
-def two(x: float) -> float:
-    """Two more."""
-    return x + 2
-
-
-CALLS = [("c0", "one"), ("c1", "two"), ("c2", "c0"), ("c3", "c1"), ("c4", "c2"), ("c5", "c3")]
-PRIMITIVES = {"one": one, "two": two}
-
-
-def calling(name: str, child: str, tools: Library) -> ToolDefinition:
-    """A composite that calls one tool."""
-    text = f'def {name}(x: float) -> float:\n    "Calls {child}."\n    return {child}(x)'
-    return compose(text, tools.tools)
-
-
-@cache
-def linked() -> Library:
-    """Two primitives with three composites above each, all with code."""
-    library = Library(PRIMITIVES.values())
-    for name, child in CALLS:
-        library = library.with_tools([calling(name, child, library)])
-    return link(library)
-
-
-def changed(known: Tool, how: str) -> Tool:
-    """A tool after a change; composites get no code of the caller's own."""
-    if how == "reworded":
-        words = Description(summary="Other words.")
-        return known.with_definition(replace(known.definition, description=words))
-    if how == "unbound" or known.definition.is_composite:
-        return Tool(definition=known.definition)
-    return replace(known, function=lambda x: -x, requires_approval=True)
-
-
-def test_a_pin_without_a_call_is_heeded():
-    """A composite that claims a child which it never calls is not run when that child changed."""
-    library = linked()
-    claim = ChildReference(name="two", digest=two.definition.digest)
-    known = library["c0"].definition
-    signature = replace(known.signature, children=(*known.signature.children, claim))
-    claiming = link(library.with_tools([replace(known, signature=signature)]))
-    assert claiming["c0"].is_bound
-    after = claiming.with_tools([changed(two, "reworded")])
-    assert not link(after)["c0"].is_bound

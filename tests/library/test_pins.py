@@ -1,4 +1,4 @@
-"""Pins: which composites disagree with the library, and how a change moves up."""
+"""Pins hold composites to their children; what does not hold is found, and can be moved."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, tool
 from agentkit.composites.source import compose
-from agentkit.errors import LibraryError
+from agentkit.errors import LibraryError, ToolNotFoundError
 from agentkit.library.dag import ancestors
-from agentkit.library.pins import pin_faults, repinned
-from agentkit.tools.definition import ChildReference, Description
+from agentkit.library.pins import library_faults, pin_faults, repinned
+from agentkit.tools.definition import ChildReference, Description, Effects
 
 
 @tool
@@ -108,15 +108,6 @@ def test_a_change_moves_up_to_the_top(library):
     assert after["house"].definition.body == library["house"].definition.body
 
 
-def test_changed_composites_are_pinned_to_each_other(library):
-    """A changed composite whose child changes too is moved to that child's new digest."""
-    changes = [reworded(library["frame"].definition), reworded(library["twice"].definition)]
-    moved = repinned(library, changes)
-    assert [definition.name for definition in moved] == ["twice", "frame", "house"]
-    assert moved[1].description.summary == "Other words."
-    assert pin_faults(library.with_tools(moved)) == ()
-
-
 def test_a_circle_can_not_be_repinned(library):
     """A digest that would have to contain itself is refused, with the path."""
     twice, frame = library["twice"].definition, library["frame"].definition
@@ -144,3 +135,79 @@ def test_digests_differ_exactly_where_pins_moved(library):
     same = replace(after, signature=replace(after.signature, children=before.signature.children))
     assert same == before
     assert after.digest != before.digest
+
+
+@tool(effects=["reads"])
+def look_up(key: str) -> int:
+    """Look a number up."""
+    return len(key)
+
+
+@pytest.fixture
+def library_soundness() -> Library:
+    """The tool both over look_up."""
+    text = 'def both(a: str, b: str) -> int:\n    "Both."\n    return look_up(a) + look_up(b)'
+    return Library([look_up, compose(text, {"look_up": look_up})])
+
+
+def faults(library_soundness: Library, *names: str) -> list[tuple[str, str]]:
+    """Tool and code of each."""
+    return [(fault.tool, fault.code) for fault in library_faults(library_soundness, names or None)]
+
+
+def changed(library_soundness: Library, **parts) -> Library:
+    """The library with another revision of both."""
+    return library_soundness.with_tools([replace(library_soundness["both"].definition, **parts)])
+
+
+def test_what_was_composed_is_sound(library_soundness):
+    """Nothing is found, and primitives have nothing to find."""
+    assert library_faults(library_soundness) == ()
+    assert library_faults(library_soundness, ["look_up"]) == ()
+
+
+def test_effects_are_those_of_the_children(library_soundness):
+    """A composite may not claim to do less than the tools that it calls."""
+    signature = replace(
+        library_soundness["both"].definition.signature, effects=Effects(reads=False)
+    )
+    (fault,) = library_faults(changed(library_soundness, signature=signature))
+    assert fault.code == "effects"
+    assert "declares not reads, its children together reads, not writes" in fault.message
+    bare = replace(signature, effects=Effects())
+    assert (
+        "declares no effects"
+        in library_faults(changed(library_soundness, signature=bare))[0].message
+    )
+
+
+def test_programs_of_any_origin_keep_the_rules(library_soundness):
+    """A body that breaks a rule of the language is told."""
+    body = library_soundness["both"].definition.body
+    twice = {**body, "body": [*body["body"], *body["body"]]}
+    (fault,) = library_faults(changed(library_soundness, body=twice))
+    assert fault.code == "unreachable_code"
+
+
+def test_conditions_of_composites_must_be_readable(library_soundness):
+    """Each condition that is no expression over the parameters is a fault of its own."""
+    specification = replace(
+        library_soundness["both"].definition.specification,
+        pre=("len(a) > 0", "c > 1"),
+        post=("result >",),
+    )
+    found = faults(changed(library_soundness, specification=specification))
+    assert found == [("both", "condition"), ("both", "condition")]
+
+
+def test_each_fault_is_told_once_and_in_order(library_soundness):
+    """Circles first; a missing child is told by its pin and not again by the program."""
+    alone = library_soundness.without(["look_up"]).with_tools([ToolDefinition(name="c", body={})])
+    assert faults(alone) == [("both", "missing_child"), ("c", "malformed_program")]
+    assert faults(alone, "c", "c") == [("c", "malformed_program")]
+
+
+def test_an_unknown_name_is_refused(library_soundness):
+    """As everywhere, with the nearest names."""
+    with pytest.raises(ToolNotFoundError, match="'both'"):
+        library_faults(library_soundness, ["bothh"])

@@ -10,11 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Episode, open_store
 from agentkit.episodes import Turn
-from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.store import EpisodeVolume, Retention
+from agentkit.library.store import Retention
 from agentkit.messages import AssistantMessage, ToolCall
 
 NOW = datetime.now(UTC)
@@ -43,23 +42,6 @@ def store(request, tmp_path):
         yield opened
 
 
-def test_a_batch_is_kept_whole_or_not_at_all(tmp_path):
-    """One episode that JSON can not hold keeps out its whole batch, and says which one it is."""
-    with closing(SQLiteStore(tmp_path / "s.db")) as store:
-        broken = Episode(episode_id="bad", request="?", output=object())
-        with pytest.raises(Exception, match="bad"):
-            store.append_many([episode("a"), broken])
-        assert ids(store) == []
-
-
-def test_volume_counts_bodies(store):
-    """The bytes are those of the bodies as JSON text."""
-    assert store.volume() == EpisodeVolume(count=0, bytes=0)
-    kept = [episode("a", text="x" * 1000), episode("b", text="é\ud83d")]
-    store.append_many(kept)
-    assert store.volume() == EpisodeVolume(count=2, bytes=sum(len(encode_episode(e)) for e in kept))
-
-
 def test_age_counts_from_the_beginning(store):
     """What began too long ago goes, whenever it was kept; one without a time is as old as kept."""
     store.append_many(
@@ -77,31 +59,10 @@ def test_age_counts_from_the_beginning(store):
     assert ids(store) == ["new", "none", "odd", "future"]
 
 
-def test_a_clock_that_was_ahead_makes_nothing_outlast_the_rest(store):
-    """What says that it began years from now is as young as it was kept, and goes in its turn."""
-    ahead = [episode(f"a{i}", days=-3650) for i in range(3)]
-    store.append_many([episode("old", days=1), *ahead])
-    store.append_many([episode("b1", started_at=""), episode("b2", started_at="")])
-    assert store.prune(Retention(max_count=3)).count == 3
-    assert ids(store) == ["a2", "b1", "b2"]
-
-
 def test_age_beyond_the_calendar_keeps_all(store):
     """A bound of ten thousand years is none."""
     store.append(episode("a", days=9999))
     assert store.prune(Retention(max_age=timedelta.max)).count == 0
-
-
-def test_count_and_bytes_take_the_oldest(store):
-    """The oldest go first, by when they began and not by when they were kept."""
-    store.append_many([episode("d", days=1), episode("a", days=9), episode("b", days=5)])
-    assert store.prune(Retention(max_count=2)).count == 1
-    assert ids(store) == ["d", "b"]
-    one = len(encode_episode(store.get("d")))
-    assert store.prune(Retention(max_bytes=one + 10)).count == 1
-    assert ids(store) == ["d"]
-    assert store.prune(Retention(max_bytes=0)).count == 1
-    assert store.volume() == EpisodeVolume(count=0, bytes=0)
 
 
 @pytest.mark.parametrize("bound", [{"max_bytes": -1}, {"max_count": -1}])
@@ -139,17 +100,6 @@ def test_memory_and_sqlite_agree(tmp_path_factory, ages, bounds):
             assert bound.max_count is None or left.count <= bound.max_count
             assert bound.max_bytes is None or left.bytes <= bound.max_bytes
             assert other.prunable(bound).count == 0
-
-
-def test_many_go_in_small_transactions(tmp_path):
-    """A thousand are deleted some at a time, so that another program can write in between."""
-    seen = []
-    with closing(SQLiteStore(tmp_path / "s.db", tracer=lambda sql, _: seen.append(sql))) as store:
-        store.append_many([episode(f"e{i}", days=i) for i in range(1000)])
-        seen.clear()
-        assert store.prune(Retention(max_count=10)).count == 990
-        assert ids(store) == [f"e{i}" for i in range(10)]
-    assert sum(sql.startswith("BEGIN") for sql in seen) == 5
 
 
 def test_a_second_pruner_takes_no_more(tmp_path):

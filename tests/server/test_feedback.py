@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import Episode, Library
 from agentkit.episodes import Verdict
-from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.labels import with_late_verdicts
 from agentkit.evolution.checker import source_texts
 from agentkit.evolution.learning import feedback_on
 from agentkit.evolution.observers import judged

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.patterns import is_compilable
+from agentkit.tools.patterns import FORMAT_EXAMPLES, is_compilable
 from agentkit.tools.rules import Between, Condition, Form, NamedFormat, OneOf, Requires, Rule
 
 LONGEST_TEXT = 4_000

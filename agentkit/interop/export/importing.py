@@ -25,10 +25,10 @@ from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import bound_library
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
-from agentkit.library.conflicts import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.dag import in_order
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
@@ -221,6 +221,19 @@ async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Trie
     }
 
 
+async def propose_tools(
+    definitions: Iterable[ToolDefinition], manager: ToolManager, request: ImportRequest
+) -> tuple[ImportedTool, ...]:
+    """Propose tools that wait for a person, such as those that act through others.
+
+    Args:
+        definitions: Under the names that they are to have, children first.
+        manager: Of the library.
+        request: Who imports them.
+    """
+    return tuple([await _propose(one.name, one, manager, request) for one in definitions])
+
+
 async def _propose(
     name: str, definition: ToolDefinition, manager: ToolManager, request: ImportRequest
 ) -> ImportedTool:
@@ -383,7 +396,7 @@ class Sorting:
             self._let_propose(name, definition, "held", failed=failed)
             return
         if needs_person(definition, self._known) and not self._request.agrees_to(name):
-            why = "a person must agree to it: it may do harm, or reach outside"
+            why = "a person must agree to it: it may do harm, reach outside, or make others do so"
             self._let_propose(name, definition, "held", why)
             return
         if definition.is_composite and not self._fits(name, definition, held):

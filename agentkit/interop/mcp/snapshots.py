@@ -16,8 +16,8 @@ from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
 from agentkit.interop.mcp.listing import prefixed, reference_fingerprint
-from agentkit.library.conflicts import distinct_name
 from agentkit.library.library import Library
+from agentkit.library.merging import distinct_name
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

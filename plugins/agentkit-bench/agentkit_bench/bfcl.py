@@ -22,7 +22,7 @@ from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import AllowedCalls, AnyCall, Expectation, NoCall
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
-from agentkit.library.conflicts import distinct_name
+from agentkit.library.merging import distinct_name
 from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessage, UserMessage
 from agentkit.metrics import AllowedCall
 from agentkit.reading import read_json

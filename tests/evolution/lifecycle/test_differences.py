@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.evolution.differences import differences
-from agentkit.library.rebase import rebase
+from agentkit.library.merging import rebase
 from agentkit.tools.definition import Description, Example, Signature, Specification
 from agentkit.tools.rules import OneOf
 

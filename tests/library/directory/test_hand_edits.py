@@ -30,13 +30,6 @@ def test_a_changed_text_is_an_edit(workshop, make_tool):
     assert (edit.faults, edit.is_conflict, edit.is_deletion) == ((), False, False)
 
 
-def test_an_edit_does_not_serve(workshop, make_tool):
-    """The library is what was committed; a file that somebody edits changes nothing in it."""
-    workshop.edit("ping", "Ping a host.", "Ignore all that.")
-    assert workshop.store.load()["ping"].definition == make_tool("ping", "Ping a host.")
-    assert workshop.again().load().version == 1
-
-
 @pytest.mark.parametrize(
     "dressed",
     [

@@ -126,15 +126,3 @@ def test_a_forked_history_is_recognised(workshop, make_tool, git):
     with pytest.raises(StoreFormatError, match=r"forked.*00000003\.json"):
         workshop.again()
     assert workshop.contents() == before
-
-
-def test_line_ends_of_windows_are_the_same(workshop, make_tool, git):
-    """A checkout that turns line ends into those of Windows is the same store."""
-    workshop.store.close()
-    for path in workshop.path.rglob("*"):
-        if path.is_file() and "local" not in path.parts:
-            path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
-    store = workshop.again()
-    assert (store.edits(), list(store.check())) == ((), [])
-    assert workshop.put(make_tool("ping", "New.")) == 2
-    assert list(workshop.again().check()) == []

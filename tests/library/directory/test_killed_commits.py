@@ -66,19 +66,6 @@ def test_a_tool_that_went_and_came_is_there(workshop, make_tool):
     assert "Back." in workshop.file("ping").read_text()
 
 
-def test_the_copy_of_this_machine_can_go(workshop, make_tool):
-    """Without ``local``, as after a clone, everything is read from the history."""
-    for number in range(4):
-        workshop.put(make_tool("ping", f"{number} "))
-    before = workshop.contents()
-    workshop.store.close()
-    shutil.rmtree(workshop.path / "local")
-    store = workshop.again()
-    assert (store.load().version, list(store.check())) == (5, [])
-    assert workshop.contents() == before
-    assert len(store.history("ping")) == 5
-
-
 @pytest.mark.faults
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_several_writers_may_be_killed_again_and_again(tmp_path):

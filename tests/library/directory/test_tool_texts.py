@@ -10,9 +10,8 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from agentkit import ToolDefinition, open_store
+from agentkit import ToolDefinition
 from agentkit.errors import DefinitionError
-from agentkit.library import LibraryChange
 from agentkit.library.directory.files import file_stem
 from agentkit.library.directory.texts import FORMS, from_yaml, to_yaml
 from agentkit.testing import sample_library
@@ -210,28 +209,3 @@ def test_a_name_is_safe_everywhere(name):
     assert not stem.endswith(".")
     assert len(f"{stem}.yaml".encode()) <= 255
     assert stem.split(".")[0] not in {"con", "nul", "aux", "prn", "com1", "lpt9"}
-
-
-def test_every_tool_has_its_file(tmp_path):
-    """Tools whose names differ in case, slashes or accents alone all have files, and come back."""
-    names = [
-        "add",
-        "Add",
-        "ADD",
-        "a/dd",
-        "a-dd",
-        "àdd",
-        "a\u0300dd",
-        "x" * 300,
-        "x" * 299,
-        "con",
-        "..",
-    ]
-    store = open_store(f"dir:{tmp_path / 'library'}")
-    tools = tuple(ToolDefinition(name=name) for name in names)
-    store.commit(LibraryChange(proposal_id="1", upserts=tools), expected_version=0)
-    files = [path.name for path in (tmp_path / "library" / "tools").iterdir()]
-    assert len({name.casefold() for name in files}) == len(names)
-    assert list(store.load().tools) == names
-    assert list(store.check()) == []
-    store.close()

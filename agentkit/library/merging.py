@@ -1,0 +1,263 @@
+"""Merging definitions: tools that claim one name, and changes moved onto a newer revision."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
+
+from agentkit.library.library import Library
+from agentkit.tools.definition import ToolDefinition
+
+
+def distinct_name(name: str, taken: Container[str]) -> str:
+    """``name`` if it is free, else the first free one of ``name__2``, ``name__3``, ...
+
+    A counter rather than a digest: a model has to write the name, people read it, and providers
+    allow 64 characters. The result depends only on what is taken, so importing the same source in
+    the same order gives the same names.
+
+    Example:
+        >>> distinct_name("add", {"sub"}), distinct_name("add", {"add", "add__2"})
+        ('add', 'add__3')
+    """
+    candidate, number = name, 2
+    while candidate in taken:
+        candidate, number = f"{name}__{number}", number + 1
+    return candidate
+
+
+@dataclass(kw_only=True)
+class _Copies:
+    """The contents that stand under ``name__2``, ``name__3``, ..., and the next number."""
+
+    contents: set[str] = field(default_factory=set)
+    number: int = 2
+
+
+ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
+
+
+@dataclass(kw_only=True)
+class ImportPlan:
+    """What adding definitions to a library would do.
+
+    Attributes:
+        upserts: Definitions to commit, by name.
+        added: Names that are new.
+        replaced: Names whose definition changes.
+        renamed: The name that was taken and the new one, of each definition that got another.
+        skipped: Names that were taken, and left as they are.
+        unchanged: How many definitions the library already holds as they are.
+        refused: Names that were taken, under the policy ``error``.
+        held: Definitions that wait for a person, by name.
+        copies: By name: what is known of its renamed copies, so that many take no longer each.
+    """
+
+    upserts: dict[str, ToolDefinition] = field(default_factory=dict)
+    added: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    refused: list[str] = field(default_factory=list)
+    held: dict[str, ToolDefinition] = field(default_factory=dict)
+    copies: dict[str, _Copies] = field(default_factory=dict, repr=False)
+
+    def hold(self, name: str) -> None:
+        """Leave out what would stand under a name, until a person agrees to it."""
+        self.held[name] = self.upserts.pop(name)
+        self.added = [one for one in self.added if one != name]
+        self.replaced = [one for one in self.replaced if one != name]
+        self.renamed = [pair for pair in self.renamed if pair[1] != name]
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object, without the definitions."""
+        return {
+            "added": self.added,
+            "replaced": self.replaced,
+            "renamed": [{"from": old, "to": new} for old, new in self.renamed],
+            "skipped": self.skipped,
+            "unchanged": self.unchanged,
+            "refused": self.refused,
+        }
+
+
+def plan_import(
+    definitions: Iterable[ToolDefinition], library: Library, *, on_conflict: ConflictPolicy
+) -> ImportPlan:
+    """Decide what happens to each definition.
+
+    Args:
+        definitions: What is to be added.
+        library: What is there already.
+        on_conflict: What to do with a name that stands for another definition: refuse the new
+            one, skip it, replace the old one, or add the new one under ``name__2``.
+    """
+    plan = ImportPlan()
+    for definition in definitions:
+        _place(plan, library, definition, on_conflict)
+    return plan
+
+
+def _place(
+    plan: ImportPlan, library: Library, definition: ToolDefinition, on_conflict: ConflictPolicy
+) -> None:
+    name = definition.name
+    known = _known(plan, library, name)
+    if known is None:
+        plan.added.append(name)
+        plan.upserts[name] = definition
+    elif known.digest == definition.digest:
+        plan.unchanged += 1
+    elif on_conflict == "suffix":
+        _place_renamed(plan, library, definition)
+    elif on_conflict == "replace":
+        plan.replaced.append(name)
+        plan.upserts[name] = definition
+    else:
+        (plan.skipped if on_conflict == "skip" else plan.refused).append(name)
+
+
+def _place_renamed(plan: ImportPlan, library: Library, definition: ToolDefinition) -> None:
+    """Add under the first free name, unless a renamed copy of the same content is there."""
+    base, copies = definition.name, plan.copies.setdefault(definition.name, _Copies())
+    while (known := _known(plan, library, f"{base}__{copies.number}")) is not None:
+        copies.contents.add(replace(known, name=base).digest)
+        copies.number += 1
+    if definition.digest in copies.contents:
+        plan.unchanged += 1
+        return
+    name = f"{base}__{copies.number}"
+    origin = replace(definition.origin, original_name=definition.origin.original_name or base)
+    plan.renamed.append((base, name))
+    plan.upserts[name] = replace(definition, name=name, origin=origin)
+
+
+def _known(plan: ImportPlan, library: Library, name: str) -> ToolDefinition | None:
+    if name in plan.upserts:
+        return plan.upserts[name]
+    tool = library.get(name)
+    return None if tool is None else tool.definition
+
+
+_BY_KEY = frozenset({"description.parameters"})
+"""Mappings whose entries are changed one by one. Others, such as a schema, are one value."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conflict:
+    """A field that both sides changed, each in its own way.
+
+    Attributes:
+        field: Dotted path, such as ``description.summary``.
+    """
+
+    field: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rebased:
+    """What a change comes to on a newer revision.
+
+    Attributes:
+        definition: The newer revision with the change in it; where there are conflicts, these
+            fields are as the newer revision has them.
+        conflicts: Fields that can not be merged.
+    """
+
+    definition: ToolDefinition
+    conflicts: tuple[Conflict, ...] = ()
+
+
+def rebase(base: ToolDefinition, candidate: ToolDefinition, newest: ToolDefinition) -> Rebased:
+    """The change from ``base`` to ``candidate``, made to ``newest`` instead.
+
+    A field that one side left alone comes from the other. Lists, such as usage rules and examples,
+    are merged by their entries: what one side took out is out, what one side put in is in. When
+    both took out the same entry and put in different ones, that is a conflict, because each
+    probably is another wording of the same.
+
+    Args:
+        base: The revision that both sides began with.
+        candidate: One side: the proposal.
+        newest: The other side: what the library holds by now.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from agentkit.tools.definition import Description
+        >>> base = ToolDefinition(name="ping", description=Description(summary="Ping."))
+        >>> said = replace(base, description=Description(summary="Ping a host."))
+        >>> tagged = replace(base, description=Description(summary="Ping.", tags=("net",)))
+        >>> merged = rebase(base, said, tagged).definition.description
+        >>> merged.summary, merged.tags
+        ('Ping a host.', ('net',))
+        >>> rebase(base, said, replace(base, description=Description(summary="Pong."))).conflicts
+        (Conflict(field='description.summary'),)
+    """
+    conflicts: list[Conflict] = []
+    merged: ToolDefinition = _record("", base, candidate, newest, conflicts)
+    return Rebased(definition=replace(merged, origin=newest.origin), conflicts=tuple(conflicts))
+
+
+def _record(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
+    changes = {}
+    for part in fields(base):
+        if part.name == "origin":
+            continue
+        inner = f"{path}.{part.name}" if path else part.name
+        before, mine, yours = (getattr(side, part.name) for side in (base, ours, theirs))
+        changes[part.name] = _merged(inner, before, mine, yours, conflicts)
+    return replace(theirs, **changes)
+
+
+def _merged(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
+    if ours in (base, theirs):
+        return theirs
+    if theirs == base:
+        return ours
+    if is_dataclass(base) and type(base) is type(ours) is type(theirs):
+        return _record(path, base, ours, theirs, conflicts)
+    if path in _BY_KEY:
+        return _mapping(path, base, ours, theirs, conflicts)
+    if isinstance(base, tuple):
+        merged = _list(base, ours, theirs)
+        if merged is not None:
+            return merged
+    conflicts.append(Conflict(field=path))
+    return theirs
+
+
+_ABSENT = object()
+
+
+def _mapping(
+    path: str,
+    base: Mapping[str, Any],
+    ours: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    conflicts: list[Conflict],
+) -> dict[str, Any]:
+    merged = {}
+    for key in dict.fromkeys((*theirs, *ours)):
+        before, mine, yours = (side.get(key, _ABSENT) for side in (base, ours, theirs))
+        value = _merged(f"{path}.{key}", before, mine, yours, conflicts)
+        if value is not _ABSENT:
+            merged[key] = value
+    return merged
+
+
+def _list(
+    base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]
+) -> tuple[Any, ...] | None:
+    """Entries of both sides; None when both replaced the same entry by different ones."""
+    our_new, their_new = _less(ours, base), _less(theirs, base)
+    both_dropped = _less(_less(base, ours), theirs)
+    if both_dropped and _less(our_new, their_new) and _less(their_new, our_new):
+        return None
+    dropped = _less(base, ours)
+    return (*_less(theirs, dropped), *_less(our_new, their_new))
+
+
+def _less(entries: Sequence[Any], others: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(entry for entry in entries if entry not in others)

@@ -1,0 +1,361 @@
+"""Wrong answers are told apart in words that say what to do, and no secret is told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+from support.model_server import FaultyServer
+from support.server_steps import ErrorStatus, RawReply
+
+from agentkit import ToolDefinition, open_store
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
+from agentkit.library import Store
+from agentkit.library.remote import RemoteStore, client as library_client
+from agentkit.library.remote.client import read_address
+from agentkit.server.keys import Keys
+
+HEAD = {
+    "format": 1,
+    "version": 1,
+    "library": {"digest": "0" * 64, "tools": 1},
+    "versions": [[1, 1]],
+    "events": {"sequence": 0, "hash": ""},
+}
+LINES = {"content_type": "application/x-ndjson"}
+END = '{"end":{"next":null}}\n'
+
+
+@contextmanager
+def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Answers each connection with bytes of its own; gives the URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    open_ones: list[socket.socket] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                one, _ = listener.accept()
+                open_ones.append(one)
+                with suppress(OSError):
+                    one.recv(65_536)
+                    answer(one)
+                one.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for one in open_ones:
+            one.close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "words"),
+    [
+        (
+            RawReply(body="<html>Log in</html>", content_type="text/html"),
+            StoreFormatError,
+            "log in",
+        ),
+        (RawReply(body="no json"), StoreFormatError, "not JSON"),
+        (RawReply(body='{"a":' * 300 + "1" + "}" * 300), StoreFormatError, "nested too deeply"),
+        (RawReply(body="{}"), StoreFormatError, "not the head"),
+        (RawReply(body={**HEAD, "version": -1}), StoreFormatError, "not the head"),
+        (
+            RawReply(body={**HEAD, "versions": [[1, 10**17]]}),
+            StoreFormatError,
+            "more than 10,000,0",
+        ),
+        (RawReply(body={**HEAD, "versions": [[3, 4], [1, 2]]}), StoreFormatError, "in no order"),
+        (RawReply(body='{"format": NaN}'), StoreFormatError, "not JSON"),
+        (RawReply(body="[" * 100_000), StoreFormatError, "not JSON"),
+        (RawReply(body={**HEAD, "format": 2}), StoreFormatError, "upgrade agentkit-evolve"),
+        (RawReply(body={"x": "y" * 2_000_000}), StoreFormatError, "more than 1,000,000 bytes"),
+        (
+            RawReply(body="{}", headers={"Content-Encoding": "br"}),
+            StoreFormatError,
+            "packed by 'br'",
+        ),
+        (RawReply(status=404), StoreError, "there is no library"),
+        (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
+        (RawReply(status=204), StoreError, "refuses the request"),
+        (ErrorStatus(status=503, message="busy"), StoreUnavailableError, "busy"),
+        (RawReply(status=502, content_type="text/html"), StoreUnavailableError, "status 502"),
+    ],
+    ids=lambda value: None if isinstance(value, type) else str(value)[:30],
+)
+def test_what_is_no_head(
+    open_remote: Callable, reply: RawReply, error: type[StoreError], words: str
+) -> None:
+    """Each kind of wrong answer is told apart, in words that say what to do."""
+    with FaultyServer(lambda _: reply) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(error, match=words) as caught:
+            client.load()
+        assert type(caught.value) is error
+
+
+def test_a_redirect_is_not_followed(open_remote: Callable) -> None:
+    """The key was meant for one host; where the server sends its clients is not tried, nor told."""
+    place = "https://user:secret@other.example:8443/x"
+    with FaultyServer(lambda _: RawReply(status=302, headers={"Location": place})) as server:
+        client = open_remote(f"{server.root_url}?cache=none", key="sk-secret")
+        with pytest.raises(StoreError, match="nobody follows") as caught:
+            client.load()
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("", "its last line is missing"),
+        ('{"digest":"x"}\n' + END, "not a definition"),
+        ('{"digest":"00","definition":{"name":"a"}}\n' + END, "should have 00"),
+        (END + END, "goes on behind its last line"),
+        ('{"end":{"next":0}}\n', "the next is behind 0"),
+        ('{"end":{"next":"1"}}\n', "the next is behind '1'"),
+        ('{"end":{"next":null}}', "in the middle of a line"),
+        (END, "what came has 0"),
+    ],
+)
+def test_what_are_no_definitions(open_remote: Callable, lines: str, words: str) -> None:
+    """A page that is not what it should be is refused, and nothing of it is taken up."""
+
+    def answer(request: Any) -> RawReply:
+        is_head = request.path.partition("?")[0].endswith("/head")
+        return RawReply(body=HEAD) if is_head else RawReply(body=lines, **LINES)
+
+    with FaultyServer(answer) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(StoreFormatError, match=words):
+            client.load()
+
+
+def test_more_tools_than_there_are(open_remote: Callable, tool: Callable) -> None:
+    """A list without end is left when it is longer than the head said."""
+    one = tool("a")
+    line = json.dumps({"digest": one.digest, "definition": one.to_json()}) + "\n"
+
+    def answer(request: Any) -> RawReply:
+        path, _, query = request.path.partition("?")
+        if path.endswith("/head"):
+            return RawReply(body=HEAD)
+        after = int(query.rpartition("after=")[2])
+        return RawReply(body=line + json.dumps({"end": {"next": after + 1}}) + "\n", **LINES)
+
+    with FaultyServer(answer) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(StoreFormatError, match="more than the 1 tools"):
+            client.load()
+
+
+def test_a_small_answer_that_unpacks_to_very_much(open_remote: Callable) -> None:
+    """Nothing is unpacked that nobody asked to be packed, so a bomb is no danger."""
+    bomb = gzip.compress(b"\n" * 20_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
+    length = f"Content-Length: {len(bomb)}\r\n\r\n".encode()
+    with raw_server(lambda one: one.sendall(head + length + bomb)) as url:
+        client = open_remote(f"{url}?cache=none")
+        with pytest.raises(StoreFormatError, match="packed by 'gzip'"):
+            client.load()
+
+
+@pytest.mark.parametrize("part", ["head", "headers", "body"])
+def test_bytes_that_drip(open_remote: Callable, part: str) -> None:
+    """However slowly it comes, an answer has its time, and no more."""
+    stop = threading.Event()
+    begin = {
+        "head": b"",
+        "headers": b"HTTP/1.1 200 OK\r\nX: ",
+        "body": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+    }[part]
+
+    def drip(one: socket.socket) -> None:
+        one.sendall(begin)
+        while not stop.wait(0.05):
+            one.sendall(b"H" if part == "head" else b" ")
+
+    with raw_server(drip) as url:
+        client = open_remote(f"{url}?cache=none&timeout=0.4")
+        with pytest.raises(StoreUnavailableError, match=r"within 0.4 s|can not be reached"):
+            client.load()
+        stop.set()
+
+
+def test_a_body_that_breaks_off(open_remote: Callable) -> None:
+    """Half an answer is no answer."""
+    half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"form'
+    with raw_server(lambda one: one.sendall(half)) as url:
+        client = open_remote(f"{url}?cache=none")
+        with pytest.raises(StoreUnavailableError, match="hung up"):
+            client.load()
+
+
+def _is_tools(path: str) -> bool:
+    return path.endswith(("/tools", "/changes"))
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda lines: [*lines[:-2], lines[-1]],
+        lambda lines: [json.loads(json.dumps(one).replace("a text", "b text")) for one in lines],
+        lambda lines: [lines[0], lines[0], *lines[1:]],
+        lambda lines: lines[:0],
+    ],
+    ids=["one less", "other words", "one twice", "nothing"],
+)
+def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
+    store: Store,
+    serve: Callable,
+    open_remote: Callable,
+    put: Callable,
+    tool: Callable,
+    alter: Callable[[list], list],
+) -> None:
+    """What does not fit its digests is refused as a whole; the client goes on with what it has."""
+    put(store, tool("a", "a text"), tool("b", "a text"))
+    is_lying = False
+
+    def lie(path: str, query: object, lines: list) -> list:
+        return alter(lines) if is_lying and _is_tools(path) else lines
+
+    client = open_remote(serve(store, alter=lie))
+    known = client.load()
+    put(store, tool("a", "a text of its own"), tool("c", "a text"))
+    is_lying = True
+    assert client.load() is known
+    assert isinstance(client.fault, StoreFormatError)
+    is_lying = False
+    assert client.refresh().definitions == store.load().definitions
+
+
+def test_what_comes_is_bounded(
+    store: Store, serve: Callable, put: Callable, tool: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages, lines and the library as a whole are bounded."""
+    put(store, tool("a", "text " * 1_000))
+    url = serve(store)
+    for bound, words in (
+        ("PAGE_BYTES", "more than 1,000 bytes"),
+        ("LINE_BYTES", "a line of the answer"),
+        ("LIBRARY_BYTES", "the library has more"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(library_client, bound, 1_000)
+            client = RemoteStore(f"{url}?cache=none")
+            with pytest.raises(StoreFormatError, match=words):
+                client.load()
+            client.close()
+
+
+def test_lines_that_say_nothing_take_room_too(
+    store: Store, serve: Callable, put: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Millions of them would otherwise fill the memory below every bound."""
+    put(store, ToolDefinition(name="a"))
+
+    def fill(path: str, query: object, lines: list) -> list:
+        return lines if path.endswith("/head") else [*[{}] * 50_000, *lines]
+
+    url = serve(store, alter=fill)
+    monkeypatch.setattr(library_client, "LIBRARY_BYTES", 1_000_000)
+    client = RemoteStore(f"{url}?cache=none")
+    with pytest.raises(StoreFormatError, match="the library has more than 1,000,000 bytes"):
+        client.load()
+    client.close()
+
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://user:hunter2@tools.example/",
+        "https://hunter2@tools.example",
+        "https://tools.example?key=hunter2",
+        "https://tools.example#hunter2",
+        "https://tools.example:hunter2",
+        "https://tools.example?timeout=hunter2",
+        "https://tools.example?signed-from=hunter2",
+        "https://tools.example?cache=",
+        "http:hunter2",
+    ],
+)
+def test_a_url_that_is_not_usable_is_refused_without_repeating_it(url: str) -> None:
+    """What is wrong may be that it holds a secret, so the message names the variable instead."""
+    with pytest.raises(UsageError) as caught:
+        open_store(url)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("HTTPS://Tools.Example/", "https://tools.example"),
+        ("http://h:80/team-a/library/v1/?cache=none", "http://h:80/team-a"),
+        ("http://[::1]:8000?timeout=2.5&signed-from=3", "http://[::1]:8000"),
+    ],
+)
+def test_a_url_is_taken_apart(url: str, shown: str) -> None:
+    """Path and options are understood, whichever way they are written."""
+    assert str(read_address(url)) == shown
+
+
+def test_the_key_of_the_environment_is_sent(
+    store: Store,
+    serve: Callable,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """With the right key the library is read; the key is in no text that anybody sees."""
+    caplog.set_level(logging.DEBUG)
+    url = f"{serve(store, keys=Keys({'edge': KEY}))}?cache=none"
+    for given, words in ((None, "a client without a key"), ("sk-wrong-0123456789", "the key")):
+        if given:
+            monkeypatch.setenv("AGENTKIT_LIBRARY_KEY", given)
+        client = open_store(url)
+        with pytest.raises(StoreError, match=f"does not let {words} in"):
+            client.load()
+        client.close()
+    monkeypatch.setenv("AGENTKIT_LIBRARY_KEY", f"{KEY}\n")
+    client = open_store(url)
+    assert client.load().version == 0
+    assert "unencrypted" in caplog.text
+    assert KEY not in f"{client!r} {caplog.text}"
+    client.close()
+
+
+@pytest.mark.parametrize("key", ["sk-caf\u00e9-0123456789", "sk-a b", "sk-a\nX-Other: b"])
+def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """It is refused when the store is opened, without being repeated."""
+    monkeypatch.setenv("AGENTKIT_LIBRARY_KEY", key)
+    with pytest.raises(UsageError, match="AGENTKIT_LIBRARY_KEY") as caught:
+        open_store("https://tools.example")
+    assert key[:5] not in str(caught.value)
+
+
+def test_the_words_of_a_server_are_cut(open_remote: Callable) -> None:
+    """A server's own words are shown as a short quote, so that no log is flooded by them."""
+    body = {"error": {"message": "x" * 5_000 + "\n\x1b[31m"}}
+    with (
+        FaultyServer(lambda _: RawReply(status=503, body=body)) as server,
+        pytest.raises(StoreError) as caught,
+    ):
+        open_remote(f"{server.root_url}?cache=none").load()
+    assert len(str(caught.value)) < 400
+    assert "\x1b" not in str(caught.value)

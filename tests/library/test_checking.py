@@ -1,0 +1,287 @@
+"""Damage is found and told with its place; whoever reads only changes nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+
+import pytest
+from support.histories import BareStore, HistoryStep, all_told, write_history
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library import LibraryChange
+from agentkit.library.checking import check_store
+from agentkit.library.opening import open_to_read
+from agentkit.library.signing import read_signer
+from agentkit.tools.definition import ChildReference, Signature
+
+KEY = read_signer("0123456789abcdef0123456789abcdef")
+
+STEPS = [
+    HistoryStep(wishes={"a": ("one", "here"), "b": ("two", "")}, events=2, episodes=2),
+    HistoryStep(events=3),
+    HistoryStep(wishes={"a": ("three", "there")}, episodes=2),
+    HistoryStep(wishes={"b": None}, events=1),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file with a history, closed."""
+    path = tmp_path / "store.db"
+    with closing(open_store(str(path))) as store:
+        write_history(store, STEPS, signer=KEY)
+    return path
+
+
+@pytest.fixture
+def tamper(path):
+    """Runs SQL on the file, after taking away what keeps programs from accidents."""
+
+    def run(*statements):
+        with closing(sqlite3.connect(path)) as raw, raw:
+            for statement in statements:
+                if "library_events" in statement:
+                    raw.execute("DROP TRIGGER IF EXISTS library_events_update")
+                    raw.execute("DROP TRIGGER IF EXISTS library_events_delete")
+                raw.execute(statement)
+
+    return run
+
+
+def checked(path, **options):
+    """What a check of a file finds; the file is the same afterwards."""
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    with closing(open_to_read(str(path))) as store:
+        found = check_store(store, **options)
+    assert path.read_bytes() == before
+    return found
+
+
+def looked_at(path):
+    """Why a file can not be opened, or else the faults that a check of it finds."""
+    try:
+        with closing(open_to_read(str(path))) as store:
+            return "", check_store(store).faults
+    except StoreError as error:
+        return str(error), ()
+
+
+@pytest.mark.parametrize("wrap", [lambda store: store, BareStore])
+def test_a_sound_store_has_no_faults(path, wrap):
+    """All is counted, signatures are checked with the key, and there is nothing to tell."""
+    with closing(open_to_read(str(path))) as store:
+        found = check_store(wrap(store))
+        assert found.is_sound
+        assert (found.versions, found.tools, found.events, found.episodes) == (3, 1, 6, 4)
+        assert any("nobody checked" in note for note in found.notes)
+        with_key = check_store(wrap(store), verifier=KEY)
+        assert {fault.place for fault in with_key.faults} == {"event 2", "event 4"}  # unsigned ones
+
+
+def test_an_empty_store_is_sound():
+    """There is nothing wrong with a store that holds nothing."""
+    assert check_store(open_store("memory:")).is_sound
+
+
+@pytest.mark.parametrize(
+    ("statement", "places", "words"),
+    [
+        (
+            "UPDATE definitions SET body = replace(body, 'two', 'evil')",
+            ["version 1", "definition"],
+            "changed where it lies",
+        ),
+        ("UPDATE definitions SET body = '{\"name\"'", ["definition"], "can not be read"),
+        ("DELETE FROM definitions WHERE name = 'a'", ["revisions", "versions"], "does not hold"),
+        ("UPDATE definitions SET body = CAST(x'ff' AS TEXT)", ["versions"], "UTF-8"),
+        ("DELETE FROM library_events WHERE sequence = 3", ["event 3"], "missing"),
+        (
+            "UPDATE library_events SET body = replace(body, 'Ada', 'Eve') WHERE sequence = 2",
+            ["event 2"],
+            "changed",
+        ),
+        ("UPDATE library_events SET body = 'x' WHERE sequence = 2", ["events"], "can not be read"),
+        ("UPDATE episodes SET body = '{' WHERE sequence = 3", ["episodes"], "reading ends here"),
+        ("DELETE FROM revisions WHERE version = 2", ["version 2"], "it changed no tool"),
+        ("DELETE FROM versions WHERE version = 2", ["revisions"], "versions does not hold"),
+        ("UPDATE versions SET evidence = 'x' WHERE version = 2", ["versions"], "evidence"),
+        ("UPDATE revisions SET origin = 'x' WHERE version = 2", ["versions"], "can not be read"),
+        ("DROP TRIGGER IF EXISTS library_events_update", ["library_events"], "trigger"),
+        (
+            "INSERT INTO revisions SELECT 3, 'c', digest, '{}', 1, 7 FROM revisions LIMIT 1",
+            ["version 3", "definition", "library"],
+            "c|order",
+        ),
+    ],
+)
+def test_damage_is_told_with_its_place(path, tamper, statement, places, words):
+    """Whatever is changed by hand is found, where it is, in words that say what it is."""
+    tamper(statement)
+    found = checked(path)
+    assert not found.is_sound
+    told = "\n".join(f"{fault.place}: {fault.message}" for fault in found.faults)
+
+    assert re.search(words, told), told
+    assert any(place in told for place in places), told
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_flipped_bytes_are_no_surprise(path, seed):
+    """With random bytes of the file changed a check ends with faults, or says why it can not.
+
+    What no check can find are bytes that nobody reads, and words that no digest covers.
+    """
+    draw = random.Random(seed)
+    data = bytearray(path.read_bytes())
+    for _ in range(20):
+        data[draw.randrange(100, len(data))] ^= 1 << draw.randrange(8)
+    path.write_bytes(data)
+    why, faults = looked_at(path)
+    assert not why or str(path) in why
+    assert all(fault.place and fault.message for fault in faults)
+    assert path.read_bytes() == bytes(data)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_file_that_was_cut_is_found(path, share):
+    """A file whose end is missing has faults, or can not be opened, which says that it is damaged."""
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    why, faults = looked_at(path)
+    assert faults or "damaged" in why
+
+
+def test_a_broken_pin_is_a_fault():
+    """A composite whose child is gone is named, with what to do."""
+    store = open_store("memory:")
+    pins = (ChildReference(name="gone", digest="0" * 64),)
+    composite = ToolDefinition(name="total", signature=Signature(children=pins))
+    store.commit(LibraryChange(proposal_id="1", upserts=(composite,)), expected_version=0)
+    faults = check_store(store).faults
+    assert {fault.place for fault in faults} == {"tool 'total'"}
+    assert any("not in the library" in fault.message for fault in faults)
+
+
+def test_a_definition_that_a_program_changed_in_place_is_found():
+    """A memory store shares what definitions hold with the program that gave them."""
+    store = open_store("memory:")
+    schema = {"type": "object", "properties": {}}
+    tool = ToolDefinition(name="a", signature=Signature(parameters=schema))
+    store.commit(LibraryChange(proposal_id="1", upserts=(tool,)), expected_version=0)
+    schema["properties"] = {"x": {"type": "string"}}
+    found = check_store(store)
+    assert [fault.place for fault in found.faults if "in place" in fault.message] == ["version 1"]
+
+
+def test_a_store_that_is_away_is_not_called_damaged(path):
+    """That a store can not be reached says nothing of what it holds."""
+    with closing(open_to_read(str(path))) as store:
+        away = BareStore(store)
+
+        def fail(**_):
+            raise StoreUnavailableError("the server is away")
+
+        away.events = fail
+        with pytest.raises(StoreUnavailableError):
+            check_store(away)
+
+
+def test_an_earlier_version_is_checked_too(path, tamper):
+    """A definition that only an old version had is looked at as well."""
+    tamper("UPDATE definitions SET body = replace(body, 'one', 'won')")
+    assert any("changed where it lies" in fault.message for fault in checked(path).faults)
+
+
+STEPS_reading = [
+    HistoryStep(wishes={"a": ("one", ""), "b": ("", "")}, events=2, episodes=2),
+    HistoryStep(wishes={"b": None}, events=1),
+]
+
+
+@pytest.fixture
+def path_reading(tmp_path):
+    """A file with a history."""
+    path_reading = tmp_path / "store.db"
+    with closing(open_store(str(path_reading))) as store:
+        write_history(store, STEPS_reading)
+    return path_reading
+
+
+def test_everything_can_be_read(path_reading):
+    """What a store opened to be read tells is what it tells otherwise, and no byte changes."""
+    before = path_reading.read_bytes()
+    with closing(open_to_read(str(path_reading))) as store:
+        told = all_told(store)
+    assert path_reading.read_bytes() == before
+    with closing(open_store(str(path_reading))) as store:
+        assert all_told(store) == told
+
+
+def test_nothing_can_be_written(path_reading):
+    """A commit and an episode are refused, and the words say how to write."""
+    before = path_reading.read_bytes()
+    change = LibraryChange(proposal_id="new", upserts=(ToolDefinition(name="new"),))
+    with closing(open_to_read(str(path_reading))) as store:
+        with pytest.raises(StoreError, match="open_store"):
+            store.commit(change, expected_version=2)
+        with pytest.raises(StoreError, match="open_store"):
+            store.append(Episode(episode_id="new", request="?"))
+    assert path_reading.read_bytes() == before
+
+
+def test_a_writer_is_read_along(path_reading):
+    """What another program commits while a store is open to be read is seen."""
+    with (
+        closing(open_to_read(str(path_reading))) as reader,
+        closing(open_store(str(path_reading))) as writer,
+    ):
+        assert reader.load().version == 2
+        write_history(writer, [HistoryStep(wishes={"c": ("", "")})], name="later")
+        assert reader.load().version == 3
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    """Another program's database is no store, and is not changed."""
+    path_reading = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path_reading)) as raw, raw:
+        raw.execute("CREATE TABLE episodes (x)")
+    before = path_reading.read_bytes()
+    with pytest.raises(StoreFormatError, match="another program"):
+        open_to_read(str(path_reading))
+    assert path_reading.read_bytes() == before
+
+
+@pytest.fixture
+def sealed(path_reading, tmp_path):
+    """The same file on a disk that is mounted to be read only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.name != "posix" or os.getuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    shutil.copy(path_reading, folder)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    yield folder / path_reading.name
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_read_only_disk_is_no_obstacle(path_reading, sealed):
+    """A file on a disk that nobody can write to is read in full."""
+    with (
+        closing(open_to_read(str(path_reading))) as store,
+        closing(open_to_read(str(sealed))) as other,
+    ):
+        assert all_told(other) == all_told(store)
+    assert [one.name for one in sealed.parent.iterdir()] == [sealed.name]

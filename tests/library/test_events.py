@@ -1,0 +1,613 @@
+"""Events become a chain that shows tampering, signed by keys, and held against the library."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from support.store_killer import kill_writers
+
+from agentkit import ToolDefinition
+from agentkit.errors import MissingExtraError, StoreError, StoreFormatError, UsageError
+from agentkit.library import LibraryChange
+from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.events import Author, ChainHead, EventDraft, LibraryEvent, chained
+from agentkit.library.memory import MemoryStore
+from agentkit.library.signing import HmacKey, environment_signer, read_signer, read_verifier
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import Description
+
+AT = "2026-11-21T10:00:00+00:00"
+ADA = Author(kind="person", name="Ada")
+
+
+def draft(reason: str = "", **parts) -> EventDraft:
+    """A draft by Ada."""
+    return EventDraft(kind="assessed", author=ADA, reason=reason, **parts)
+
+
+def test_drafts_get_places_behind_the_last_event():
+    """Sequences count on from the head, and each event holds the hash of the one before it."""
+    first, second = chained(None, [draft("1"), draft("2")], at=AT)
+    (third,) = chained(second, [draft("3")], at=AT)
+    assert [event.sequence for event in (first, second, third)] == [1, 2, 3]
+    assert [event.previous for event in (first, second, third)] == ["", first.hash, second.hash]
+    assert chained(third, [], at=AT) == ()
+
+
+def test_half_a_surrogate_pair_is_written_out():
+    """What a model wrote can be kept wherever it stands."""
+    half = "\ud83d"
+    odd = EventDraft(
+        kind="proposed",
+        author=Author(kind="model", name=half),
+        reason=half,
+        evidence=(half,),
+        facts={half: [half]},
+    )
+    (event,) = chained(None, [odd], at=AT)
+    written = "\\ud83d"
+    assert (event.author.name, event.reason, event.evidence) == (written, written, (written,))
+    assert event.facts == {written: [written]}
+    json.dumps(event.to_json(), ensure_ascii=False).encode()
+
+
+def nested(depth: int) -> list:
+    """Lists in lists."""
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"x": float("nan")}, {"x": object()}, {1: 2}, {"x": nested(100_000)}],
+    ids=["nan", "object", "number as key", "too deep"],
+)
+def test_facts_that_json_can_not_hold_are_refused(facts):
+    """The error names the event and what is wrong, before anything is written."""
+    with pytest.raises(StoreError, match="'assessed' about 'weather' can not be kept"):
+        chained(None, [draft(tool_name="weather", facts=facts)], at=AT)
+
+
+@pytest.mark.parametrize(
+    "at", ["", "now", "2026-11-21", "2026-11-21T10:00:00", "2026-11-21T10:00:00+02:00"]
+)
+def test_a_time_that_is_not_utc_is_refused(at):
+    """Times are comparable: ISO 8601 in UTC and nothing else."""
+    with pytest.raises(UsageError, match="UTC"):
+        chained(None, [draft()], at=at)
+
+
+def test_a_head_is_written_and_read():
+    """A head goes to text and back; the empty chain has one too."""
+    (event,) = chained(None, [draft()], at=AT)
+    for head in (ChainHead.of(event), ChainHead.of(None)):
+        assert ChainHead.parse(f"{head}\n") == head
+
+
+@pytest.mark.parametrize("text", ["", "x:y", "7:abc", f"0:{'0' * 64}", f"²:{'0' * 64}"])
+def test_what_is_no_head_is_refused(text):
+    """A text that is no head says what one looks like."""
+    with pytest.raises(UsageError, match="log --head"):
+        ChainHead.parse(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sequence": 1.0},
+        {"sequence": True},
+        {"library_version": 2.0},
+        {"reason": None},
+        {"evidence": [1]},
+        {"facts": []},
+        {"author": {"kind": "person", "name": 7}},
+        {"author": "Ada"},
+        {"format": 0},
+        {"format": 2},
+        {"surprise": 1},
+    ],
+    ids=str,
+)
+def test_what_only_looks_like_an_event_is_refused(change):
+    """A record with a wrong type, a newer format or an unknown part is no event."""
+    (event,) = chained(None, [draft("why", library_version=1)], at=AT)
+    with pytest.raises(StoreFormatError):
+        LibraryEvent.from_json({**event.to_json(), **change})
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"library_version": "1"},
+        {"evidence": ("e", 1)},
+        {"facts": None},
+        {"author": Author(kind="person", name=None)},
+    ],
+    ids=str,
+)
+def test_an_event_that_could_not_be_read_again_is_refused(parts):
+    """A store takes no event that would be unreadable afterwards, for it would end the chain."""
+    (event,) = chained(None, [draft()], at=AT)
+    store = MemoryStore()
+    with pytest.raises(StoreError, match="can not be stored"):
+        store.commit(
+            LibraryChange(proposal_id="p", events=(replace(event, **parts),)), expected_version=0
+        )
+    assert store.events() == ()
+
+
+KEY = HmacKey(secret=b"a secret that nobody is to know.")
+TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
+JSON_DATA = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53) + 1, 2**53 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=4,
+)
+DRAFTS = st.builds(
+    EventDraft,
+    kind=st.sampled_from(["proposed", "validated", "active", "rejected", "written"]),
+    author=st.builds(
+        Author, kind=st.sampled_from(["person", "model"]), name=TEXT, prompt_hash=TEXT
+    ),
+    reason=TEXT,
+    proposal_id=TEXT,
+    tool_name=TEXT,
+    library_version=st.integers(0, 9),
+    evidence=st.lists(TEXT, max_size=2).map(tuple),
+    digest_before=TEXT,
+    digest_after=TEXT,
+    facts=st.dictionaries(TEXT, JSON_DATA, max_size=2),
+)
+CHAINS = st.lists(DRAFTS, min_size=2, max_size=4).map(
+    lambda drafts: chained(None, drafts, at=AT, signer=KEY)
+)
+PLACE = st.integers(0, 1_000_000)
+some = settings(max_examples=50)
+
+
+def faults(events, **how) -> list[str]:
+    """Codes of what is wrong, without notes."""
+    return [fault.code for fault in verify_chain(events, **how) if not fault.is_note]
+
+
+def guarded(events, original) -> list[str]:
+    """Faults of a chain for somebody who has the key and remembers the head."""
+    return faults(events, verifier=KEY, expected_head=ChainHead.of(original[-1]))
+
+
+def reread(event: LibraryEvent) -> LibraryEvent:
+    """An event after it was written as JSON text and read."""
+    return LibraryEvent.from_json(json.loads(json.dumps(event.to_json())))
+
+
+@some
+@given(CHAINS)
+def test_a_chain_as_it_was_written_has_no_fault(events):
+    """Nothing is found in a whole chain, before and after it went through JSON."""
+    assert verify_chain(events, verifier=KEY, expected_head=ChainHead.of(events[-1])) == ()
+    assert verify_chain(map(reread, events), verifier=KEY) == ()
+
+
+@some
+@given(CHAINS, PLACE, DRAFTS, st.data())
+def test_any_changed_part_is_found(events, place, other, data):
+    """An event with one part changed is found; all but the last one without a key too."""
+    at = place % len(events)
+    name = data.draw(st.sampled_from([*EventDraft.__dataclass_fields__, "at", "previous"]))
+    value = getattr(other, name, "2026-11-21T10:00:01+00:00")
+    changed = replace(events[at], **{name: value})
+    assume(changed.hash != events[at].hash)
+    tampered = [*events[:at], changed, *events[at + 1 :]]
+    assert guarded(tampered, events)
+    assert faults(tampered, verifier=KEY)
+    if at + 1 < len(events):
+        assert faults(tampered)
+
+
+@some
+@given(CHAINS, PLACE, TEXT)
+def test_a_changed_signature_is_found(events, place, signature):
+    """A signature that is another, or gone, is found by whoever has the key."""
+    at = place % len(events)
+    assume(signature != events[at].signature)
+    tampered = [*events[:at], replace(events[at], signature=signature), *events[at + 1 :]]
+    assert faults(tampered, verifier=KEY) == ["signature" if signature else "unsigned"]
+
+
+@some
+@given(CHAINS, PLACE)
+def test_a_dropped_event_is_found(events, place):
+    """An event that is missing is found; at the end, by whoever remembers the head."""
+    at = place % len(events)
+    tampered = [*events[:at], *events[at + 1 :]]
+    assert guarded(tampered, events)
+    if at + 1 < len(events):
+        assert faults(tampered) == ["gap"]
+
+
+@some
+@given(CHAINS, PLACE, PLACE)
+def test_swapped_events_are_found(events, one, other):
+    """Two events that changed places are found, whether their numbers did too or not."""
+    i, j = one % len(events), other % len(events)
+    assume(i != j)
+    swapped = list(events)
+    swapped[i], swapped[j] = events[j], events[i]
+    assert faults(swapped)
+    renumbered = [replace(event, sequence=at) for at, event in enumerate(swapped, start=1)]
+    assert guarded(renumbered, events)
+    assert faults(renumbered)
+
+
+@some
+@given(CHAINS)
+def test_a_chain_that_was_written_anew_is_found(events):
+    """A whole chain made of other events is found by the key, and by the remembered head."""
+    drafts = [EventDraft(kind="active", author=Author(kind="person", name="Eve")) for _ in events]
+    forged = chained(None, drafts, at=AT)
+    assert faults(forged) == []
+    assert faults(forged, verifier=KEY) == ["unsigned"] * len(events)
+    assert faults(forged, expected_head=ChainHead.of(events[-1])) == ["head"]
+
+
+@pytest.fixture
+def chain() -> tuple[LibraryEvent, ...]:
+    """Five signed events."""
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 5
+    return chained(None, drafts, at=AT, signer=KEY)
+
+
+def test_each_fault_is_named_in_plain_words(chain):
+    """All faults of a chain are reported, each with its place and a sentence."""
+    one, _, three, four, five = chain
+    not_the_one = "event 4 is not the one that event 5 was chained to"
+    told = verify_chain([one, three, replace(four, reason="x"), five, one], verifier=KEY)
+    assert [(fault.sequence, fault.message) for fault in told] == [
+        (2, "event 2 is missing: event 3 follows event 1"),
+        (4, "event 4 carries a signature that was made with another key, or for another content"),
+        (4, f"{not_the_one}: one of the two was changed after it was written"),
+        (1, "event 1 stands behind event 5: it was moved, or is there twice"),
+    ]
+
+
+def test_signing_may_have_begun_later(chain):
+    """Events before the first that has to be signed may go without, and none after it."""
+    mixed = [*(replace(event, signature="") for event in chain[:2]), *chain[2:]]
+    assert faults(mixed, verifier=KEY) == ["unsigned", "unsigned"]
+    assert faults(mixed, verifier=KEY, signed_from=3) == []
+    assert faults([*mixed[:3], replace(mixed[3], signature="")], verifier=KEY, signed_from=3) == [
+        "unsigned"
+    ]
+
+
+def test_signatures_without_a_key_are_a_note(chain):
+    """Signatures that nobody looks at are told, and are no fault."""
+    (note,) = verify_chain(chain)
+    assert (note.code, note.is_note) == ("unchecked", True)
+    assert note.message == "5 events carry signatures that nobody checked: no key was given"
+
+
+def test_an_empty_chain_where_events_were_is_found(chain):
+    """A chain that is gone is found by whoever remembers its head."""
+    assert verify_chain([]) == ()
+    (fault,) = verify_chain([], expected_head=ChainHead.of(chain[0]))
+    assert fault.message == ("the chain is empty, but event 1 was seen before: its end was cut off")
+
+
+PROPOSALS = 500
+WRITERS = 4
+KILLS = 200
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    not (hasattr(os, "fork") and hasattr(signal, "SIGKILL")), reason="the system can not fork"
+)
+def test_writers_killed_in_mid_commit_leave_nothing_half_done(tmp_path):
+    """After each of 200 kills inside a commit: all that was answered is kept, once, whole."""
+    report = kill_writers(f"sqlite:///{tmp_path / 'store.db'}", KILLS)
+    assert report.in_commit == KILLS
+
+
+OLD = ToolDefinition(name="weather", description=Description(summary="old words"))
+NEW = replace(OLD, description=Description(summary="new words"))
+
+
+def put(store, definition, *, told=True, names=None):
+    """Commit a definition, with an event that tells of it unless asked otherwise."""
+    version = store.load().version
+    draft = EventDraft(
+        kind="active",
+        author=Author(kind="person", name="Ada"),
+        tool_name=definition.name,
+        library_version=version + 1,
+        digest_after=names or definition.digest,
+    )
+    last = next(reversed(store.events()), None)
+    events = chained(last, [draft], at="2026-11-21T10:00:00+00:00") if told else ()
+    change = LibraryChange(proposal_id=f"{version}", upserts=(definition,), events=events)
+    store.commit(change, expected_version=version)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file in which a tool was changed and changed back, each with an event."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        for definition in (OLD, NEW, OLD):
+            put(store, definition)
+    return path
+
+
+def found_in(path):
+    """What is found in a file."""
+    with closing(SQLiteStore(path)) as store:
+        return verify_library(store, store.events())
+
+
+def tamper(path, sql):
+    """Change a file with the driver alone."""
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute(sql)
+
+
+def test_a_library_as_the_events_say_has_no_fault(path):
+    """A tool that was changed and changed back is as its events say, at each version."""
+    assert found_in(path) == ()
+
+
+def test_a_definition_changed_in_the_file_is_found(path):
+    """Words changed behind the store's back are found at each event that tells of their tool."""
+    tamper(path, "UPDATE definitions SET body = replace(body, 'old words', 'evil')")
+    assert [(fault.code, fault.sequence) for fault in found_in(path)] == [
+        ("definition", 1),
+        ("definition", 2),
+        ("definition", 3),
+    ]
+
+
+def test_a_revision_moved_in_the_file_is_found(path):
+    """A version that was made to show another revision is found."""
+    tamper(
+        path,
+        "UPDATE revisions SET digest = (SELECT digest FROM revisions WHERE version = 2) "
+        "WHERE version = 3",
+    )
+    (fault,) = found_in(path)
+    assert fault.message == (
+        f"event 3 says that 'weather' had the definition with digest {OLD.digest[:12]} at library "
+        f"version 3, but the store holds the definition with digest {NEW.digest[:12]}"
+    )
+
+
+def written(store, definitions, facts, *, removals=()):
+    """Commit several definitions with one event, which tells of them in its facts."""
+    version = store.load().version
+    draft = EventDraft(
+        kind="written",
+        author=Author(kind="person", name="Ada"),
+        library_version=version + 1,
+        facts=facts,
+    )
+    events = chained(next(reversed(store.events()), None), [draft], at="2026-11-21T10:00:00+00:00")
+    change = LibraryChange(
+        proposal_id=f"many-{version}", upserts=definitions, removals=removals, events=events
+    )
+    store.commit(change, expected_version=version)
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A file to which two changes of several tools were written, each told in facts."""
+    path = tmp_path / "many.db"
+    pair = (OLD, replace(OLD, name="climate"))
+    with closing(SQLiteStore(path)) as store:
+        written(store, pair, {"tools": {one.name: one.digest for one in pair}})
+        newer = tuple(replace(NEW, name=one.name) for one in pair)
+        written(store, newer, {"repinned": {one.name: one.digest for one in newer}})
+        written(store, (), {"removed": ["climate"]}, removals=("climate",))
+    return path
+
+
+def test_events_about_several_tools_are_held_to_the_store(many):
+    """What facts say of several tools, of new pins and of removals is as the store has it."""
+    assert found_in(many) == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "sequences"),
+    [
+        ("UPDATE definitions SET body = replace(body, 'old words', 'evil')", [1, 2, 3]),
+        ("UPDATE definitions SET body = replace(body, 'new words', 'evil')", [1, 2, 3]),
+        ("DELETE FROM revisions WHERE version = 3", [3]),
+        ("DELETE FROM revisions WHERE version = 1 AND tool_name = 'climate'", [1]),
+    ],
+)
+def test_one_of_several_tools_changed_in_the_file_is_found(many, sql, sequences):
+    """A definition of which only the facts tell is guarded as any other."""
+    tamper(many, sql)
+    assert [(one.code, one.sequence) for one in found_in(many)] == [
+        ("definition", sequence) for sequence in sequences
+    ]
+
+
+@pytest.mark.parametrize("sql", [None, "UPDATE definitions SET body = replace(body, 'one', 'two')"])
+def test_a_digest_over_very_many_tools(tmp_path, sql):
+    """Of very many definitions an event keeps one digest over all, which is worked out anew."""
+    some = [replace(OLD, name=f"tool_{n}") for n in range(9)]
+    some.append(ToolDefinition(name="last", description=Description(summary="one")))
+    kept = {"count": len(some), "digest": digest({one.name: one.digest for one in some})}
+    path = tmp_path / "many.db"
+    with closing(SQLiteStore(path)) as store:
+        written(store, (replace(OLD, name="earlier"),), {})
+        written(store, tuple(some), kept)
+        put(store, replace(NEW, name="later"))
+    assert found_in(path) == ()
+    if sql is not None:
+        tamper(path, sql)
+        (fault,) = found_in(path)
+        assert (fault.code, fault.sequence) == ("definition", 2)
+        assert "holds a definition of 'last' that was changed" in fault.message
+
+
+def test_versions_without_events_are_a_note(path):
+    """What was written around the events is told, versions in a row together."""
+    with closing(SQLiteStore(path)) as store:
+        for name in ("a", "b"):
+            put(store, replace(OLD, name=name), told=False)
+        put(store, NEW)
+        put(store, replace(OLD, name="c"), told=False)
+    notes = found_in(path)
+    assert [(note.is_note, note.sequence, note.message) for note in notes] == [
+        (True, 3, "no event tells of library versions 4 to 5"),
+        (True, 4, "no event tells of library version 7"),
+    ]
+
+
+def test_an_event_that_lies_is_found(tmp_path):
+    """An event with another digest than what was written with it is found."""
+    with closing(SQLiteStore(tmp_path / "store.db")) as store:
+        put(store, OLD, names=NEW.digest)
+        assert [fault.code for fault in verify_library(store, store.events())] == ["definition"]
+
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def pem():
+    """An ed25519 key and its public half, in PEM."""
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return private.decode(), public.decode()
+
+
+def signed(signer):
+    """Three events signed with a key."""
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 3
+    return chained(None, drafts, at="2026-11-21T10:00:00+00:00", signer=signer)
+
+
+def codes(events, *texts):
+    """What is wrong for somebody who has these keys."""
+    return {fault.code for fault in verify_chain(events, verifier=read_verifier(texts))}
+
+
+def test_a_secret_signs_and_checks():
+    """What was signed with a secret is checked with the same one, and with no other."""
+    events = signed(read_signer(f"{SECRET}\n"))
+    assert all(event.signature.startswith("hmac-sha256:") for event in events)
+    assert codes(events, SECRET) == set()
+    assert codes(events, SECRET[::-1]) == {"signature"}
+
+
+def test_the_public_half_checks(pem):
+    """What was signed by ed25519 is checked with either half, and with no other key."""
+    private, public = pem
+    events = signed(read_signer(private))
+    assert all(event.signature.startswith("ed25519:") for event in events)
+    assert codes(events, public) == codes(events, private) == set()
+    assert codes(events, SECRET) == {"signature"}
+
+
+def test_a_chain_whose_key_was_changed_is_checked_with_both(pem):
+    """Several keys may be given; each event needs one of them."""
+    first = signed(read_signer(SECRET))
+    draft = EventDraft(kind="unpinned", author=Author(kind="person", name="Ada"))
+    at = "2026-11-21T11:00:00+00:00"
+    events = first + chained(first[-1], [draft], at=at, signer=read_signer(pem[0]))
+    assert codes(events, SECRET, pem[1]) == set()
+    assert codes(events, pem[1]) == {"signature"}
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        str.upper,
+        lambda text: text.replace(":", ": "),
+        lambda text: text.partition(":")[2],
+        lambda text: f"{text} ",
+        lambda text: text[:-1],
+        lambda _: "\ud83d",
+    ],
+    ids=["upper case", "blank", "no name", "blank at the end", "short", "no text"],
+)
+def test_a_signature_has_one_spelling(pem, alter):
+    """A signature that is written in another way is another one, for both kinds."""
+    for text in (SECRET, pem[0]):
+        key = read_signer(text)
+        signature = key.sign("0" * 64)
+        assert key.verify("0" * 64, signature)
+        assert not key.verify("0" * 64, alter(signature))
+
+
+def test_keys_do_not_show_themselves(pem):
+    """Neither kind of key appears when it is printed."""
+    assert SECRET not in repr(read_signer(SECRET))
+    assert pem[0].splitlines()[1] not in repr(read_signer(pem[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "0 characters"),
+        ("secret", "too easy to guess"),
+        ("-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----", "can not be read"),
+        ("-----BEGIN CERTIFICATE-----", "can not be read"),
+    ],
+)
+def test_what_is_no_key_is_refused(text, complaint):
+    """A text that can not be a key says why."""
+    if text.startswith("-----"):
+        pytest.importorskip("cryptography")
+    with pytest.raises(UsageError, match=complaint):
+        read_signer(text)
+
+
+def test_a_public_key_signs_nothing(pem):
+    """Whoever gives the public half to sign is told which one to give."""
+    with pytest.raises(UsageError, match="private key"):
+        read_signer(pem[1])
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    """Without the package, an ed25519 key says what to install; a secret works all the same."""
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[sign\]"'):
+        read_signer("-----BEGIN PRIVATE KEY-----")
+    assert signed(read_signer(SECRET))
+
+
+def test_a_key_comes_from_the_environment(tmp_path):
+    """One variable holds the key, another names its file; neither means no signatures."""
+    file = tmp_path / "audit.key"
+    file.write_text(f"{SECRET}\n")
+    assert environment_signer({}) is None
+    by_text = environment_signer({"AGENTKIT_AUDIT_KEY": SECRET})
+    by_file = environment_signer({"AGENTKIT_AUDIT_KEY_FILE": str(file)})
+    assert by_text == by_file == read_signer(SECRET)

@@ -1,0 +1,575 @@
+"""A replica takes up what others commit, and serves what it has while its store is away."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from support.unreliable_store import UnreliableStore
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import (
+    StaleVersionError,
+    StoreError,
+    StoreFormatError,
+    StoreUnavailableError,
+    UsageError,
+)
+from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
+from agentkit.library.dag import DAG
+from agentkit.library.events import EventDraft, chained
+from agentkit.library.replicas import pause_after
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.testing.conformance.fixtures import start_writer
+from agentkit.tools.definition import Description
+
+SECONDS = 30.0
+"""How long a test waits for what must happen; nothing is asserted about how long it took."""
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Waits until something holds."""
+
+    def wait(holds: Callable[[], bool]) -> None:
+        until = time.monotonic() + SECONDS
+        while not holds():
+            assert time.monotonic() < until, "it did not happen"
+            time.sleep(0.002)
+
+    return wait
+
+
+@pytest.fixture
+def put() -> Callable[..., int]:
+    """Commits tools of one text on the newest version."""
+
+    def commit(store: Store, *names: str, summary: str = "") -> int:
+        version = max(store.versions(), default=0)
+        description = Description(summary=summary)
+        tools = tuple(ToolDefinition(name=name, description=description) for name in names)
+        change = LibraryChange(proposal_id=f"p{version + 1}", upserts=tools)
+        return store.commit(change, expected_version=version)
+
+    return commit
+
+
+@pytest.fixture
+def kept() -> Iterator[Store]:
+    """What the store really holds, whether it is away or not."""
+    store = open_store("memory:")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def far(kept) -> UnreliableStore:
+    """The same store, which may go away."""
+    return UnreliableStore(kept)
+
+
+@pytest.fixture
+def replicate() -> Iterator[Callable[..., Replica]]:
+    """Makes replicas that look every few milliseconds, and ends them."""
+    made: list[Replica] = []
+
+    def make(store: Store | str, **options: Any) -> Replica:
+        made.append(Replica(store, **{"refresh_seconds": 0.01, **options}))
+        return made[-1]
+
+    yield make
+    for replica in made:
+        replica.stop()
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Seconds."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands until the test moves it."""
+    return Clock()
+
+
+AT = "2026-11-21T10:00:00+00:00"
+
+
+def test_another_program_is_followed(tmp_path, replicate, eventually):
+    """What a process commits reaches the replica in another one."""
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    with replicate(url) as replica:
+        with start_writer(url, "commit", "p", 5) as writer:
+            writer.communicate()
+        eventually(lambda: replica.load().version == 5)
+
+
+def test_reading_asks_nobody(far, replicate):
+    """A snapshot is at hand: while the store is away reading it is not even tried."""
+    replica = replicate(far, refresh_seconds=3600)
+    replica.refresh()
+    far.away()
+    assert {replica.load().version for _ in range(100)} == {0}
+    assert far.refused == 0
+
+
+def test_the_rest_goes_to_the_store(kept, replicate, put):
+    """Episodes, events, versions and histories are those of the store."""
+    replica = replicate(kept)
+    put(replica, "a")
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))]
+    events = chained(None, drafts, at=AT)
+    replica.commit(LibraryChange(proposal_id="e", events=events), expected_version=1)
+    replica.append(Episode(episode_id="e1", request="hello"))
+    assert kept.get("e1") == replica.get("e1")
+    assert list(replica.select(EpisodeFilter())) == list(kept.select(EpisodeFilter()))
+    assert tuple(replica.events()) == events
+    assert (list(replica.versions()), len(replica.history("a"))) == ([1], 1)
+    assert replica.store is kept
+    assert isinstance(replica, Store)
+
+
+def test_what_runs_ask_for_is_ready(kept, replicate, put, eventually):
+    """What was worked out for a snapshot is brought up to date before the next one is shown."""
+    put(kept, "a", "b")
+    replica = replicate(kept)
+    replica.load().derived(DAG)
+    put(kept, "c")
+    eventually(lambda: replica.load().version == 2)
+    assert replica.load().has_derived(DAG)
+
+
+def test_events_alone_are_noticed(kept, far, replicate, eventually):
+    """Once somebody read events here, the thread knows of later ones, which make no version."""
+    replica = replicate(far)
+    assert (replica.last_event, replica.events(), replica.last_event) == (None, (), 0)
+    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))] * 3
+    events = chained(None, drafts, at=AT)
+    kept.commit(LibraryChange(proposal_id="e", events=events), expected_version=0)
+    eventually(lambda: replica.last_event == 3)
+
+
+def test_followers_get_each_version_in_order(kept, replicate, put, eventually):
+    """Who follows is handed the snapshot that is there, and later ones ascending."""
+    replica = replicate(kept)
+    seen = []
+    replica.follow(lambda library: seen.append(library.version))
+    for number in range(20):
+        put(kept, f"tool{number}")
+    eventually(lambda: seen[-1] == 20)
+    assert seen == sorted(set(seen))
+    assert seen[0] == 0
+
+
+def test_a_follower_that_nobody_uses_is_forgotten(kept, replicate, put):
+    """Following keeps nobody alive."""
+
+    class Runner:
+        seen: list[int] = []  # noqa: RUF012 - read after its object is gone
+
+        def take_up(self, library):
+            self.seen.append(library.version)
+
+    replica, runner = replicate(kept), Runner()
+    replica.follow(runner.take_up)
+    del runner
+    put(replica, "a")
+    assert Runner.seen == [0]
+
+
+def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
+    """One who can not take up a version does not keep others from it, and is no secret."""
+    replica, seen, broken = replicate(kept), [], threading.Event()
+
+    def fragile(library):
+        if broken.is_set():
+            raise RuntimeError(f"no room for version {library.version}")
+        seen.append(library.version)
+
+    replica.follow(fragile)
+    broken.set()
+    put(kept, "a")
+    eventually(lambda: replica.status.state == "behind")
+    assert "no room for version 1" in replica.status.last_error
+    assert (replica.load().version, seen) == (1, [0])
+    broken.clear()
+    eventually(lambda: replica.status.state == "current")
+    assert seen == [0, 1]
+
+
+def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
+    """While somebody commits, each snapshot read is one that was committed, never an older one."""
+    replica = replicate(kept, refresh_seconds=0.001)
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read():
+        last = 0
+        while not done.is_set():
+            library = replica.load()
+            texts = {tool.definition.description.summary for tool in library}
+            if library.version < last or (texts or {"0"}) != {str(library.version)}:
+                wrong.append((last, library.version, texts))
+            if len(library) not in {0, 5}:
+                wrong.append(len(library))
+            last = library.version
+            time.sleep(0.001)  # two hundred that never rest would leave the writer no time
+
+    readers = [threading.Thread(target=read) for _ in range(200)]
+    for reader in readers:
+        reader.start()
+    for version in range(1, 31):
+        put(kept, "a", "b", "c", "d", "e", summary=str(version))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+    assert replica.refresh().version == 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"refresh_seconds": 0},
+        {"refresh_seconds": float("inf")},
+        {"refresh_seconds": float("nan")},
+        {"max_staleness_seconds": 0.5},
+        {"max_staleness_seconds": float("nan")},
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(kept, options):
+    """A replica that would never look, or always be stale, is not made."""
+    with pytest.raises(UsageError):
+        Replica(kept, **options)
+
+
+def test_a_replica_of_a_url_opens_and_closes_it():
+    """The URL of a store is enough."""
+    with Replica("memory:") as replica:
+        assert replica.load().version == 0
+        replica.store.load()
+    for use in (
+        replica.load,
+        replica.versions,
+        lambda: replica.append(Episode(episode_id="e", request="hi")),
+    ):
+        with pytest.raises(StoreError, match="closed"):
+            use()
+    replica.close()
+
+
+NAME = "agentkit-replica"
+
+
+def threads():
+    """The threads of replicas."""
+    return [thread for thread in threading.enumerate() if thread.name == NAME]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(eventually):
+    """Whatever a test did, no thread is left when it is over."""
+    yield
+    eventually(lambda: threads() == [])
+
+
+def test_closing_ends_the_thread_and_the_store(kept):
+    """A second close does nothing."""
+    replica = Replica(kept)
+    assert len(threads()) == 1
+    replica.close()
+    assert threads() == []
+    replica.close()
+
+
+def test_a_replica_that_nobody_holds_ends(kept, eventually):
+    """A program that forgets to close one has no thread for ever."""
+    Replica(kept)
+    gc.collect()
+    eventually(lambda: threads() == [])
+
+
+NAMES = st.sampled_from(["a", "b", "c"])
+BOUND_SECONDS = 30.0
+
+
+class ReplicaMachine(RuleBasedStateMachine):
+    """Commits by others and through the replica, a store that goes and comes, looks and time."""
+
+    @initialize()
+    def begin(self):
+        self.kept = open_store("memory:")
+        self.far = UnreliableStore(self.kept)
+        self.now = 0.0
+        self.knew = 0.0
+        self.is_away = False
+        # Hints come from a thread, at any moment; without them only the rules look.
+        self.replica = Replica(
+            self.far,
+            refresh_seconds=20.0,
+            max_staleness_seconds=BOUND_SECONDS,
+            clock=lambda: self.now,
+        )
+        self.replica.stop()  # the thread has looked once by now, or never will
+        self.replica.refresh()
+        self.proposals = 0
+        self.last = 0
+        self.pinned = {}
+        self.committed = {0: self.kept.load(0).digest}
+
+    @rule(name=NAMES)
+    def others_commit(self, name):
+        self._commit(self.kept, name)
+
+    @rule(name=NAMES)
+    def commit_here(self, name):
+        try:
+            version = self._commit(self.replica, name)
+        except StoreUnavailableError:
+            assert self.is_away
+        except StaleVersionError:  # others were faster, and now the replica knows
+            assert not self.is_away
+            assert self.replica.load().version == max(self.committed)
+            self.knew = self.now
+        else:
+            assert self.replica.load().version == version
+            self.knew = self.now
+
+    def _commit(self, store, name):
+        expected = self.kept.load().version if store is self.kept else store.load().version
+        self.proposals += 1
+        change = LibraryChange(
+            proposal_id=f"p{self.proposals}", upserts=(ToolDefinition(name=name),)
+        )
+        version = store.commit(change, expected_version=expected)
+        self.committed[version] = self.kept.load(version).digest
+        return version
+
+    @rule()
+    def away(self):
+        self.far.away()
+        self.is_away = True
+
+    @rule()
+    def back(self):
+        self.far.back()
+        self.is_away = False
+
+    @rule()
+    def look(self):
+        try:
+            found = self.replica.refresh()
+        except StoreUnavailableError:
+            assert self.is_away
+            assert self.replica.status.state == "away"
+        else:
+            assert found.version >= max(self.committed)
+            assert self.replica.status.state == "current"
+            self.knew = self.now
+
+    @rule(seconds=st.floats(0, 60))
+    def time_passes(self, seconds):
+        self.now += seconds
+
+    @rule()
+    def a_conversation_begins(self):
+        library = self.replica.load()
+        self.pinned[library.version] = library.digest
+
+    @invariant()
+    def what_is_served_was_committed_and_only_grows(self):
+        library = self.replica.load()
+        assert library.version >= self.last
+        assert library.digest == self.committed[library.version]
+        self.last = library.version
+
+    @invariant()
+    def conversations_have_their_version(self):
+        for version, digest in self.pinned.items():
+            assert self.replica.load(version).digest == digest
+
+    @invariant()
+    def staleness_is_told(self):
+        status = self.replica.status
+        assert status.staleness_seconds == self.now - self.knew
+        assert status.refuses == (status.staleness_seconds > BOUND_SECONDS)
+
+    def teardown(self):
+        if hasattr(self, "replica"):
+            self.replica.close()
+
+
+TestReplica = ReplicaMachine.TestCase
+TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+
+
+LOGGER = "agentkit.library.replicas"
+
+
+def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
+    """Reading goes on, and whoever looks at the state knows how good it is."""
+    put(far, "a")
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.state == "away")
+    assert list(replica.load().tools) == ["a"]
+    assert replica.status.last_error == "StoreUnavailableError: the store is away"
+    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
+
+
+def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):
+    """The log has a line for each change, however often the store is looked for."""
+    caplog.set_level(logging.WARNING, LOGGER)
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.failed_looks >= 5)
+    far.back()
+    eventually(lambda: len(caplog.records) > 1)
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "the store is away; library version 0 is served on" in said[0]
+    assert "the store is back; library version 0 is the newest" in said[1]
+
+
+@pytest.mark.parametrize("refresh_seconds", [0.05, 1.0, 60.0])
+def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
+    """A store in trouble is not asked all the time, nor by all replicas at once, nor too seldom."""
+    pauses = [pause_after(n, refresh_seconds=refresh_seconds) for n in range(1, 100)]
+    longest = max(10.0, refresh_seconds)
+    assert refresh_seconds / 2 <= min(pauses) <= refresh_seconds
+    assert all(longest / 2 <= pause <= longest for pause in pauses[20:])
+    assert len(set(pauses)) == len(pauses)
+
+
+def test_writing_fails_as_the_store_does(far, replicate):
+    """What can not be kept is the caller's to know: no error is swallowed."""
+    replica = replicate(far)
+    far.away()
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="a"),))
+    for write in (
+        lambda: replica.append(Episode(episode_id="e", request="hello")),
+        lambda: replica.commit(change, expected_version=0),
+        replica.events,
+        replica.versions,
+        lambda: replica.history("a"),
+    ):
+        with pytest.raises(StoreUnavailableError, match="the store is away"):
+            write()
+
+
+def test_beyond_the_bound_runs_are_refused(far, replicate, clock):
+    """Where nobody knew for too long whether the library is the newest, no run begins."""
+    replica = replicate(far, refresh_seconds=60.0, max_staleness_seconds=100.0, clock=clock)
+    replica.refresh()
+    replica.check_staleness()
+    assert not replica.status.refuses
+    clock.now += 101
+    assert replica.status.refuses
+    with pytest.raises(StoreUnavailableError, match="more than the 100 s that are allowed"):
+        replica.check_staleness()
+    assert replica.load().version == 0
+    replica.refresh()
+    replica.check_staleness()
+
+
+def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
+    """A conversation goes on with its version while the store is away, if this process has it."""
+    replica = replicate(far, refresh_seconds=3600)
+    for version in range(1, 20):
+        put(replica, f"tool{version}")
+    assert replica.load(1).version == 1  # used just now, so it is held
+    far.away()
+    assert [replica.load(version).version for version in (1, 6, 19)] == [1, 6, 19]
+    with pytest.raises(StoreUnavailableError, match=r"version 2 is not among .* \(1, "):
+        replica.load(2)
+    far.back()
+    assert list(replica.load(2).tools) == ["tool1", "tool2"]
+
+
+def test_it_begins_with_its_store(far):
+    """With nothing to serve there is nothing to begin with."""
+    far.away()
+    with pytest.raises(StoreUnavailableError, match="the store is away"):
+        Replica(far)
+
+
+@pytest.fixture
+def path(tmp_path, put):
+    """A file with one version."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        put(store, "a")
+    return path
+
+
+def test_a_file_that_is_moved_away_and_back(path, replicate, put, eventually):
+    """The system would read on in the file that nobody sees; the replica says that it is away."""
+    with closing(SQLiteStore(path)) as store:
+        replica = replicate(store)
+        path.rename(path.with_name("elsewhere.db"))
+        eventually(lambda: replica.status.state == "away")
+        assert "was moved away, deleted or replaced" in replica.status.last_error
+        assert list(replica.load().tools) == ["a"]
+        path.with_name("elsewhere.db").rename(path)
+        eventually(lambda: replica.status.state == "current")
+        put(store, "b")
+        eventually(lambda: replica.load().version == 2)
+
+
+def test_an_older_backup_is_not_taken_up(path, replicate, put, eventually):
+    """A library never goes backwards under those who use it: a person has to start again."""
+    with closing(SQLiteStore(path)) as store:
+        put(store, "b")
+        replica = replicate(store)
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("DELETE FROM revisions WHERE version = 2")
+            other.execute("DELETE FROM versions WHERE version = 2")
+        eventually(lambda: replica.status.state == "behind")
+        assert "is at library version 1 and was at 2 before" in replica.status.last_error
+        assert list(replica.load().tools) == ["a", "b"]
+
+
+def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, eventually, caplog):
+    """A damaged definition keeps the last whole library in use, and is said."""
+    with closing(SQLiteStore(path)) as store:
+        replica = replicate(store)
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("INSERT INTO versions VALUES (2,'p2','','','[]','2026-11-22T00:00:00Z')")
+            other.execute("INSERT INTO definitions VALUES ('x','b','{broken')")
+            other.execute("INSERT INTO revisions VALUES (2,'b','x','{}',2,0)")
+        eventually(lambda: replica.status.state == "behind")
+        assert "holds a definition that can not be read" in replica.status.last_error
+        assert (list(replica.load().tools), replica.load().version) == (["a"], 1)
+        assert "the newest library can not be taken up; version 1 is served on" in caplog.text
+
+
+def test_events_that_can_not_be_read_are_said(kept):
+    """The library is followed on, and the state says that something new could not be read."""
+    replica = Replica(kept, refresh_seconds=3600)
+    replica.events()
+
+    def torn(*, after=0):
+        """The chain is damaged."""
+        raise StoreFormatError(f"torn behind {after}")
+
+    kept.events = torn
+    with pytest.raises(StoreFormatError, match="torn"):
+        replica.refresh()
+    assert replica.status.state == "behind"
+    replica.stop()
