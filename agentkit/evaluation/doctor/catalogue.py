@@ -9,8 +9,7 @@ from functools import cached_property
 from itertools import count
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.evaluation.doctor.near_duplicates import DuplicateGroup, near_duplicates
 from agentkit.library import Library
 from agentkit.messages import ToolResult

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import (
     StaleVersionError,
     StoreError,
