@@ -18,7 +18,7 @@ from agentkit.cli.options import FOLDER, AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
 from agentkit.cli.project import FILE, Project, current_project
 from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_read
-from agentkit.episodes.redaction.secrets import KEY_FORMATS, secret_spans
+from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -31,12 +32,22 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
-from agentkit.cli.stores import author, change_id, commit, opened, opened_to_read
+from agentkit.cli.stores import (
+    author,
+    change_id,
+    commit,
+    manager_of,
+    opened,
+    opened_to_read,
+    person,
+)
 from agentkit.errors import CompositeError, LibraryError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.proposers.composites import source_of
+from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
+from agentkit.interop.export.importing import ImportedTool, ImportRequest, propose_tools
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.dag import rounded
 from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
@@ -45,6 +56,7 @@ from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.sources.json_records import RejectedEntry, definitions_from_json
+from agentkit.tools.tool import Tool
 
 ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
@@ -252,12 +264,13 @@ def import_(
     OpenAPI 3 descriptions as JSON or YAML, whose operations become tools. An entry that can not be
     imported is reported, the others are imported in one new library version, and the exit status is
     1. So it is with tools whose words write to the model, ask for secrets or hide signs; --overrule
-    takes one all the same.
+    takes one all the same. Tools that act through others, by a program or a rule that calls what is
+    not declared to only read, or by texts in a program, wait in 'agentkit review'.
 
     Args:
         prefix (TEXT): Comes before the name of each operation (OpenAPI).
-        overrule (TOOL): Import a tool although checks speak against its words, because you read
-            them
+        overrule (TOOL): Import a tool although checks speak against its words, or although it
+            would wait, because you read it
 
     Examples:
       agentkit tools import catalogue.json
@@ -280,8 +293,15 @@ def import_(
         definitions, rejected = batch.definitions, batch.rejected
     passed, against = _screened(definitions, overrule)
     with opened(store_url) as store:
-        plan, version = import_definitions(store, passed, on_conflict, why)
-    report_import(plan, version, rejected, api=report, against=against, as_json=as_json)
+        plan, version = import_definitions(store, passed, on_conflict, why, vouched=overrule)
+        waiting: Sequence[ImportedTool] = ()
+        if plan.held:
+            request = ImportRequest(person=person(), reason=why)
+            manager = manager_of(store, author=person())
+            waiting = asyncio.run(propose_tools(plan.held.values(), manager, request))
+    report_import(
+        plan, version, rejected, api=report, against=against, waiting=waiting, as_json=as_json
+    )
 
 
 def _screened(
@@ -314,9 +334,22 @@ def is_description(data: bytes) -> bool:
 
 
 def import_definitions(
-    store: Store, definitions: Sequence[ToolDefinition], on_conflict: ConflictPolicy, reason: str
+    store: Store,
+    definitions: Sequence[ToolDefinition],
+    on_conflict: ConflictPolicy,
+    reason: str,
+    *,
+    vouched: Collection[str] | None = None,
 ) -> tuple[ImportPlan, int]:
     """Put definitions into the library in one new version.
+
+    Args:
+        store: Of the library.
+        definitions: What comes.
+        on_conflict: What happens to names that are taken.
+        reason: Why, for the history.
+        vouched: Names of those that somebody has read, where others may have to wait for a person;
+            None where the caller vouches for all.
 
     Returns:
         What became of each name, and the library version afterwards.
@@ -327,6 +360,8 @@ def import_definitions(
     def build(library: Library) -> LibraryChange | None:
         nonlocal plan
         plan = plan_import(definitions, library, on_conflict=on_conflict)
+        if vouched is not None:
+            _hold(plan, library, vouched)
         upserts = tuple(plan.upserts.values())
         if not upserts:
             return None
@@ -338,6 +373,16 @@ def import_definitions(
     return plan, version
 
 
+def _hold(plan: ImportPlan, library: Library, vouched: Collection[str]) -> None:
+    """Take out of a plan what acts through other tools, unless somebody has read it."""
+    came_as = {new: old for old, new in plan.renamed}
+    coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
+    tools = {**coming, **library.tools}  # what is here says itself what it does
+    for name, tool in coming.items():
+        if came_as.get(name, name) not in vouched and acts_through_others(tool.definition, tools):
+            plan.hold(name)
+
+
 def report_import(
     plan: ImportPlan,
     version: int,
@@ -345,6 +390,7 @@ def report_import(
     *,
     api: openapi.OpenApiReport | None = None,
     against: Mapping[str, str] = MappingProxyType({}),
+    waiting: Sequence[ImportedTool] = (),
     as_json: bool,
 ) -> None:
     """Print what became of each definition.
@@ -355,13 +401,14 @@ def report_import(
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     if as_json:
         of_api = {} if api is None else {"openapi": api.to_json()}
-        left_out = {"unusable": unusable, "suspicious": dict(against)}
+        held = [one.to_json() for one in waiting]
+        left_out = {"held": held, "unusable": unusable, "suspicious": dict(against)}
         print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
     else:
         names = ("added", "replaced", "renamed", "skipped")
         counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
         counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
-        counts["suspicious"] = len(against)
+        counts |= {"suspicious": len(against), "held": len(waiting)}
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         click.echo(f"{told or 'nothing to import'}; library version {version}")
     say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
@@ -370,11 +417,14 @@ def report_import(
     say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
     if against:
         say("take a tool whose words you have read with --overrule TOOL")
+    say_some((f"{shown(one.name)} is held: {shown(one.why, 400)}" for one in waiting), rest=_ALL)
+    if waiting:
+        say("'agentkit review' has what waits; take a tool that you have read with --overrule TOOL")
     if plan.refused:
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     if api is not None:
         _say_mapped(api)
-    if unusable or plan.refused or against or (api is not None and api.unusable):
+    if unusable or plan.refused or against or waiting or (api is not None and api.unusable):
         raise click.exceptions.Exit(1)
 
 

@@ -1,26 +1,23 @@
 """The functions and methods that the language knows, on values that are at hand.
 
 What a function is called with may be an iterator of our own making (``range``, ``zip``,
-``enumerate``, a view, a generator) where ``language.CONSUMERS`` says so. Functions that take their
-items one by one (``sum``, ``max``, ``any``, ...) are ``Fold``s, so that the interpreter decides who
-fetches the next item: a loop here, or an event loop that waits for a child between two items. A
-fold fails on the very item on which Python's own function fails, because what comes after may call
-children.
+``enumerate``, a view, a generator) where ``language.CONSUMERS`` says so. A function of items fails
+on the very item on which Python's own does, because what comes after may call children.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from types import GeneratorType
-from typing import Any, Protocol
+from typing import Any
 
 from agentkit.composites.guards import (
     COMPARE,
     CONTAINERS,
     NUMBERS,
-    VALUES,
+    SCALARS,
     Meter,
     add,
     check_values,
@@ -53,111 +50,83 @@ def iterable(value: Any) -> Iterable[Any]:
     return made
 
 
-# --- folds ----------------------------------------------------------------------------------------
+# --- functions of items, taken one by one ---------------------------------------------------------
 
 
-class Fold(Protocol):
-    """Takes items one by one and has a result at the end."""
+def _paid(meter: Meter, items: Any) -> Iterable[Any]:
+    """What may be iterated over, at a unit of work for each item."""
+    each = iterable(items)
+    if type(each) in CONTAINERS:
+        meter.spend(len(each))  # type: ignore[arg-type]  # containers have a length
+        return each
+    return _paid_one_by_one(meter, each)
 
-    def push(self, item: Any) -> bool:
-        """Take the next item; True when no further one is wanted."""
 
-    def result(self) -> Any:
-        """The value, once there are no more items."""
+def _paid_one_by_one(meter: Meter, items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        meter.spend(1)
+        yield item
 
 
-class _AnyOrAll:
+def _any_or_all(*, wanted: bool) -> Function:
     """``any`` and, with ``wanted`` False, ``all``: stop at the first item that decides."""
 
-    __slots__ = ("_found", "_wanted")
+    def run(meter: Meter, items: Any) -> bool:
+        for item in _paid(meter, items):
+            if bool(item) is wanted:
+                return wanted
+        return not wanted
 
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted
-        self._found = not wanted
-
-    def push(self, item: Any) -> bool:
-        if bool(item) is self._wanted:
-            self._found = self._wanted
-            return True
-        return False
-
-    def result(self) -> bool:
-        return self._found
+    return run
 
 
-class _Collected:
-    """The items in a list that may not grow beyond the limit; then something made of them."""
-
-    __slots__ = ("_finish", "_items", "_meter", "_most")
-
-    def __init__(self, meter: Meter, finish: Callable[[list[Any]], Any]) -> None:
-        self._meter = meter
-        self._most = meter.limits.collection_items
-        self._finish = finish
-        self._items: list[Any] = []
-
-    def push(self, item: Any) -> bool:
-        self._items.append(item)
-        if len(self._items) > self._most:
-            raise self._meter.too_many_items()
-        return False
-
-    def result(self) -> Any:
-        return self._finish(self._items)
+def _collected(meter: Meter, items: Any) -> list[Any]:
+    """The items in a list that may not grow beyond the limit."""
+    most = meter.limits.collection_items
+    made = list(islice(_paid(meter, items), most + 1))
+    if len(made) > most:
+        raise meter.too_many_items()
+    return made
 
 
-class _Total:
+def _total(meter: Meter, items: Any, start: Any = 0) -> Any:
     """``sum``: numbers are added by Python's own function, anything else step by step."""
-
-    __slots__ = ("_meter", "_numbers", "_total")
-
-    def __init__(self, meter: Meter, start: Any) -> None:
-        self._meter = meter
-        sum((), start)  # refuses a text to start with
-        self._total = start
-        self._numbers: list[Any] | None = [] if type(start) in NUMBERS else None
-
-    def push(self, item: Any) -> bool:
-        if self._numbers is not None:
-            if type(item) in NUMBERS:
-                self._numbers.append(item)
-                return False
-            self._total = sum(self._numbers, self._total)
-            self._numbers = None
-        self._total = add(self._meter, self._total, item)
-        return False
-
-    def result(self) -> Any:
-        if self._numbers is None:
-            return self._total
-        return self._meter.number(sum(self._numbers, self._total))
+    check_values(start)
+    total = sum((), start)  # refuses a text to start with
+    numbers: list[Any] | None = [] if type(start) in NUMBERS else None
+    for item in _paid(meter, items):
+        if numbers is not None and type(item) in NUMBERS:
+            numbers.append(item)
+            continue
+        total = total if numbers is None else sum(numbers, total)
+        numbers = None
+        total = add(meter, total, item)
+    return total if numbers is None else meter.number(sum(numbers, total))
 
 
-class _Extreme:
-    """``max``, or ``min`` with the operator ``<``: the first of the best."""
+def _extreme(name: str) -> Function:
+    """``max`` or ``min``: the first of the best."""
+    function, better = (max, COMPARE[">"]) if name == "max" else (min, COMPARE["<"])
 
-    __slots__ = ("_best", "_better", "_default", "_empty", "_meter")
+    def run(meter: Meter, *values: Any, **default: Any) -> Any:
+        items = values[0] if len(values) == 1 else values
+        if type(items) in (list, tuple) and items and set(map(type, items)) <= NUMBERS:
+            meter.spend(len(items))
+            return function(items)
+        check_values(*default.values())
+        best = _MISSING
+        for item in _paid(meter, items):
+            if best is _MISSING or better(meter, item, best):
+                best = item
+        return function((), **default) if best is _MISSING else best
 
-    def __init__(self, name: str, meter: Meter, default: Any = _MISSING) -> None:
-        self._meter = meter
-        self._better = COMPARE[">" if name == "max" else "<"]
-        self._empty: Callable[[Any], Any] = max if name == "max" else min
-        self._best: Any = _MISSING
-        self._default = default
-
-    def push(self, item: Any) -> bool:
-        if self._best is _MISSING or self._better(self._meter, item, self._best):
-            self._best = item
-        return False
-
-    def result(self) -> Any:
-        if self._best is not _MISSING:
-            return self._best
-        return self._empty(()) if self._default is _MISSING else self._default
+    return run
 
 
-def _sort(meter: Meter, items: list[Any], reverse: Any) -> list[Any]:
-    """The same list, sorted; paid for by the comparisons that sorting takes."""
+def _sorted(meter: Meter, values: Any, reverse: Any = False) -> list[Any]:  # noqa: FBT002 - as in Python
+    """The items sorted; paid for by the comparisons that sorting takes."""
+    check_values(reverse)
+    items = _collected(meter, values)
     weight, rounds = weigh(items, meter.fuel), len(items).bit_length()
     kinds = set(map(type, items))
     if kinds <= NUMBERS:  # compared quickly when they are of one type
@@ -168,42 +137,18 @@ def _sort(meter: Meter, items: list[Any], reverse: Any) -> list[Any]:
     return items
 
 
-def _joined(meter: Meter, separator: str, items: list[Any]) -> str:
-    if all(type(item) is str for item in items):
-        meter.make_text(sum(map(len, items)) + len(separator) * max(0, len(items) - 1))
-    return separator.join(items)
+def one_more(meter: Meter, name: str, state: Any, item: Any) -> tuple[Any, bool]:
+    """What ``sum`` and the like have after one more item, and whether they want no further one.
 
-
-FOLDS: Mapping[str, Callable[..., Fold]] = {
-    "all": lambda _meter: _AnyOrAll(wanted=False),
-    "any": lambda _meter: _AnyOrAll(wanted=True),
-    "list": lambda meter: _Collected(meter, lambda items: items),
-    "max": partial(_Extreme, "max"),
-    "min": partial(_Extreme, "min"),
-    "sorted": lambda meter, reverse=False: _Collected(
-        meter, lambda items: _sort(meter, items, reverse)
-    ),
-    "sum": lambda meter, start=0: _Total(meter, start),
-    "join": lambda meter, separator: _Collected(
-        meter, lambda items: _joined(meter, separator, items)
-    ),
-}
-"""By name: makes a fold of the meter and of the arguments besides the items."""
-
-
-def _consume(meter: Meter, fold: Fold, items: Iterable[Any]) -> Any:
-    """Feed a fold with items that are at hand, a unit of work for each."""
-    if type(items) in CONTAINERS:
-        meter.spend(len(items))  # type: ignore[arg-type]  # containers have a length
-        for item in items:
-            if fold.push(item):
-                break
-        return fold.result()
-    for item in items:
-        meter.spend(1)
-        if fold.push(item):
-            break
-    return fold.result()
+    It fails on the very item on which the function would, for items that are waited for.
+    """
+    if name in {"any", "all"}:
+        return None, bool(item) is (name == "any")
+    if name == "sum":
+        return _total(meter, [item], 0 if state is None else state), False
+    if name in {"max", "min"}:
+        return [item] if state is None else [FUNCTIONS[name](meter, [*state, item])], False
+    return None, False
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -281,33 +226,10 @@ def _zip(_meter: Meter, *items: Any) -> Iterable[Any]:
     return zip(*map(iterable, items), strict=False)
 
 
-def _fold(name: str) -> Function:
-    """A function that takes its items one by one."""
-
-    def run(meter: Meter, items: Any, *beside: Any, **named: Any) -> Any:
-        check_values(*beside, *named.values())
-        return _consume(meter, FOLDS[name](meter, *beside, **named), iterable(items))
-
-    return run
-
-
-def _extreme(name: str) -> Function:
-    fold, function = _fold(name), max if name == "max" else min
-
-    def run(meter: Meter, *values: Any, **default: Any) -> Any:
-        items = values[0] if len(values) == 1 else values
-        if type(items) in (list, tuple) and items and set(map(type, items)) <= NUMBERS:
-            meter.spend(len(items))
-            return function(items)
-        return fold(meter, items, **default)
-
-    return run
-
-
 FUNCTIONS: Mapping[str, Function] = {
     "abs": _of_values(abs),
-    "all": _fold("all"),
-    "any": _fold("any"),
+    "all": _any_or_all(wanted=False),
+    "any": _any_or_all(wanted=True),
     "bool": _of_values(bool),
     "enumerate": _enumerate,
     "float": _float,
@@ -315,14 +237,14 @@ FUNCTIONS: Mapping[str, Function] = {
     "is_close": _of_values(_is_close),
     "isfinite": _of_values(math.isfinite),
     "len": _len,
-    "list": _fold("list"),
+    "list": _collected,
     "max": _extreme("max"),
     "min": _extreme("min"),
     "range": _of_values(range),
     "round": _round,
-    "sorted": _fold("sorted"),
+    "sorted": _sorted,
     "str": text_of,
-    "sum": _fold("sum"),
+    "sum": _total,
     "zip": _zip,
 }
 """Called with the meter and the arguments."""
@@ -404,9 +326,12 @@ def _replace(meter: Meter, text: str, old: Any, new: Any) -> str:
 
 
 def _join(meter: Meter, text: str, items: Any) -> Any:
-    if type(items) not in VALUES or type(items) in CONTAINERS or type(items) is str:
-        return _consume(meter, FOLDS["join"](meter, text), iterable(items))
-    return text.join(items)  # Python's own complaint
+    if type(items) in SCALARS and type(items) is not str:
+        return text.join(items)  # Python's own complaint
+    parts = _collected(meter, items)
+    if all(type(part) is str for part in parts):
+        meter.make_text(sum(map(len, parts)) + len(text) * max(0, len(parts) - 1))
+    return text.join(parts)
 
 
 def _among(method: Function) -> Function:

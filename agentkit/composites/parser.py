@@ -50,7 +50,7 @@ class ParsedSource:
     Attributes:
         name: The function's name.
         program: Its body.
-        children: The tools that it calls, by library name, in the order of first call.
+        tools: The tools that it calls, by library name.
         docstring: As written, with its indentation; empty when there is none.
         function: The syntax, for what is not the program's: annotations and decorators.
         text: The text.
@@ -59,11 +59,17 @@ class ParsedSource:
 
     name: str
     program: ir.Program
-    children: Mapping[str, Tool]
+    tools: Mapping[str, Tool]
     docstring: str
     function: Function
     text: str
     nodes: Mapping[int, Located]
+
+    @property
+    def children(self) -> Mapping[str, Tool]:
+        """The tools that it calls, by library name, in the order of first call."""
+        called = dict.fromkeys(call.child for call in ir.calls(self.program))
+        return {name: self.tools[name] for name in called}
 
     @property
     def positions(self) -> Mapping[int, Place]:
@@ -98,7 +104,8 @@ def parse(
         ...     print(error.problems[0].message, error.problems[0].column)
         `lambda: x` is not in the language 22
     """
-    tree = syntax_tree(source, limits or CompositeLimits())
+    limits = limits or CompositeLimits()
+    tree = syntax_tree(source, limits)
     found = tree if isinstance(tree, SourceProblem) else only_function(tree)
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
@@ -131,11 +138,10 @@ def parse_function(
     program = reader.program(function)
     if reader.faults:
         raise refusal(function.name, reader.problems())
-    called = dict.fromkeys(call.child for call in ir.calls(program))
     return ParsedSource(
         name=function.name,
         program=program,
-        children={name: reader.children[name] for name in called},
+        tools=reader.children,
         docstring=docstring_of(function) or "",
         function=function,
         text=text,

@@ -31,7 +31,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from agentkit.composites import language as ir
 from agentkit.composites.children import Child, gathering
-from agentkit.composites.functions import FOLDS, method_of
+from agentkit.composites.functions import method_of, one_more
 from agentkit.composites.guards import (
     METER,
     Evaluate,
@@ -52,6 +52,7 @@ from agentkit.composites.interpreter import (
     first_expression,
     put,
 )
+from agentkit.composites.language import CONSUMERS, ITERATORS
 from agentkit.composites.problems import refusal
 from agentkit.errors import SourceProblem
 
@@ -198,7 +199,7 @@ class WaitingLowering(Lowering):
             case ir.Comprehension() if self._any_waits(ir.within(node)):
                 return self._collected(node)
             case ir.Builtin() | ir.Method() if any(map(self._is_slow, node.arguments)):
-                return self._folded(node)
+                return self._consumed(node)
             case ir.Method() if self._any_waits(node.arguments):
                 return [*self._receiver(node), *self._operands(node.arguments)]
             case _:
@@ -378,39 +379,31 @@ class WaitingLowering(Lowering):
 
         return [*steps, wait]
 
-    def _folded(self, node: ir.Builtin | ir.Method) -> list[Step]:
-        """``sum`` and the like of items that have to be waited for."""
+    def _consumed(self, node: ir.Builtin | ir.Method) -> list[Step]:
+        """Collect the items that ``sum`` and the like have to wait for, as far as it asks for."""
         name = node.function if isinstance(node, ir.Builtin) else node.method
-        if name not in FOLDS or len(node.arguments) > 1:
+        if name not in CONSUMERS - ITERATORS or len(node.arguments) > 1:
             _refuse_iterator()
-        self.nodes += 1
-        place = self.slots.fresh()
-        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
-        receivers = (node.receiver,) if isinstance(node, ir.Method) else ()
         steps = self._receiver(node) if isinstance(node, ir.Method) else []
-        beside = self.all(receivers)
         before, stream = self._stream(node.arguments[0])
+        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
         starts = [step for given in keywords for step in self._held_value(given.value)]
-        given = [(keyword.name, self.lower(keyword.value)) for keyword in keywords]
-
-        def begin(frame: Frame) -> None:
-            with failing_at(frame, node):
-                values = {key: value(frame) for key, value in given}
-                check_values(*values.values())
-                frame[place] = FOLDS[name](frame[METER], *[one(frame) for one in beside], **values)
+        place = self._hold(node.arguments[0])
 
         async def wait(frame: Frame) -> None:
+            made: list[Any] = []
+            state, is_over = None, False
             async with aclosing(stream(frame)) as items:
                 async for item in items:
+                    made.append(item)
                     with failing_at(frame, node):
                         frame[METER].spend(1)
-                        if frame[place].push(item):
-                            break
-            with failing_at(frame, node):
-                frame[place] = frame[place].result()
+                        state, is_over = one_more(frame[METER], name, state, item)
+                    if is_over:
+                        break
+            frame[place] = made
 
-        self._held[id(node)] = place
-        return [*steps, *before, *starts, begin, wait]
+        return [*steps, *before, *starts, wait]
 
 
 # --- steps ----------------------------------------------------------------------------------------
@@ -423,7 +416,7 @@ def _in_order(steps: Sequence[Step]) -> Wait:
     async def run(frame: Frame) -> Signal:
         for way in ways:
             signal = way(frame)
-            if isinstance(signal, CoroutineType):
+            if type(signal) is CoroutineType:
                 signal = await signal
             if signal is not None:
                 return signal  # type: ignore[return-value]  # a coroutine was awaited

@@ -34,6 +34,7 @@ from agentkit.evolution.repository import LibraryState
 from agentkit.evolution.validation.approvals import (
     TRUSTED,
     ValidationPolicy,
+    acts_through_others,
     is_overruled,
     new_rules,
 )
@@ -278,7 +279,8 @@ def needs_person(definition: ToolDefinition, tools: ToolsByName) -> bool:
         definition: The new tool.
         tools: The tools that its rules may demand: those of the library, and those that come too.
     """
-    return bool(ValidationPolicy().needs_for(definition, tools))
+    needed = ValidationPolicy().needs_for(definition, tools)
+    return bool(needed) or acts_through_others(definition, tools)
 
 
 def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:

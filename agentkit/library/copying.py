@@ -11,7 +11,7 @@ from itertools import islice, takewhile, zip_longest
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
 from agentkit.library.episode_stores import append_all

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import BrokenLine, encode_episode, read_episodes
+from agentkit.episodes.files import BrokenLine, encode_episode, read_episodes
 from agentkit.episodes.replacing import for_owner_here, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
 from agentkit.library.changes import check_filter, matches

@@ -50,6 +50,7 @@ class ImportPlan:
         skipped: Names that were taken, and left as they are.
         unchanged: How many definitions the library already holds as they are.
         refused: Names that were taken, under the policy ``error``.
+        held: Definitions that wait for a person, by name.
         copies: By name: what is known of its renamed copies, so that many take no longer each.
     """
 
@@ -60,7 +61,15 @@ class ImportPlan:
     skipped: list[str] = field(default_factory=list)
     unchanged: int = 0
     refused: list[str] = field(default_factory=list)
+    held: dict[str, ToolDefinition] = field(default_factory=dict)
     copies: dict[str, _Copies] = field(default_factory=dict, repr=False)
+
+    def hold(self, name: str) -> None:
+        """Leave out what would stand under a name, until a person agrees to it."""
+        self.held[name] = self.upserts.pop(name)
+        self.added = [one for one in self.added if one != name]
+        self.replaced = [one for one in self.replaced if one != name]
+        self.renamed = [pair for pair in self.renamed if pair[1] != name]
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object, without the definitions."""

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_multiple, json_key, same_json
-from agentkit.tools.formats import FORMATS
-from agentkit.tools.patterns import pattern_holds, pattern_steps
+from agentkit.tools.patterns import FORMATS, pattern_holds, pattern_steps
 from agentkit.tools.schema import resolve_local, schemas_in
 
 _MAX_DEPTH = 200

@@ -92,14 +92,6 @@ def test_a_changed_child_is_named_with_both_digests() -> None:
     assert "again" in problem.advice
 
 
-def test_an_unbound_child_makes_an_unbound_composite() -> None:
-    """Where a child runs elsewhere, so does the composite: it can be offered and is deferred."""
-    elsewhere = {**TOOLS, "add": replace(add, function=None)}
-    mean = composite_tool(stored(MEAN), elsewhere)
-    assert not mean.is_bound
-    assert mean.definition.is_composite
-
-
 def test_a_body_that_calls_more_than_its_pins_is_refused() -> None:
     """Pins are checked against the program, not believed."""
     definition = stored(MEAN)
@@ -119,24 +111,6 @@ def test_a_composite_needs_the_approval_that_a_child_needs() -> None:
     assert not composite_tool(destructive.definition, allowed).needs_approval
     asked = {**TOOLS, "add": replace(add, requires_approval=True)}
     assert composite_tool(stored(MEAN), asked).needs_approval
-
-
-def test_an_agent_waits_for_an_async_composite() -> None:
-    """An async child is awaited under the agent's executor."""
-    price = composite_tool(stored("def f(name: str):\n    return add(look_up(name), 1)\n"), TOOLS)
-    result = Agent(ScriptedModel([[call("f", name="ab")], "3"]), tools=[price]).run_sync("Price?")
-    assert [outcome.value for outcome in result.episode.results] == [3.0]
-
-
-def test_the_model_reads_where_a_child_failed() -> None:
-    """A failure inside comes back as a value with the path of calls."""
-    mean = composite_tool(stored(MEAN), TOOLS)
-    model = ScriptedModel([[call("mean", a=1, b=2, n=0)], "It can not be."])
-    (outcome,) = Agent(model, tools=[mean]).run_sync("Divide by zero").episode.results
-    assert outcome.failure is not None
-    assert outcome.failure.kind == "tool_error"
-    assert "mean → divide" in outcome.text
-    assert "ZeroDivisionError" in outcome.text
 
 
 def test_a_retry_asked_for_by_a_child_reaches_the_model() -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit import tool
 from agentkit.composites.source import compose, join_effects
 from agentkit.errors import CompositeError
 from agentkit.tools.definition import Effects, Example, ToolDefinition
-from agentkit.tools.sources import definition_from_function
 from agentkit.tools.tool import Tool
 
 
@@ -188,13 +185,6 @@ def test_a_decorator_holds_constants_only(decorator: str, column: int) -> None:
     assert (code, found) == ("decorator", column)
 
 
-def test_options_of_the_tool_are_not_part_of_the_definition() -> None:
-    """``limits``, ``tools`` and the like say how a tool runs; a text may hold them."""
-    text = "def f(a: float):\n    return add(a, 1)\n"
-    head = "@agentkit.composite(tools=[add], limits=CompositeLimits(fuel=9), contracts='always')\n"
-    assert compose(head + text, TOOLS) == compose(text, TOOLS)
-
-
 @pytest.mark.parametrize(
     ("condition", "code"),
     [
@@ -236,45 +226,6 @@ HOSTILE = {
 def test_hostile_texts_are_refused(text: str) -> None:
     """Depth, length and half characters end as problems, whatever part of the text holds them."""
     assert problems_of(text)
-
-
-VALUES = st.sampled_from(["None", "True", "3", "-1", "2.5", "'a'", "''"])
-TYPES = st.sampled_from(
-    ["int", "float", "str", "bool", "Any", "list[int]", "dict[str, float]", "int | None",
-     "Optional[str]", "Literal['a', 3]", "tuple[int, ...]"]
-)  # fmt: skip
-PARAMETERS = st.lists(
-    st.tuples(st.sampled_from("abcdegh"), TYPES, st.none() | VALUES), max_size=5,
-    unique_by=lambda parameter: parameter[0],
-)  # fmt: skip
-
-
-def _anything() -> Tool:
-    @tool
-    def anything() -> Any:
-        """Anything."""
-
-    return anything
-
-
-@given(PARAMETERS, TYPES)
-def test_any_head_means_what_python_means(
-    parameters: list[tuple[str, str, str | None]], returns: str
-) -> None:
-    """The schema of a text is the schema of the function that Python makes of it."""
-    ordered = sorted(parameters, key=lambda parameter: parameter[2] is not None)
-    head = ", ".join(
-        f"{name}: {kind}" + ("" if default is None else f" = {default}")
-        for name, kind, default in ordered
-    )
-    source = f"def f({head}) -> {returns}:\n    '''Do it.'''\n    return anything()\n"
-    namespace: dict[str, Any] = dict(vars(typing))
-    exec(source, namespace)
-    expected = definition_from_function(namespace["f"])
-    composed = compose(source, {"anything": _anything()})
-    assert composed.signature.parameters == expected.signature.parameters
-    assert composed.signature.result == expected.signature.result
-    assert composed.description == expected.description
 
 
 # --- docstring examples ----------------------------------------------------------------------------
@@ -330,22 +281,6 @@ def test_a_worked_call_that_is_none_is_a_problem(shown: str, line: int, why: str
         composed(f"Add.\n\n{shown}\n")
     (problem,) = caught.value.problems
     assert (problem.code, problem.line, problem.column) == ("example", line, 5)
-    assert why in problem.message
-
-
-@pytest.mark.parametrize(
-    ("example", "why"),
-    [
-        ("{'arguments': {'a': 'x'}}", "break the declared types"),
-        ("{'arguments': {'a': 1}, 'result': 'x'}", "breaks the declared type"),
-    ],
-)
-def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
-    """The problem quotes the example in the decorator."""
-    with pytest.raises(CompositeError) as caught:
-        composed("Add.", f"@composite(examples=[{example}])\n")
-    (problem,) = caught.value.problems
-    assert (problem.code, problem.line, problem.column) == ("example", 2, 1)
     assert why in problem.message
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from agentkit import tool
 from agentkit.composites.decorator import composite
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
-from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
+from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.tools.definition import Example
 
 
@@ -120,19 +119,6 @@ def test_keywords_become_the_record() -> None:
     assert [example.result for example in definition.examples] == [0.5, None]
 
 
-def test_contracts_and_limits_are_those_of_the_decorator() -> None:
-    """They say how the tool runs, and are no part of its definition."""
-
-    @composite(pre=["b != 0"], contracts="always", limits=CompositeLimits(child_calls=1))
-    def ratio(a: float, b: float) -> float:
-        """A ratio."""
-        return divide(a, b)
-
-    assert ratio(a=1, b=2) == 0.5
-    with pytest.raises(ContractViolation, match="b != 0"):
-        ratio(a=1, b=0)
-
-
 class Toolbox:
     """A class that holds composites."""
 
@@ -223,14 +209,6 @@ def test_other_decorators_below_are_refused() -> None:
             return add(a, 1)
 
     assert [problem.code for problem in caught.value.problems] == ["decorator"]
-
-
-def test_a_function_without_text_is_explained() -> None:
-    """In a plain prompt Python keeps no text; the message says what to do instead."""
-    namespace: dict[str, Any] = {"add": add}
-    exec("def f(a):\n    return add(a, 1)\n", namespace)
-    with pytest.raises(UsageError, match="can not find the text of 'f'"):
-        composite(namespace["f"])
 
 
 @pytest.mark.parametrize("option", ["tags", "usage_rules", "pre", "post", "text"])

@@ -16,8 +16,6 @@ import pytest
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_digest
 from agentkit.composites.parser import parse, parse_expression
-from agentkit.composites.rendering import render
-from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -52,13 +50,9 @@ def test_a_text_and_what_is_around_its_program(tools: Mapping[str, Tool]) -> Non
     ("text", "name", "arguments"),
     [
         ("add(1, 2)", "add", "a b"),
-        ("add(1, b=2)", "add", "a b"),
         ("add(b=1, a=2)", "add", "b a"),
         ("await add(1, 2)", "add", "a b"),
-        ("look_up(1)", "look_up", "key"),
         ("weather.now(1)", "weather.now", "city"),
-        ("weather_now(1)", "weather.now", "city"),
-        ("get_user(1)", "get user", "user-id"),
         ("get_user(user_id=1, from_=2)", "get user", "user-id from"),
     ],
 )
@@ -69,14 +63,6 @@ def test_children_are_found_by_what_the_text_calls_them(
     (call,) = ir.calls(parse(f"async def f(): return {text}", tools).program)
     assert call.child == name
     assert [argument.name for argument in call.arguments] == arguments.split()
-
-
-@pytest.mark.parametrize("name", ["sum", "class", "3d", "ﬁnd", "a b.c", "名前 1", "x.1"])
-def test_any_library_name_can_be_written(name: str) -> None:
-    """Functions of the language, keywords, digits and odd letters all have a spelling."""
-    tool = Tool(definition=ToolDefinition(name=name))
-    program = ir.Program(parameters=(), body=(ir.Return(value=ir.Call(child=name)),))
-    assert parse(render(program), {name: tool}).program == program
 
 
 @pytest.mark.parametrize(
@@ -111,18 +97,13 @@ PLAIN = """def f(x, y=1):
     "changed",
     [
         PLAIN.replace("def f(", "async def g("),
-        PLAIN.replace("    send", "    await send"),
         PLAIN.replace("    a = add", "    '''Words.'''\n\n    # why\n    a = add"),
         PLAIN.replace("add(a=x, b=y)", "add(\n        x,\n        (y),\n    )"),
         PLAIN.replace("a > 1 and x", "((a) > (1)) and (x)"),
-        PLAIN.replace("    ", "\t"),
-        PLAIN.replace("\n", "\r\n"),
         PLAIN.replace('"it\'s"', "'it\\'s'").replace('{"k": a}', "{'''k''': a,}"),
-        PLAIN.replace('"it\'s"', "'it' \"'s\""),
         PLAIN.replace("f\"{a} and {x['k']}\"", "f'{a}' ' and ' f'{x[\"k\"]}'"),
         PLAIN.replace("    return (b, -a)", "    pass\n    return b, (-a)"),
         PLAIN.replace("x, y=1", "x: int, y: 'str | None' = 1, *,").replace(", *,)", ")"),
-        PLAIN.replace("b = [a", "b: list = [a"),
         PLAIN.replace(
             "    elif a < 0:\n        b = [a, {\"k\": a}][0]\n    else:\n        b = f\"{a} and {x['k']}\"",
             '    else:\n        if a < 0:\n            b = [a, {"k": a}][0]\n        else:\n'

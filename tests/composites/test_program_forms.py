@@ -49,35 +49,23 @@ def test_one_and_one_point_nought_and_true_stay_apart() -> None:
     [
         ("y = 1", ["format"], True, "$.format: expected an integer from 1, got a bool"),
         ("y = 1", ["kind"], "Assign", "$: expected an object with `kind` Program"),
-        ("y = 1", ["more"], 1, "$: a Program has the fields ['parameters', 'body']"),
-        ("y = 1", ["body"], {}, "$.body: expected a list"),
         ("y = 1", ["body", 0], "y = 1", "$.body[0]: expected an object"),
         ("y = 1", ["body", 0, "kind"], "Constant", "$.body[0]: expected an object with `kind`"),
-        ("y = 1", ["body", 0, "kind"], ["Assign"], "$.body[0]: expected an object with `kind`"),
         ("y = 1", ["body", 0, "targets"], [], "$.body[0]: there is at least one target"),
         ("y = 1", ["body", 0, "targets", 0], "if", "$.body[0].targets[0]: 'if' is no name"),
-        ("y = 1", ["body", 0, "targets", 0], "ﬁ", "$.body[0].targets[0]: 'ﬁ' is no name"),
         ("y = 1", ["body", 0, "targets", 0], 1, "$.body[0].targets[0]: expected a text, got a int"),
         ("y = 1", ["body", 0, "value", "value"], 1.5, "$.body[0].value: a Constant is"),
         ("y = 1", ["body", 0, "value", "value"], 2**53 + 1, "$.body[0].value: a Constant is"),
-        ("y = 1", ["body", 0, "value", "value"], [1], "$.body[0].value: a Constant is"),
         ("y = 1", ["body", 0, "value", "value"], "\ud800", "$.body[0].value: expected a text"),
         ("y = 1", ["body", 0, "value", "value"], -1, "$.body[0].value: write -1 as Unary"),
-        ("y = 1", ["body", 0, "value", "float"], "1.5", "$.body[0].value: a Constant is"),
         ("y = 1.5", ["body", 0, "value", "float"], "nan", "$.body[0].value: a Constant is"),
-        ("y = 1.5", ["body", 0, "value", "float"], "1.50", "$.body[0].value: a Constant is"),
         ("y = 1.5", ["body", 0, "value", "float"], 1.5, "$.body[0].value: a Constant is"),
         ("y = 1.5", ["body", 0, "value", "float"], "-0.0", "$.body[0].value: write -0.0 as Unary"),
-        (f"y = {2**60}", ["body", 0, "value", "integer"], "12", "$.body[0].value: a Constant is"),
         ("y = x + 1", ["body", 0, "value", "operator"], "@", "$.body[0].value.operator: expected one"),
-        ("y = x < 1", ["body", 0, "value", "operators"], ["<", "<"], "$.body[0].value: one operator"),
         ("y = x or 1", ["body", 0, "value", "operands"], [], "$.body[0].value: two or more"),
-        ("y = {1: x}", ["body", 0, "value", "values"], [], "$.body[0].value: as many values as keys"),
         ("y = [k for k in x]", ["body", 0, "value", "makes"], "dict", "$.body[0].value: a dict compr"),
         ("y = f'{x}a'", ["body", 0, "value", "parts", 0], {"kind": "Constant", "value": "b"},
          "$.body[0].value: a Format without a value"),
-        ("y = f'{x}a{x}'", ["body", 0, "value", "parts", 0], {"kind": "Constant", "value": "b"},
-         "$.body[0].value: two texts side by side"),
         ("y = f'{x}a'", ["body", 0, "value", "parts", 1, "value"], 1, "$.body[0].value: a Constant in"),
         ("y = x", ["parameters", 0, "default"], {"kind": "Name", "name": "x"},
          "$.parameters[0].default: expected an object with `kind` Constant, got 'Name'"),
@@ -201,14 +189,6 @@ def test_a_function_can_be_shown_with_its_words_and_types(tools: Mapping[str, To
         "    return add(a=a, b=b)\n"
     )
     assert ast.get_docstring(ast.parse(text).body[0]) == 'Adds.\n\nSays "a\\b".'
-
-
-def test_required_parameters_may_follow_optional_ones() -> None:
-    """A bare star is written where Python needs one, and changes nothing."""
-    program = parse("def f(*, a=1, b, c=2): return [a, b, c]", {}).program
-    text = render(program, "f")
-    assert text.splitlines()[0] == "def f(a=1, *, b, c=2):"
-    assert parse(text, {}).program == program
 
 
 def test_names_that_python_can_not_write_are_written_as_the_parser_reads_them(

@@ -163,18 +163,6 @@ def test_all_problems_are_reported_at_once(problems_of: Problems) -> None:
     ]
 
 
-def test_one_mistake_is_one_problem(problems_of: Problems) -> None:
-    """What follows from a refused statement, such as names that it would set, is not reported."""
-    source = (
-        "def f(x):\n"
-        "    with open_file(x) as handle:\n"
-        "        text = handle\n"
-        "    found = measure(x)\n"
-        "    return text\n"
-    )
-    assert [problem.code for problem in problems_of(source)] == ["unknown_construct"]
-
-
 def test_the_message_of_the_error_lists_the_problems(problems_of: Problems, tools) -> None:
     """The text of the error is ready for a person or a repair prompt."""
     (problem,) = problems_of("def f(x):\n    return x.size\n")

@@ -21,7 +21,7 @@ from support.faults import fault_runs
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, Episode
-from agentkit.episodes.jsonl import read_episodes
+from agentkit.episodes.files import read_episodes
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
 from agentkit.library import EpisodeFilter, Store
 from agentkit.library.episode_stores import pruning, with_episodes

@@ -72,20 +72,6 @@ def test_doubtful_values_stay(value, schema) -> None:
     assert coerce(value, schema) is value
 
 
-def test_first_fitting_branch_is_taken() -> None:
-    """Of several branches the first one that fits as it stands is taken, then the first that can."""
-    schema = {
-        "anyOf": [
-            {"type": "object", "properties": {"kind": {"const": "a"}, "n": {"type": "string"}},
-             "required": ["kind"]},
-            {"type": "object", "properties": {"kind": {"const": "b"}, "n": INTEGER},
-             "required": ["kind"]},
-        ]
-    }  # fmt: skip
-    assert coerce({"kind": "b", "n": "3"}, schema) == {"kind": "b", "n": 3}
-    assert coerce({"kind": "a", "n": "3"}, schema) == {"kind": "a", "n": "3"}
-
-
 def test_defaults_of_optional_properties_are_filled() -> None:
     """Absent optional properties get a default that fits; required ones and bad defaults do not."""
     schema = {

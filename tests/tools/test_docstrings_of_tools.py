@@ -141,24 +141,6 @@ def test_what_is_not_a_plain_call_stays_text(call) -> None:
     assert call in found.summary
 
 
-def test_example_that_breaks_the_schema_is_no_example() -> None:
-    """A documented call that shows a mistake is not taught as a worked example."""
-
-    def half(x: int) -> int:
-        """Half of a number.
-
-        Args:
-            x: The number.
-
-        Example:
-            >>> half("three")
-            0
-        """
-        return x // 2
-
-    assert definition_from_function(half).examples == ()
-
-
 PUMPS = {
     "brackets": lambda n: "x " + "(" * n + ":",
     "spaces and brackets": lambda n: "x" + " " * n + "(" * n + ":",

@@ -9,27 +9,32 @@ import json
 import re
 import typing
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
-    NotRequired,
     Optional,
 )
 
 import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
-from agentkit.errors import DefinitionError, UsageError
-from agentkit.tools import Effects, Example, Specification, Tool, definition_from_function
+from agentkit.errors import DefinitionError, ModelRetry, UsageError
+from agentkit.tools import (
+    Effects,
+    Example,
+    Specification,
+    definition_from_function,
+    definition_from_model,
+)
 from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
-from agentkit.tools.sources.pydantic_schema import pydantic_schema
+from agentkit.tools.sources.function import pydantic_schema
 
 # --- schemas of functions -------------------------------------------------------------------------
 
@@ -55,13 +60,6 @@ class Point:
 
     x: float
     y: float = 0.0
-
-
-class Filter(TypedDict):
-    """What to look for."""
-
-    make: str
-    limit: NotRequired[int]
 
 
 def schema_of(annotation: Any, **default: Any) -> dict[str, Any]:
@@ -152,38 +150,6 @@ def test_model_parameter_keeps_local_definitions() -> None:
         },
         "required": ["city"],
     }
-
-
-@pytest.mark.parametrize(
-    ("annotation", "expected"),
-    [
-        (Colour, {"enum": ["red", "blue"], "type": "string", "description": "Colours."}),
-        (
-            Point,
-            {
-                "type": "object",
-                "description": "A point.",
-                "properties": {"x": {"type": "number"}, "y": {"type": "number", "default": 0.0}},
-                "required": ["x"],
-            },
-        ),
-        (
-            Filter,
-            {
-                "type": "object",
-                "description": "What to look for.",
-                "properties": {"make": {"type": "string"}, "limit": {"type": "integer"}},
-                "required": ["make"],
-            },
-        ),
-    ],
-)
-def test_named_types_become_local_definitions(annotation, expected) -> None:
-    """Enums, dataclasses and typed dicts stand under ``$defs`` with their docstring."""
-    schema = schema_of(annotation)
-    found = dict(schema["$defs"][annotation.__name__])
-    found.pop("additionalProperties", None)  # differs between versions of pydantic
-    assert found == expected
 
 
 @pytest.mark.parametrize(
@@ -390,21 +356,6 @@ class Counter:
         return self.start + steps
 
 
-def test_bare_decorator() -> None:
-    """``@tool`` without parentheses gives a tool that is called like the function."""
-
-    @tool
-    def double(x: int) -> int:
-        """Twice a number."""
-        return 2 * x
-
-    assert isinstance(double, Tool)
-    assert double(4) == double(x=4) == 8
-    assert double.name == "double"
-    assert double.definition.description.summary == "Twice a number."
-    assert double.definition.signature.result == {"type": "integer"}
-
-
 def test_every_option_reaches_the_tool() -> None:
     """What the author gives wins over what the code says."""
     made = tool(
@@ -473,20 +424,6 @@ async def test_partials_hide_what_they_bind() -> None:
     assert await slow() == 3
 
 
-def test_deferred_tool_has_no_body() -> None:
-    """A deferred tool has a definition, but nothing runs in this process."""
-
-    @tool(deferred=True)
-    def ask_manager(question: str) -> str:
-        """Ask the manager."""
-        raise AssertionError
-
-    assert not ask_manager.is_bound
-    assert ask_manager.definition.signature.required == ("question",)
-    with pytest.raises(TypeError, match="'ask_manager' has no function"):
-        ask_manager("May I?")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -540,3 +477,178 @@ def test_objects_of_python_take_no_further_fields():
         "Spot": False,
         "Area": False,
     }
+
+
+# --- pydantic --------------------------------------------------------------------------------------
+
+# --- models as arguments --------------------------------------------------------------------------
+
+
+class Traveller(BaseModel):
+    """Somebody who travels."""
+
+    name: str
+
+
+class BookTrip(BaseModel):
+    """Book a trip.
+
+    Attributes:
+        city: Where to.
+    """
+
+    city: str
+    start: date = Field(description="First day.")
+    travellers: list[Traveller] = []
+    nights: Annotated[int, Field(ge=1)] = 1
+
+
+class Loose(BaseModel):
+    """Takes anything."""
+
+    model_config = ConfigDict(extra="allow")
+
+    to: str = Field(alias="zip-code")
+
+
+def test_model_becomes_a_definition() -> None:
+    """Fields are parameters, the docstring and field descriptions are the words."""
+    definition = definition_from_model(
+        BookTrip, name="book_trip", effects=("writes",), tags=("travel",)
+    )
+    assert definition.name == "book_trip"
+    assert definition.description.summary == "Book a trip."
+    assert definition.description.parameters == {"city": "Where to.", "start": "First day."}
+    assert definition.signature.effects == Effects(writes=True)
+    assert definition.signature.parameters == {
+        "$defs": {
+            "Traveller": {
+                "description": "Somebody who travels.",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+                "type": "object",
+            }
+        },
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "start": {"type": "string", "format": "date"},
+            "travellers": {"type": "array", "items": {"$ref": "#/$defs/Traveller"}, "default": []},
+            "nights": {"type": "integer", "minimum": 1, "default": 1},
+        },
+        "required": ["city", "start"],
+        "additionalProperties": False,
+    }
+    assert (definition.origin.kind, definition.origin.reference.rsplit(".", 1)[1]) == (
+        "pydantic",
+        "BookTrip",
+    )
+
+
+def test_model_decides_on_extra_fields() -> None:
+    """A model that allows extra fields stays open; aliases are what the model is called with."""
+    parameters = definition_from_model(Loose).signature.parameters
+    assert parameters["additionalProperties"] is True
+    assert list(parameters["properties"]) == ["zip-code"]
+
+
+@pytest.mark.parametrize("model", [dict, BookTrip(city="Rome", start=date(2026, 1, 1)), 3])
+def test_what_is_no_model_is_refused(model) -> None:
+    """Anything but a model class is refused."""
+    with pytest.raises(DefinitionError, match="not a subclass of pydantic"):
+        definition_from_model(model)
+
+
+# --- conversion of arguments ----------------------------------------------------------------------
+
+
+class Period(BaseModel):
+    """A stretch of days."""
+
+    start: date
+    end: date
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Period:
+        if self.end < self.start:
+            message = "end lies before start"
+            raise ValueError(message)
+        return self
+
+
+class Filter(TypedDict):
+    """A filter."""
+
+    since: date
+
+
+def even(number: int) -> int:
+    """Only even numbers pass."""
+    if number % 2:
+        message = "must be even"
+        raise ValueError(message)
+    return number
+
+
+@tool
+def everything(
+    period: Period,
+    when: datetime,
+    colour: Colour,
+    pair: tuple[int, str],
+    ids: set[int],
+    point: Point,
+    where: Filter,
+    plain: list[int],
+    count: int = 1,
+    limit: Annotated[int, Field(ge=1)] = 10,
+) -> None:
+    """Take all kinds of values."""
+
+
+def test_each_value_has_its_annotated_type() -> None:
+    """Dates, enums, models, tuples, sets, dataclasses and typed dicts arrive as such."""
+    converted = everything.convert(
+        {
+            "period": {"start": "2026-01-01", "end": "2026-01-31"},
+            "when": "2026-05-31T12:00:00Z",
+            "colour": "red",
+            "pair": [1, "a"],
+            "ids": [3, 4],
+            "point": {"x": 1},
+            "where": {"since": "2026-01-01"},
+            "plain": [1],
+        }
+    )
+    assert converted == {
+        "period": Period(start=date(2026, 1, 1), end=date(2026, 1, 31)),
+        "when": datetime(2026, 5, 31, 12, tzinfo=UTC),
+        "colour": Colour.RED,
+        "pair": (1, "a"),
+        "ids": {3, 4},
+        "point": Point(x=1.0),
+        "where": {"since": date(2026, 1, 1)},
+        "plain": [1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (
+            {"period": {"start": "2026-02-01", "end": "2026-01-01"}, "n": 2},
+            ["`period`", "end lies before start"],
+        ),
+        ({"period": {"start": "2026-01-01", "end": "2026-01-01"}, "n": 3}, ["`n`", "must be even"]),
+    ],
+)
+def test_rules_beyond_the_schema_ask_the_model_again(arguments, fragments) -> None:
+    """A rule that only Python can check comes back as ``ModelRetry`` with the rule in words."""
+
+    @tool
+    def book(period: Period, n: Annotated[int, AfterValidator(even)]) -> None:
+        """Book."""
+
+    with pytest.raises(ModelRetry) as caught:
+        book.convert(arguments)
+    assert all(fragment in caught.value.message for fragment in fragments)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,6 @@ from agentkit.tools import (
     ToolDefinition,
     definition_from_json,
     definitions_from_json,
-    normalise_parameters,
 )
 
 # --- records of every provider --------------------------------------------------------------------
@@ -195,41 +192,6 @@ def test_broken_document_is_one_problem(data) -> None:
 
 
 # --- public corpora -------------------------------------------------------------------------------
-
-
-def without_marker(schema, *, names_below=False):
-    """A schema without the word ``optional`` on properties, which says nothing in JSON Schema."""
-    if isinstance(schema, list):
-        return [without_marker(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: without_marker(item, names_below=key == "properties" and not names_below)
-        for key, item in schema.items()
-        if names_below or key != "optional"
-    }
-
-
-@pytest.mark.corpora
-def test_bfcl_agrees_with_its_curators(corpus_rows, project_root: Path) -> None:
-    """All 3,386 tools of BFCL come out as in the curated copy, but for the word ``optional``."""
-    rows = corpus_rows("bfcl")
-    rules: Counter[str] = Counter()
-    exact = 0
-    for row in rows:
-        found = normalise_parameters(row["raw_parameters"])
-        rules.update(change.rule for change in found.changes)
-        exact += found.schema == row["parameters"]
-        assert without_marker(found.schema) == without_marker(row["parameters"]), row["id"]
-    assert exact == 3342
-    curated = {
-        "type dict -> object": 3641, "type float -> number": 879, "type 'any' dropped": 187,
-        "type String -> string": 115, "type tuple -> array": 21, "type Array -> array": 13,
-        "type HashMap -> object": 7, "type long -> integer": 7, "type ArrayList -> array": 6,
-        "type Boolean -> boolean": 4, "type double -> number": 1, "type char -> string": 1,
-        "type '' dropped": 1,
-    }  # fmt: skip
-    assert {rule: rules[rule] for rule in curated} == curated
 
 
 @pytest.mark.corpora

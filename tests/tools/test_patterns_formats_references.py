@@ -7,12 +7,12 @@ import re
 import pytest
 from hypothesis import example, given, strategies as st
 
-from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import (
+    FORMAT_EXAMPLES,
+    FORMATS,
     anchored,
     matches_whole,
     pattern_holds,
-    pattern_steps,
     why_unsafe,
     why_unusable,
 )
@@ -98,12 +98,6 @@ def test_patterns_mean_what_json_schema_says(pattern, found, missing) -> None:
     """Classes are ASCII, ``$`` is the end, and brackets and braces stand for themselves."""
     assert pattern_holds(pattern, found)
     assert not pattern_holds(pattern, missing)
-
-
-def test_the_cost_of_a_match_is_known_before() -> None:
-    """It grows with the text and with counted repetitions, and is nothing for a usual pattern."""
-    assert pattern_steps("^[a-z]+@[a-z]+$", "a" * 100) == 0
-    assert pattern_steps("(?:[ab]?){4000}", "a" * 10_000) > 20_000
 
 
 DOCUMENT = {

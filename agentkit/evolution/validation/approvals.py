@@ -428,14 +428,44 @@ def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
             yield f"rules[{at}]", rule
 
 
-def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
-    """What a new composite holds beside its words: literals, defaults and worked calls."""
+def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
+    """Whether a tool from elsewhere makes other tools act, or brings texts to hand to them.
+
+    What its rules demand and its program calls runs for whoever uses it. So it waits for a person
+    unless all of these are declared to only read and reach nothing outside; and so does a program
+    with texts of its own, which its author chose.
+
+    Args:
+        definition: The tool.
+        tools: The tools that its rules may demand and its program may call.
+    """
+    others = demanded(definition, tools).values()
+    if not all(one is not None and _only_looks(one) for one in others):
+        return True
+    contracts = [(one.signature.parameters, one.signature.result) for one in filter(None, others)]
+    said = [*contracts, list(definition.signature.properties)]
+    known = {folded(text) for text in _every_text(said)}
+    texts = _every_text(list(_literals(definition)))
+    return any(_is_worded(text) and folded(text) not in known for text in texts)
+
+
+def _only_looks(definition: ToolDefinition) -> bool:
+    return _only_reads(definition) and not definition.signature.effects.open_world
+
+
+def _literals(definition: ToolDefinition) -> Iterator[Any]:
+    """The constants in the program of a composite."""
     waiting: list[Any] = [definition.body]
     while waiting:
         part = waiting.pop()
         if mapping(part).get("kind") == "Constant":
-            yield "body", part.get("value")
+            yield part.get("value")
         waiting.extend(mapping(part).values() or sequence(part))
+
+
+def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:
+    """What a new composite holds beside its words: literals, defaults and worked calls."""
+    yield from (("body", value) for value in _literals(definition))
     properties = mapping(definition.signature.parameters.get("properties"))
     for name, part in properties.items():
         yield f"parameters.{name}", [mapping(part).get(key) for key in ("default", "enum", "const")]

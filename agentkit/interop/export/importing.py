@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentkit.errors import UsageError
-from agentkit.evolution.approvals import checks_text
 from agentkit.evolution.checker import (
     broken_calls,
     moved_pins,
@@ -20,6 +19,7 @@ from agentkit.evolution.checker import (
 from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.lifecycle import checks_text
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import bound_library
@@ -221,6 +221,19 @@ async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Trie
     }
 
 
+async def propose_tools(
+    definitions: Iterable[ToolDefinition], manager: ToolManager, request: ImportRequest
+) -> tuple[ImportedTool, ...]:
+    """Propose tools that wait for a person, such as those that act through others.
+
+    Args:
+        definitions: Under the names that they are to have, children first.
+        manager: Of the library.
+        request: Who imports them.
+    """
+    return tuple([await _propose(one.name, one, manager, request) for one in definitions])
+
+
 async def _propose(
     name: str, definition: ToolDefinition, manager: ToolManager, request: ImportRequest
 ) -> ImportedTool:
@@ -383,7 +396,7 @@ class Sorting:
             self._let_propose(name, definition, "held", failed=failed)
             return
         if needs_person(definition, self._known) and not self._request.agrees_to(name):
-            why = "a person must agree to it: it may do harm, or reach outside"
+            why = "a person must agree to it: it may do harm, reach outside, or make others do so"
             self._let_propose(name, definition, "held", why)
             return
         if definition.is_composite and not self._fits(name, definition, held):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import (
     StaleVersionError,
     StoreError,

@@ -122,7 +122,7 @@ def _refuse_kinds(function: Any, inner: Any, called: Any, shown: str) -> None:
     if not callable(function) or inspect.isclass(inner):
         raise DefinitionError(
             f"tool {shown}: {function!r} is not a function; for a pydantic model as arguments use "
-            "agentkit.tools.sources.definition_from_model",
+            "agentkit.tools.definition_from_model",
             tool_name=shown,
         )
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):

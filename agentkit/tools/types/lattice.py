@@ -290,12 +290,6 @@ class TypeSet:
     def __lt__(self, other: TypeSet) -> bool:
         return self != other and self <= other
 
-    def __ge__(self, other: TypeSet) -> bool:
-        return other <= self
-
-    def __gt__(self, other: TypeSet) -> bool:
-        return other < self
-
     def __str__(self) -> str:
         if self.is_any:
             return "any"

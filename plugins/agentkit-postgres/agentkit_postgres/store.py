@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.changes import begun_at, check_change, now, stored_definition
 from agentkit.library.library import nearest_names

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.episodes.files import decode_episode, encode_episode
 from agentkit.library.changes import begun_at, check_filter
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, Retention
 from agentkit_redis.connection import Command, Word

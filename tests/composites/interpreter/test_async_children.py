@@ -137,16 +137,6 @@ async def test_a_failure_ends_everything_before_it_surfaces(compiled: Compile, w
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_an_operation_fails_in_its_place(compiled: Compile, world: Any) -> None:
-    """An error of plain code is first when what is before it succeeds, and not otherwise."""
-    text = "def f(key):\n    x = read(key)\n    y = 1 / 0 ** len(key)\n    return [x, y]"
-    composite = compiled(text, *world.tools)
-    for key, code in (("good", "zero_division"), ("bad", "child_failed")):
-        with pytest.raises(CompositeRunError) as failed:
-            await composite.run_async({"key": key})
-        assert failed.value.code == code
-
-
 async def test_a_variable_keeps_the_value_of_its_time(compiled: Compile, world: Any) -> None:
     """A call that waits is not reached by later assignments to what it reads."""
     text = """
@@ -194,19 +184,6 @@ async def test_writes_never_overlap(compiled: Compile, world: Any, name: str) ->
     await compiled(text, *world.tools).run_async({"keys": ["1", "2"]})
     order = ["first", "1", "2", "b", "c", "1", "2"]
     assert world.log == [f"{word} {key}" for key in order for word in ("write", "wrote")]
-
-
-async def test_a_failed_read_keeps_the_write_from_happening(compiled: Compile, world: Any) -> None:
-    """Also when the read is slow and its value is not needed for the write."""
-    world.gates["bad"] = asyncio.Event()
-    text = "def f():\n    x = read('bad')\n    write('w')\n    return x"
-    running = asyncio.create_task(compiled(text, *world.tools).run_async({}))
-    for _ in range(20):
-        await asyncio.sleep(0)
-    world.gates["bad"].set()
-    with pytest.raises(CompositeRunError, match="no bad"):
-        await running
-    assert world.log == ["start bad", "end bad"]
 
 
 @pytest.mark.parametrize(

@@ -38,18 +38,6 @@ def test_an_exception_becomes_the_error_of_the_run(ratio: Composite) -> None:
     assert type(error.__cause__) is ZeroDivisionError
 
 
-def test_a_child_can_not_end_the_program(compiled: Compile) -> None:
-    """``SystemExit`` of a child is a failure of that child."""
-
-    @tool
-    def leave(code: int) -> int:
-        """Leave."""
-        raise SystemExit(code)
-
-    with pytest.raises(CompositeRunError, match="SystemExit: 3"):
-        compiled("def f():\n    return leave(3)", leave).run({})
-
-
 @pytest.mark.parametrize("signal", [ModelRetry, ToolFailed])
 def test_signals_to_the_model_keep_their_kind(
     compiled: Compile, signal: type[ModelRetry | ToolFailed]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -97,24 +96,6 @@ def test_the_mode_says_when(compiled: Compile, root: Tool, mode: ContractMode) -
         assert "f → root: the postcondition `result != 4`" in str(violated.value)
 
 
-def test_a_precondition_keeps_the_child_from_running(compiled: Compile) -> None:
-    """Nothing is called with what it declares to refuse; the trace has the refusal."""
-    calls: list[Any] = []
-
-    @tool(pre=["x > 0"])
-    def work(x: int) -> int:
-        """Work."""
-        calls.append(x)
-        return x
-
-    told: list[Any] = []
-    composite = compiled("def f(x):\n    return work(x)", work, contracts="always")
-    with pytest.raises(ContractViolation):
-        composite.run({"x": 0}, trace=told.append)
-    assert calls == []
-    assert [type(call.error) for call in told] == [ContractViolation]
-
-
 def own_conditions(text: str, *conditions: str) -> ToolDefinition:
     """The definition of a composite over ``x``, with conditions."""
     schema = {"type": "object", "properties": {"x": {"type": "number"}}}
@@ -184,31 +165,7 @@ def test_conditions_look_at_large_tables(condition: str) -> None:
     assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
 
 
-def test_conditions_do_not_use_the_limits_of_the_run(compiled: Compile) -> None:
-    """A run that is nearly out of fuel still checks the conditions of its children."""
-
-    @tool(pre=["all(x > 0 for x in xs)"])
-    def count(xs: list[float]) -> int:
-        """How many."""
-        return len(xs)
-
-    composite = compiled(
-        "def f(xs):\n    return count(xs)",
-        count,
-        contracts="always",
-        limits=CompositeLimits(fuel=2_000),
-    )
-    assert composite.run({"xs": [1.0] * 9_000}) == 9_000
-
-
 # --- expressions -----------------------------------------------------------------------------------
-
-
-def test_a_predicate_is_evaluated_for_every_row() -> None:
-    """It is a value of its own and keeps nothing between two rows."""
-    predicate = Expression.parse('row["a"] > 1 and row["b"] == "EU"', names=["row"])
-    rows = [{"a": a, "b": b} for a in (0, 2) for b in ("EU", "US")]
-    assert [predicate.evaluate({"row": row}) for row in rows] == [False, False, True, False]
 
 
 def test_it_knows_what_it_reads() -> None:

@@ -17,16 +17,6 @@ Compile = Callable[..., Composite]
 Body = Callable[..., Any]
 
 
-def test_children_are_called_with_named_arguments(
-    compiled: Compile, calculator: Mapping[str, Tool]
-) -> None:
-    """Results flow from call to call and through operators."""
-    add, div, _ = calculator.values()
-    mean = compiled("def mean(x, y):\n    total = add(x, y)\n    return div(total, b=2)", add, div)
-    assert mean.run({"x": 1, "y": 4}) == 2.5
-    assert mean(x=1, y=4) == 2.5
-
-
 def test_defaults_fill_what_the_caller_leaves_out(compiled: Compile) -> None:
     """A parameter with a default may be missing, also when the default is None."""
     composite = compiled("def f(a, b=2, c=None):\n    return [a, b, c]")
@@ -87,13 +77,6 @@ def test_a_child_that_is_not_there_is_refused_at_once() -> None:
         Composite(program, {"gone": unbound}, name="f")
     codes = [error.value.problems[0].code for error in (missing, without)]
     assert codes == ["missing_child", "unbound_child"]
-
-
-async def test_a_composite_that_waits_for_nothing_runs_either_way(compiled: Compile) -> None:
-    """``run_async`` of a composite without slow children gives the result of ``run``."""
-    composite = compiled("def f(a):\n    return a + 1")
-    assert not composite.needs_event_loop
-    assert await composite.run_async({"a": 1}) == composite.run({"a": 1}) == 2
 
 
 def test_a_composite_that_has_to_wait_says_so(compiled: Compile, world: Any) -> None:

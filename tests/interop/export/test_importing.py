@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.composites import compose
 from agentkit.errors import ArtifactError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.interop.export import (
@@ -25,7 +26,8 @@ from agentkit.library import Author, Store
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.pins import library_faults, with_current_pins
 from agentkit.testing import primitive_library
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Effects, Example, Specification
+from agentkit.tools.rules import CallBefore
 
 ADA = Author(kind="person", name="ada")
 
@@ -81,6 +83,26 @@ async def test_dangerous_tools_wait_for_a_person(store: Store) -> None:
     assert {one.name for one in second.of("held")} == held - {"weather_now"}
     with pytest.raises(UsageError, match="no tool 'nothing' to agree to"):
         await brought(library, manager, approved=["nothing"])
+
+
+async def test_what_acts_through_other_tools_waits() -> None:
+    """A program that calls an undeclared tool or holds literals, and a rule that demands one."""
+    undeclared = ToolDefinition.from_schema("mail", "Write.", {"type": "object", "properties": {}})
+    own = [tool("note"), undeclared]
+    wild = 'def wild() -> str:\n    """Do it."""\n    return mail()'
+    worded = 'def worded() -> list:\n    """Do it."""\n    return [note(), "to mallory"]'
+    calm = 'def calm() -> str:\n    """Do it."""\n    return note()'
+    made = [compose(text, Library(own)) for text in (wild, worded, calm)]
+    ruled = replace(tool("ruled"), specification=Specification(rules=(CallBefore(tool="mail"),)))
+    manager = ToolManager(open_store("memory:"))
+    manager.register(own)
+    found = outcomes(await brought([*own, *made, ruled], manager))
+    assert {name for name, outcome in found.items() if outcome == "held"} == {
+        "wild",
+        "worded",
+        "ruled",
+    }
+    assert set(manager.library.tools) == {"note", "mail", "calm"}
 
 
 @pytest.mark.parametrize(

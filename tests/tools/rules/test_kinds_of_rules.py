@@ -224,25 +224,6 @@ def test_a_value_comes_from_an_earlier_result(text, value, passes) -> None:
     assert (failure is None) == passes
 
 
-def test_a_call_that_is_missing_is_named() -> None:
-    """Without a successful call the refusal says which, and points at the parameter if any."""
-    rules = (CallBefore(tool="log_in"), CallBefore(tool="find", parameter="who"))
-    definition = ToolDefinition(
-        name="pay",
-        signature=Signature(parameters={"properties": {"who": {}}}),
-        specification=Specification(rules=rules),
-    )
-    checker = RuleChecker(definition)
-    assert checker.wanted_before == {"log_in", "find"}
-    first = checker.refusal({"who": "A"}, [])
-    second = checker.refusal({"who": "A"}, [EarlierCall(name="log_in", text="ok")])
-    assert first is not None
-    assert first.rule == "call log_in first; it has not been called with success yet"
-    assert (first.path, first.cause) == ("", "call_before")
-    assert second is not None
-    assert (second.rule[:10], second.path) == ("call find ", "who")
-
-
 # --- bounds that are themselves not allowed -------------------------------------------------------
 
 BOUNDS = st.none() | st.sampled_from([-5, -1, -0.5, 0, 0.1, 1, 2, 2.5, 7])

@@ -21,7 +21,7 @@ from agentkit.tools import (
     ToolDefinition,
     narrowed_schema,
 )
-from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import FORMATS
 
 # --- the narrowed schema --------------------------------------------------------------------------
 
@@ -162,95 +162,55 @@ NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 6, 7, 2.5])
 SCALARS = st.sampled_from(VALUES)
 PATTERNS = st.sampled_from(["[A-Z]{2}", "[A-Z]+", "^A.*$", "A|ab", "", "\\d{4}-\\d\\d-\\d\\d"])
 
-PLAIN = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(
-            ["string", "integer", "number", ["integer", "null"], ["string", "number"]]
-        ),
-        "enum": st.lists(SCALARS, min_size=1, max_size=4),
-        "minimum": NUMBERS,
-        "maximum": NUMBERS,
-        "exclusiveMinimum": NUMBERS,
-        "multipleOf": st.sampled_from([1, 2, 3]),
-        "pattern": st.sampled_from(["^[A-Z]", "B"]),
-        "format": st.sampled_from(["date", "email"]),
-        "minLength": st.just(1),
-        "not": st.just({"const": 6}),
-    },
+LEAF = {"type": ["integer", "string"], "minimum": 2, "pattern": "^[A-Z]"}
+LEAVES = st.sampled_from(
+    [
+        True,
+        LEAF,
+        {"enum": [1, 2, "AB"], "not": {"const": 2}},
+        {"$ref": "#/$defs/Leaf"},
+        {"$ref": "#/$defs/Leaf", "description": "A leaf.", "maximum": 6},
+        {"anyOf": [{"$ref": "#/$defs/Leaf"}, {"type": "null"}]},
+        {"oneOf": [LEAF, {"enum": [1, "A"]}]},
+        {"allOf": [LEAF, {"$ref": "#/$defs/Leaf"}]},
+    ]
 )
 
 
-def leaf(form, plain, shared):
-    """A schema of one value, plain or through a reference or a combination."""
-    return [
-        plain,
-        True,
-        {"$ref": "#/$defs/Leaf"},
-        {"$ref": "#/$defs/Leaf", **plain},
-        {"$ref": "#/$defs/Leaf", "description": "A leaf."},
-        {"anyOf": [plain, {"type": "null"}]},
-        {"anyOf": [{"$ref": "#/$defs/Leaf"}, plain]},
-        {"oneOf": [plain, {"enum": [1, "A"]}]},
-        {"allOf": [plain, {"$ref": "#/$defs/Leaf"}]},
-        {"enum": [1, 2, "AB"], "allOf": [plain]},
-        {"const": "A", **shared},
-    ][form]
-
-
-LEAVES = st.builds(leaf, st.integers(0, 10), PLAIN, PLAIN)
-
-
-def box(form, one, two, closed):
+def box(form, leaf, *, closed):
     """A schema of an object with a property ``x``, stated here or elsewhere."""
-    inside = {"type": "object", "properties": {"x": one}}
-    other = {"properties": {"x": two, "y": {}}}
+    inside = {"type": "object", "properties": {"x": leaf}}
     shut = {"additionalProperties": False} if closed else {}
     return [
         {**inside, **shut},
-        {**inside, **shut, "required": ["x"]},
         {"$ref": "#/$defs/Object"},
         {"anyOf": [{**inside, **shut}, {"type": "null"}]},
-        {"anyOf": [{**inside, **shut}, other]},
-        {"oneOf": [{**inside, **shut}, other]},
+        {"oneOf": [{**inside, **shut}, {"properties": {"x": LEAF, "y": {}}}]},
         {"allOf": [inside], "properties": {"y": {}}, **shut},
         {"allOf": [inside], "unevaluatedProperties": False},
-        {**inside, "allOf": [other], **shut},
-        {"anyOf": [inside, {"properties": {"y": {}}}], "unevaluatedProperties": False},
         {"$ref": "#/$defs/Object", "additionalProperties": {"type": "integer"}},
         {"patternProperties": {"^x$": {"type": "integer"}}, "allOf": [inside]},
     ][form]
 
 
-BOXES = st.builds(box, st.integers(0, 11), LEAVES, LEAVES, st.booleans())
-
-
-def boxes(form, one):
-    """A schema of a list of objects."""
-    return [
-        {"type": "array", "items": one},
-        {"anyOf": [{"type": "array", "items": one}, {"type": "null"}]},
-        {"prefixItems": [{"type": "integer"}], "items": one},
-        {"allOf": [{"items": one}], "unevaluatedItems": False},
-    ][form]
+BOXES = st.builds(box, st.integers(0, 7), LEAVES, closed=st.booleans())
 
 
 @st.composite
 def contracts(draw):
     """A parameters schema with values, objects and lists of both."""
+    boxes = {"type": "array", "items": draw(BOXES)}
+    several = [boxes, {"anyOf": [boxes, {"type": "null"}]}, {**boxes, "prefixItems": [True]}]
     root = {
         "type": "object",
         "properties": {
             "n": draw(LEAVES),
             "o": draw(BOXES),
             "l": {"type": "array", "items": draw(LEAVES)},
-            "p": draw(st.builds(boxes, st.integers(0, 3), BOXES)),
+            "p": draw(st.sampled_from(several)),
             "again": draw(st.sampled_from([{}, {}, {}, {"$ref": "#/properties/n"}, {"$ref": "#"}])),
         },
-        "$defs": {
-            "Leaf": draw(PLAIN),
-            "Object": {"type": "object", "properties": {"x": draw(LEAVES), "z": {}}},
-        },
+        "$defs": {"Leaf": LEAF, "Object": {"type": "object", "properties": {"x": LEAF, "z": {}}}},
     }
     more = [{}, {"additionalProperties": False}, {"dependentRequired": {"n": ["l"]}}]
     return {**root, **draw(st.sampled_from(more))}

@@ -254,28 +254,4 @@ def test_a_composite_is_no_way_around_a_call_before(call) -> None:
     assert whole.value == "ordered for C-Bob"
 
 
-def test_a_demanded_call_is_approved_like_any_other(call) -> None:
-    """A rule makes models ask for a destructive call; it does not run without a person."""
-    ran = []
-
-    @tool(effects=("writes", "destructive"))
-    def send_email(to: str) -> str:
-        """Send an e-mail."""
-        ran.append(to)
-        return "sent"
-
-    @tool(effects=("reads",))
-    def search_inbox(query: str) -> str:
-        """Search."""
-        return "nothing"
-
-    refused, deferred = results(
-        [send_email, learned(search_inbox, CallBefore(tool="send_email"))],
-        [call("search_inbox", query="bill")],
-        [call("send_email", to="ann")],
-    )
-    assert "call send_email first" in refused.text
-    assert (deferred.status, ran) == ("deferred", [])
-
-
 # --- diagnosis ------------------------------------------------------------------------------------
