@@ -22,7 +22,7 @@ from agentkit.evaluation.expectations import (
 from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall
-from agentkit.metrics.remembering import remembered
+from agentkit.metrics.calls import remembered
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import ArgumentValidator, coerce
 

@@ -13,12 +13,16 @@ Canonical forms are compared, so the relation is an equivalence: reflexive, symm
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import canonical_arguments
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class CanonicalCall(NamedTuple):
@@ -109,3 +113,25 @@ def _spelled_out(value: Any) -> str:
         else:
             parts.append(hex(item) if type(item) is int else json.dumps(item))
     return " ".join(parts)
+
+
+def remembered(*, most: int = 4_096) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Remember what a pure function of a definition gives for the last ``most`` arguments.
+
+    A definition whose schema is no JSON, with NaN for a default, say, has no digest to remember
+    it by. For such a one the function is asked each time.
+    """
+
+    def wrap(make: Callable[_P, _T]) -> Callable[_P, _T]:
+        known = lru_cache(maxsize=most)(make)
+
+        @wraps(make)
+        def find(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                return known(*args, **kwargs)  # type: ignore[arg-type]  # its stubs want Hashable
+            except (RecursionError, ValueError):  # no digest, or an error of its own, raised again
+                return make(*args, **kwargs)
+
+        return find
+
+    return wrap

@@ -30,7 +30,7 @@ from support.rewrites import RewriteCase, read_rewrites
 from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.library import Library
-from agentkit.metrics.intervals import wilson_interval
+from agentkit.metrics.statistics import wilson_interval
 from agentkit.testing import sample_library
 from agentkit.tools import definition_from_json
 from agentkit.tools.definition import Description, ToolDefinition

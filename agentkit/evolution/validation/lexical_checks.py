@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.patterns import is_iban, passes_luhn
+from agentkit.episodes.secrets import KEY_FORMATS
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     LONGEST_SCANNED,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.metrics.remembering import remembered
+from agentkit.metrics.calls import remembered
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import canonical_arguments
 
