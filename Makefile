@@ -240,6 +240,7 @@ $(TRAINING)/.ready: $(CORE_FILES) training/pyproject.toml
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(TORCH)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
 		-e . -e plugins/agentkit-local -e plugins/agentkit-bench -e 'training[dev]'
+	$(TRAINING)/bin/python -m pip install --quiet --no-deps "wordllama>=0.4"  # its two data files
 	@touch $@
 
 # Environments that share torch with that of training, and have the rest for themselves.

@@ -26,34 +26,28 @@ def commands(
                 yield from commands(child, f"{path} {name}")
 
 
-SHARED_BY = 2
+SHARED_BY = 3
 """An option that so many commands have, in the same words, is told once."""
 
 
 def commands_text() -> str:
     """The options of many commands, and a section for each command: what it does, its own options.
 
-    Groups and what commands have in common are short, for ``--help`` says the rest.
+    Examples are what ``--help`` shows beyond that.
     """
     rows = Counter(row for _, command in commands() for row in _option_rows(command))
     shared = sorted(row for row, count in rows.items() if count >= SHARED_BY)
-    parts = ["## Options of many commands", _table(shared)]
+    parts = ["## Options of many commands", "\n".join(shared)]
     for path, command in commands():
         usage = " ".join([path, *command.collect_usage_pieces(click.Context(command))])
         parts += [f"## {path}", inspect.cleandoc(command.help or ""), f"`{usage}`"]
         own = [row for row in _option_rows(command) if row not in shared]
         if own:
-            parts.append(_table(own))
+            parts.append("\n".join(own))
         named = [_names(row) for row in _option_rows(command) if row in shared]
         if named:
             parts.append(f"And {', '.join(named)}.")
-        if command.epilog:
-            parts.append(f"```text\n{inspect.cleandoc(command.epilog.replace(chr(8), ''))}\n```")
     return "\n\n".join(parts) + "\n"
-
-
-def _table(rows: list[str]) -> str:
-    return "\n".join(["| option | meaning |", "|---|---|", *rows])
 
 
 def _names(row: str) -> str:
@@ -67,8 +61,7 @@ def _option_rows(command: click.Command) -> list[str]:
     for one in command.params:
         if isinstance(one, click.Option) and not one.hidden:
             names, meaning = one.get_help_record(click.Context(main)) or ("", "")
-            cells = (f"`{names}`", " ".join(meaning.split()))
-            rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+            rows.append(f"* `{names}`: {' '.join(meaning.split())}")
     return rows
 
 

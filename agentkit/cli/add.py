@@ -18,7 +18,6 @@ from agentkit.cli.options import (
     argument,
     command,
     option,
-    typed_options,
 )
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import manager_of, opened, opened_to_read, person
@@ -28,18 +27,7 @@ from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
 from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.evolution.manager import ToolManager
-from agentkit.library import Library
 from agentkit.library.directory import HandEdit
-from agentkit.tools.tool import Tool
-
-_MODES = {
-    "composite": {"targets", "dry_run", "revise", "run_undeclared"},
-    "edited": {"sources", "targets", "remove"},
-    "": {"sources", "on_conflict"},
-}
-"""By what is added: the options that mean something there, beside those of all."""
-
-_OF_ALL = {"reason", "store_url", "as_json"}
 
 
 @command(short_help="Add Python tools, a composite, or edited files.")
@@ -88,18 +76,12 @@ def add(
     """
     if composite is not None and edited:
         raise UsageError("--composite and --edited exclude each other; give one")
-    mode = "edited" if edited else "" if composite is None else "composite"
-    for name, word in typed_options().items():
-        if name not in {mode, *_MODES[mode], *_OF_ALL}:
-            owners = [one for one, own in _MODES.items() if name in own]
-            words = [f"--{one}" if one else "Python tools" for one in owners]
-            raise UsageError(f"{word} belongs to {' and '.join(words)}")
     if composite is not None:
         policy = InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
         code = load_tools(targets)
         with opened(store_url) as store:
             manager = manager_of(store, code, trying=policy, author=person())
-            _add_composite(manager, composite, code, reason, dry_run=dry_run, as_json=as_json)
+            _add_composite(manager, composite, reason, dry_run=dry_run, as_json=as_json)
         return
     if edited:
         _propose_edits(store_url, sources, targets, reason, removes=remove, as_json=as_json)
@@ -120,7 +102,6 @@ def add(
 def _add_composite(
     manager: ToolManager,
     file: TextIO,
-    code: Sequence[Tool],
     reason: str,
     *,
     dry_run: bool,
@@ -144,7 +125,6 @@ def _add_composite(
     else:
         _tell_outcome(outcome, source, file.name, dry_run=dry_run)
     if isinstance(outcome, Rejected):
-        _hint_at_code(outcome, code, manager.library)
         raise click.exceptions.Exit(1)
 
 
@@ -190,18 +170,6 @@ def _say_place(problem: SourceProblem, source: str, file: str) -> None:
         before = "".join(c if c == "\t" else " " for c in line[: problem.column - 1])
         say(f"    {line}\n    {before}^")
     say(f"    {problem.advice}")
-
-
-def _hint_at_code(outcome: Rejected, code: Sequence[Tool], library: Library) -> None:
-    """What the command line can say beyond the reason itself."""
-    absent = sorted(tool.name for tool in code if tool.name not in library)
-    if outcome.code == "unknown_child" and absent:
-        say(
-            f"{', '.join(absent)} of --tools: not in the library yet, and a composite is made "
-            "of tools in the library; 'agentkit tools add' adds them"
-        )
-    elif outcome.code in {"no_stub", "unbound_child"} and not code:
-        say("give the code of the tools that it calls with --tools to try it out")
 
 
 def edit_words(edit: HandEdit) -> str:

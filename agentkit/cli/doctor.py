@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Annotated
 
 import click
@@ -23,7 +22,6 @@ from agentkit.cli.output import (
     say_some,
 )
 from agentkit.cli.stores import opened_to_read
-from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checkup import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
@@ -40,7 +38,7 @@ _MANY = 1000
 def doctor(
     files: Annotated[tuple[str, ...], argument("[FILE]...")] = (),
     *,
-    check: tuple[str, ...] = (),
+    check: Annotated[tuple[str, ...], option(type=click.Choice(tuple(KINDS)))] = (),
     tool: tuple[str, ...] = (),
     provider: Annotated[tuple[str, ...], option(type=click.Choice(PROVIDERS))] = (),
     limit: FromZero | None = None,
@@ -69,13 +67,6 @@ def doctor(
       agentkit tools doctor catalogue.jsonl.gz
       agentkit tools doctor --check confused --limit 50
     """
-    if unknown := sorted(set(check) - KINDS.keys()):
-        close = get_close_matches(unknown[0], KINDS, n=1)
-        meant = f"; did you mean {close[0]!r}?" if close else "."
-        raise UsageError(
-            f"there is no finding {', '.join(map(repr, unknown))}{meant} "
-            f"The codes are {', '.join(KINDS)}"
-        )
     catalogue = _catalogue(files, provider, store_url)
     checkup = examine(catalogue, codes=check, tools=tool)
     if as_json:

@@ -30,6 +30,7 @@ from agentkit.cli.options import (
     LibraryPlace,
     ModelName,
     Pin,
+    Refine,
     StoreUrl,
     Targets,
     command,
@@ -37,7 +38,7 @@ from agentkit.cli.options import (
     option,
 )
 from agentkit.cli.output import LineProgress, plural, print_json, say
-from agentkit.cli.run import Refine, tell_binding
+from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError

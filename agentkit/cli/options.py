@@ -4,6 +4,26 @@
 under ``Args`` is its help; a name in brackets there is what help calls its value. The type says
 what it takes: ``bool`` makes a flag, ``Literal`` a choice, a tuple lets it be given several times.
 A parameter whose type is a dataclass stands for the options that its fields are.
+
+Options of several commands have a type of their own below, and are told here.
+
+Args:
+    store_url (URL): Where definitions and episodes are kept, such as sqlite:///library.db.
+    as_json: Print JSON instead of a table.
+    reason (TEXT): Why, for the log.
+    at (VERSION): An earlier version.
+    model (NAME): The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...
+    targets (MODULE:NAME|FILE.py[:NAME]): Python tools, whose code runs
+    library_place (FILE|URL): Take definitions from an artifact or another store instead of --store;
+        it is only read.
+    answers (URL): Where the answers of evaluations are kept; known ones are not asked again.
+    on_conflict: When a name stands for another definition: report it, keep the old one, take the
+        new one, or add the new one as NAME__2.
+    pin (VERSION): Use this version of the library, whatever is promoted.
+    frozen: Refuse to start where your tools' code and the library differ.
+    refine: Let the model look over its calls before they run.
+    session (ID): Continue this conversation.
+    yes: Do not ask.
 """
 
 from __future__ import annotations
@@ -19,6 +39,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import click
 from click.core import ParameterSource
+
+from agentkit.episodes import RefineMode
 
 DEFAULT_MODEL = "local:smollm2-135m"
 FOLDER = ".agentkit"
@@ -149,8 +171,7 @@ def _option(
 ) -> click.Option:
     kind, declared = _unwrapped(hint)
     settings = dict(declared.settings)
-    metavar, words = told.get(name, ("", ""))
-    words = settings.pop("help", words)
+    metavar, words = told.get(name) or _told(__doc__ or "").get(name, ("", ""))
     if default is not inspect.Parameter.empty and default is not MISSING:
         settings["default"] = default
     low = settings.pop("low", 1)
@@ -164,7 +185,7 @@ def _option(
     else:
         settings.setdefault("type", _type(kind, low))
         usual = {int: "N", float: "SECONDS"}.get(kind)
-        settings["metavar"] = metavar or settings.get("metavar") or usual
+        settings["metavar"] = metavar or usual
     shown = settings.get("default") not in {None, "", False, ()}
     settings = {"show_default": shown, "show_envvar": "envvar" in settings, **settings}
     names = declared.names or (f"--{name.replace('_', '-')}",)
@@ -183,78 +204,21 @@ def _type(kind: Any, low: int) -> Any:
 
 # Options of several commands.
 StoreUrl = Annotated[
-    str,
-    option(
-        "--store",
-        help="Where definitions and episodes are kept, such as sqlite:///library.db.",
-        metavar="URL",
-        envvar="AGENTKIT_STORE",
-        default=f"sqlite:///{FOLDER}/{LIBRARY}",
-    ),
+    str, option("--store", envvar="AGENTKIT_STORE", default=f"sqlite:///{FOLDER}/{LIBRARY}")
 ]
-AsJson = Annotated[bool, option("--json", help="Print JSON instead of a table.", default=False)]
-Reason = Annotated[str, option(help="Why, for the log.", metavar="TEXT", default="")]
+AsJson = Annotated[bool, option("--json", default=False)]
+Reason = Annotated[str, option(default="")]
 FromZero = Annotated[int, option(low=0)]
-AtVersion = Annotated[
-    int | None, option("--at", help="An earlier version.", low=0, metavar="VERSION", default=None)
-]
-ModelName = Annotated[
-    str,
-    option(
-        help="The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...",
-        metavar="NAME",
-        envvar="AGENTKIT_MODEL",
-        default=DEFAULT_MODEL,
-    ),
-]
-Targets = Annotated[
-    tuple[str, ...],
-    option(
-        "--tools",
-        help="Python tools, whose code runs",
-        metavar="MODULE:NAME|FILE.py[:NAME]",
-        default=(),
-    ),
-]
-LibraryPlace = Annotated[
-    str | None,
-    option(
-        "--library",
-        help="Take definitions from an artifact or another store instead of --store; it is only "
-        "read.",
-        metavar="FILE|URL",
-        default=None,
-    ),
-]
-Answers = Annotated[
-    str,
-    option(
-        help="Where the answers of evaluations are kept; known ones are not asked again.",
-        metavar="URL",
-        default=f"sqlite:///{FOLDER}/{EVALUATIONS}",
-    ),
-]
-OnConflict = Annotated[
-    Literal["error", "skip", "replace", "suffix"],
-    option(
-        help="When a name stands for another definition: report it, keep the old one, take the new "
-        "one, or add the new one as NAME__2.",
-        default="error",
-    ),
-]
-Pin = Annotated[
-    int | None,
-    option(
-        help="Use this version of the library, whatever is promoted.",
-        low=0,
-        metavar="VERSION",
-        default=None,
-    ),
-]
-Frozen = Annotated[
-    bool,
-    option(help="Refuse to start where your tools' code and the library differ.", default=False),
-]
+AtVersion = Annotated[int | None, option(low=0, default=None)]
+ModelName = Annotated[str, option(envvar="AGENTKIT_MODEL", default=DEFAULT_MODEL)]
+Targets = Annotated[tuple[str, ...], option("--tools", default=())]
+LibraryPlace = Annotated[str | None, option("--library", default=None)]
+Answers = Annotated[str, option(default=f"sqlite:///{FOLDER}/{EVALUATIONS}")]
+OnConflict = Annotated[Literal["error", "skip", "replace", "suffix"], option(default="error")]
+Pin = Annotated[int | None, option(low=0, default=None)]
+Frozen = Annotated[bool, option(default=False)]
+Session = Annotated[str | None, option(default=None)]
+Refine = Annotated[RefineMode, option(default="none")]
 
 
 def is_typed(parameter: str) -> bool:

@@ -32,7 +32,7 @@ from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
-from agentkit.retrieval.cascade import CascadeRetriever
+from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 
 FILE = "agentkit.toml"
@@ -51,7 +51,10 @@ _TOP: _Kinds = {
 }
 _STAGES: _Kinds = {"shadow": bool, "canary": bool, "canary_share": _NUMBER}
 _GATES: _Kinds = {**_STAGES, **{one.name: _NUMBER for one in fields(GateConfig)}}
-_RETRIEVAL: _Kinds = dict.fromkeys(("shortlist", "offer", "token_budget"), int)
+_RETRIEVAL: _Kinds = {
+    **dict.fromkeys(("shortlist", "offer", "token_budget"), int),
+    "vectors": str,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,9 +219,16 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         tables=tables,
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
         rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
-        retriever=None if retrieval is None else CascadeRetriever(**retrieval),
+        retriever=None if retrieval is None else _retriever(retrieval, root),
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
+
+
+def _retriever(written: Mapping[str, Any], root: Path) -> Retriever:
+    """The retriever of ``[retrieval]``."""
+    settings = dict(written)
+    vectors = settings.pop("vectors", None)
+    return default_retriever(vectors=None if vectors is None else root / vectors, **settings)
 
 
 def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:

@@ -34,9 +34,6 @@ from agentkit.library.library import Library
 _LONGEST = 300
 
 Which = Annotated[str, argument("ID|TOOL|last")]
-Judge = Annotated[
-    str, option(help="Ask this model where a judge must agree.", metavar="MODEL", default="")
-]
 
 
 class _ListsWhenAlone(CommandGroup):
@@ -127,7 +124,7 @@ def approve(
     *,
     reason: Reason,
     overrule: tuple[str, ...] = (),
-    judge: Judge,
+    judge: str = "",
     targets: Targets,
     store_url: StoreUrl,
     as_json: AsJson,
@@ -139,6 +136,7 @@ def approve(
     Args:
         overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
             reject it
+        judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'

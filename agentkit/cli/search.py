@@ -20,10 +20,11 @@ from agentkit.cli.output import (
     right,
     say,
 )
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import opened_to_read
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
-from agentkit.retrieval.retriever import Hit, Retrieval
+from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.words import terms
 
 _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
@@ -55,7 +56,8 @@ def search(
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
-        found = wait_for(default_retriever().retrieve(query, library))
+        retriever = current_project().retriever or default_retriever()
+        found = wait_for(retriever.retrieve(query, library))
     if as_json:
         print_json(_as_json(found, library, limit, explain=explain))
         return
@@ -73,7 +75,11 @@ def search(
         mark = "*" if hit.definition.name in offered else ""
         row = (rank, mark, hit.definition.name, f"{hit.score:.3f}")
         shares = (f"{name.replace('_', ' ')} {score:+.3f}" for name, score in hit.fields.items())
-        more = (", ".join(shares), hit.reason) if explain else (_summary(hit),)
+        more = (
+            (", ".join(shares), hit.reason)
+            if explain
+            else (one_line(hit.definition.description.summary),)
+        )
         rows.append((*row, *more))
     print_table(columns, rows)
     say(
@@ -106,10 +112,6 @@ def _print_stages(found: Retrieval) -> None:
     click.echo()
 
 
-def _summary(hit: Hit) -> str:
-    return one_line(hit.definition.description.summary)
-
-
 def _why_nothing(found: Retrieval, library: Library) -> str:
     if not library:
         return (
@@ -123,31 +125,31 @@ def _why_nothing(found: Retrieval, library: Library) -> str:
 
 
 def _as_json(found: Retrieval, library: Library, limit: int, *, explain: bool) -> dict[str, Any]:
-    hits = [
-        {
-            "name": hit.definition.name,
-            "score": hit.score,
-            "reason": hit.reason,
-            "summary": hit.definition.description.summary,
-            **({"fields": dict(hit.fields)} if explain else {}),
-        }
-        for hit in found.hits[:limit]
-    ]
-    record = {
+    record: dict[str, Any] = {
         "query": found.query,
         "library_version": library.version,
         "tokens": found.tokens,
         "offered": [definition.name for definition in found.offered],
-        "hits": hits,
+        "hits": [
+            {
+                "name": hit.definition.name,
+                "score": hit.score,
+                "reason": hit.reason,
+                "summary": hit.definition.description.summary,
+                **({"fields": dict(hit.fields)} if explain else {}),
+            }
+            for hit in found.hits[:limit]
+        ],
     }
-    stages = [
-        {
-            "stage": one.stage,
-            "survivors": one.survivors,
-            "tokens": one.tokens,
-            "cpu_ms": round(one.cpu_seconds * 1e3, 3),
-        }
-        for one in found.stages
-    ]
-    more = {"stages": stages, "notes": list(found.notes), "unmatched": list(found.unmatched)}
-    return record | more if explain else record
+    if explain:
+        record["stages"] = [
+            {
+                "stage": one.stage,
+                "survivors": one.survivors,
+                "tokens": one.tokens,
+                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
+            }
+            for one in found.stages
+        ]
+        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
+    return record

@@ -10,24 +10,25 @@ from dataclasses import replace
 from functools import reduce
 from itertools import zip_longest
 from operator import add, or_
+from pathlib import Path
 from time import perf_counter, thread_time
 
 from agentkit.episodes import GoalTrace, StageReport
-from agentkit.errors import UsageError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.candidates import Candidates, Stage
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.examples import ExampleChannel, Examples
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.in_hand import InHand
 from agentkit.retrieval.index import IndexConfig, ToolIndex
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import References
-from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
+from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, packaged_folder
 from agentkit.tools.types.fit import TypedSlot
 
 
@@ -183,17 +184,17 @@ class CascadeRetriever:
                 than a plan. A planner that fails is a note.
         """
         start = await self._start(library)
-        plan, reports = await self._plan(query, start)
+        clock = _Clock()
+        plan, reports = await self._plan(query, start, clock)
         plan = _with_inputs(plan, tuple(in_hand))
-        found = await self._searched(query, plan, start, reports)
+        found = await self._searched(query, plan, start, reports, clock)
         if self._fall_back and not any(one.hits for one in found) and _is_split(plan, query):
             plan = replace(identity_plan(query), usage=plan.usage, notes=(*plan.notes, _NOTHING))
             plan = _with_inputs(plan, tuple(in_hand))
-            found = await self._searched(query, plan, start, reports)
+            found = await self._searched(query, plan, start, reports, clock)
         together = merged(found)
-        started, worked = perf_counter(), thread_time()
         packed = self._packed(together)
-        reports += _packing_reports(packed, perf_counter() - started, thread_time() - worked)
+        reports += _packing_reports(packed, *clock.lap())
         return Retrieval(
             query=query,
             hits=packed.hits,
@@ -215,35 +216,38 @@ class CascadeRetriever:
         return Candidates.of(library, self._config.channels)
 
     async def _searched(
-        self, query: str, plan: Plan, start: Candidates, reports: list[StageReport]
+        self,
+        query: str,
+        plan: Plan,
+        start: Candidates,
+        reports: list[StageReport],
+        clock: _Clock,
     ) -> list[Candidates]:
         """What the stages leave for each sub-goal; their reports are added to ``reports``."""
         found = []
         for goal in plan.goals:
-            candidates, of_stages = await self._candidates(query, goal, start)
+            candidates, of_stages = await self._candidates(query, goal, start, clock)
             found.append(candidates)
             reports += of_stages if len(plan.goals) == 1 else [_of(goal, one) for one in of_stages]
         return found
 
-    async def _plan(self, query: str, start: Candidates) -> tuple[Plan, list[StageReport]]:
+    async def _plan(
+        self, query: str, start: Candidates, clock: _Clock
+    ) -> tuple[Plan, list[StageReport]]:
         """The sub-goals, with a report about planning if there is a planner."""
         if self._planner is None:
             return identity_plan(query), []
-        started, worked = perf_counter(), thread_time()
         plan = await planned(self._planner, query, most=self._shortlist)
-        spent = perf_counter() - started, thread_time() - worked
-        return plan, [_report("planner", len(start), spent)]
+        return plan, [_report("planner", len(start), clock.lap())]
 
     async def _candidates(
-        self, query: str, goal: SubGoal, start: Candidates
+        self, query: str, goal: SubGoal, start: Candidates, clock: _Clock
     ) -> tuple[Candidates, list[StageReport]]:
         """What the stages leave for one sub-goal, with a report each."""
         candidates, reports = start, []
         for stage in self.stages:
-            started, worked = perf_counter(), thread_time()
             candidates = await _run(stage, query, goal, candidates)
-            spent = perf_counter() - started, thread_time() - worked
-            reports.append(_report(stage_name(stage), len(candidates), spent))
+            reports.append(_report(stage_name(stage), len(candidates), clock.lap()))
         return candidates, reports
 
     def _packed(self, candidates: Candidates) -> Packed:
@@ -281,19 +285,51 @@ def default_stages(keep: int = 32, *, embedder: object | None = "auto") -> tuple
     Args:
         keep: How many tools the ranking keeps.
         embedder: What compares meanings, see ``TextRanker``: by default static word vectors where
-            the extra ``vectors`` is installed.
+            the extra ``vectors`` is installed. With trained ones the stage of examples is left
+            out: they have learned from the same requests, and both together find less.
     """
+    is_trained = isinstance(embedder, StaticEmbedder) and embedder.trained is not None
     return (
-        Examples(keep=keep),
+        *(() if is_trained else (Examples(keep=keep),)),
         InHand(keep=keep),
         TextRanker(keep=keep, cut=False, embedder=embedder),
         References(keep=keep),
     )
 
 
-def default_retriever() -> CascadeRetriever:
-    """The retriever behind ``Agent(retriever="auto")``."""
-    return CascadeRetriever()
+def default_retriever(
+    *,
+    vectors: Path | str | None = None,
+    shortlist: int = 32,
+    offer: int = 5,
+    token_budget: int = 1600,
+) -> CascadeRetriever:
+    """The retriever behind ``Agent(retriever="auto")``.
+
+    Args:
+        vectors: A file of ``agentkit-train retriever``: word vectors that learned from requests.
+        shortlist: As for ``CascadeRetriever``.
+        offer: The same.
+        token_budget: The same.
+
+    Raises:
+        UsageError: The file can not be read as such.
+        MissingExtraError: The word vectors that it changes are not installed.
+    """
+    trained = None if vectors is None else TrainedVectors.read(vectors)
+    if trained is not None and packaged_folder() is None:
+        raise MissingExtraError(
+            f"default_retriever(vectors={str(vectors)!r})",
+            package="wordllama",
+            install='pip install "agentkit-evolve[vectors]"',
+        )
+    embedder = "auto" if trained is None else StaticEmbedder(trained=trained)
+    return CascadeRetriever(
+        stages=default_stages(shortlist, embedder=embedder),
+        shortlist=shortlist,
+        offer=offer,
+        token_budget=token_budget,
+    )
 
 
 def stage_name(stage: Stage) -> str:
@@ -313,6 +349,21 @@ async def _run(stage: Stage, query: str, goal: SubGoal, candidates: Candidates) 
         "function that returns the candidates: write `async def`, and end it with "
         "`return candidates` or with one of the methods of Candidates"
     )
+
+
+class _Clock:
+    """Times of what follows one another.
+
+    Each boundary is read once: on some virtual machines reading CPU time takes 0.2 ms.
+    """
+
+    def __init__(self) -> None:
+        self._at = perf_counter(), thread_time()
+
+    def lap(self) -> tuple[float, float]:
+        """Seconds, and seconds of this thread's CPU time, since the last one."""
+        (started, worked), self._at = self._at, (perf_counter(), thread_time())
+        return self._at[0] - started, self._at[1] - worked
 
 
 def _report(name: str, left: int, spent: tuple[float, float]) -> StageReport:

@@ -12,10 +12,10 @@ from agentkit.errors import UsageError
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import Embedder, as_embedder
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.lexical import FieldWeights, LexicalChannel, Matches
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.vectors import VectorChannel
-from agentkit.retrieval.word_vectors import StaticEmbedder, packaged_embedder
+from agentkit.retrieval.word_vectors import MEANING, StaticEmbedder, packaged_embedder
 from agentkit.retrieval.words import terms
 
 if TYPE_CHECKING:
@@ -134,7 +134,8 @@ class TextRanker:
             it, and a note says so; one that fails on the tools makes no index, and raises.
         words: The channel of words, for settings of one's own.
         weights: How much each field of a definition counts, where ``words`` is not given.
-        meaning: w, how much vectors count beside words, where there are vectors.
+        meaning: w, how much vectors count beside words, where there are vectors; without it .65,
+            or what the trained vectors of ``embedder`` say.
         together: Several shared words say more than one rare word: L is multiplied by the number
             of shared words to this power.
 
@@ -152,9 +153,11 @@ class TextRanker:
         embedder: Embedder | Literal["auto"] | object | None = "auto",
         words: LexicalChannel | None = None,
         weights: FieldWeights | None = None,
-        meaning: float = 0.65,
+        meaning: float | None = None,
         together: float = 0.5,
     ) -> None:
+        if meaning is None:
+            meaning = embedder.meaning if isinstance(embedder, StaticEmbedder) else MEANING
         if keep < 1 or not 0 <= meaning <= 1 or together < 0:
             raise UsageError(
                 f"keep={keep} must be at least 1, meaning={meaning} between 0 and 1, and "

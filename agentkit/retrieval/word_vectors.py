@@ -8,6 +8,7 @@ reading the files a tenth of that.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -17,7 +18,7 @@ from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit.retrieval.embedders import probed
@@ -44,6 +45,16 @@ _LONGEST_TEXT = 8_000
 
 _BATCH = 256
 
+MEANING = 0.65
+"""How much word vectors count beside words on catalogues that they were not trained on."""
+
+VECTORS_FORMAT = "agentkit.vectors/1"
+"""What the header of a file of trained vectors says."""
+
+_ARRAYS = {"pieces": ("I32", "<i4"), "scales": ("F32", "<f4"), "rows": ("I8", "i1")}
+_LARGEST_FILE = 16_000_000
+_LARGEST_HEADER = 1_000_000
+
 
 @dataclass(frozen=True)
 class StaticEmbedder:
@@ -55,14 +66,22 @@ class StaticEmbedder:
 
     Attributes:
         folder: Where the files lie, laid out as in the package; None for the installed package.
+        trained: Vectors that ``agentkit-train retriever`` fitted to requests; words that training
+            never saw keep their own.
     """
 
     folder: Path | None = None
+    trained: TrainedVectors | None = None
+
+    @property
+    def meaning(self) -> float:
+        """How much these vectors should count beside words."""
+        return MEANING if self.trained is None else self.trained.meaning
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the vectors of fixed texts."""
-        return probed(self)
+        """A digest of the vectors of fixed texts, or that of the trained ones."""
+        return probed(self) if self.trained is None else f"trained:{self.trained.digest}"
 
     def embed(self, texts: Sequence[str]) -> FloatRows:
         """The sum of the word vectors of each text; zeros where no word is known.
@@ -84,9 +103,20 @@ class StaticEmbedder:
                 rows[filled] = np.add.reduceat(vectors, starts, axis=0, dtype=np.float32)
         return rows
 
+    def pieces_of(self, text: str) -> list[int]:
+        """The rows of the word vectors that a text is made of, in order."""
+        return self._pieces.of(text)
+
+    def vectors_of(self, pieces: NDArray[np.int32]) -> FloatRows:
+        """float32[pieces, dimensions]: the vectors of some pieces."""
+        import numpy as np
+
+        return self._table[pieces].astype(np.float32)
+
     @cached_property
     def _table(self) -> HalfTable:
-        return _table(self._files / _WEIGHTS)
+        table = _table(self._files / _WEIGHTS)
+        return table if self.trained is None else self.trained.laid_over(table)
 
     @cached_property
     def _pieces(self) -> WordPieces:
@@ -103,6 +133,130 @@ class StaticEmbedder:
                 install='pip install "agentkit-evolve[vectors]"',
             )
         return folder
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainedVectors:
+    """Word vectors that were fitted to the requests of one store, as a file holds them.
+
+    Only pieces of words that occurred in training are kept, as 8-bit numbers with a scale a row:
+    at most 8.5 MB. Requests can not be read back from them.
+
+    Attributes:
+        pieces: int32[pieces]: the rows of the word vectors that these take the place of.
+        scales: float32[pieces]: what a row is multiplied by.
+        rows: int8[pieces, dimensions].
+        meaning: How much vectors should count beside words, as held-back requests chose it.
+        digest: SHA-256 of the three arrays.
+        base: The fingerprint of the word vectors that training began with.
+        provenance: What they were trained on, as text: store, episodes, tools, time.
+        figures: Recall before and after on requests that training never saw, by name.
+    """
+
+    pieces: NDArray[np.int32]
+    scales: NDArray[np.float32]
+    rows: NDArray[np.int8]
+    meaning: float
+    digest: str
+    base: str
+    provenance: Mapping[str, str]
+    figures: Mapping[str, float]
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TrainedVectors) and other.digest == self.digest
+
+    @classmethod
+    def read(cls, path: Path | str) -> TrainedVectors:
+        """Read a file that ``agentkit-train retriever`` wrote.
+
+        Raises:
+            UsageError: The file is not there, damaged, or of another format.
+        """
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                found = _read_trained(file)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            why = error.strerror if isinstance(error, OSError) else f"{error}"
+            raise UsageError(
+                f"{path} can not be read as trained word vectors: {why}; write it anew with "
+                "agentkit-train retriever"
+            ) from error
+        return found
+
+    def laid_over(self, table: HalfTable) -> HalfTable:
+        """The word vectors with these in their places.
+
+        Raises:
+            UsageError: They were trained on word vectors of another size.
+        """
+        import numpy as np
+
+        if self.rows.shape[1] != table.shape[1] or self.pieces.max(initial=-1) >= len(table):
+            raise UsageError(
+                f"the trained vectors replace rows up to {self.pieces.max(initial=-1)} of "
+                f"{self.rows.shape[1]} numbers, but the installed word vectors have {len(table)} "
+                f"rows of {table.shape[1]}; train them again with this release"
+            )
+        found = np.array(table)
+        found[self.pieces] = self.rows * self.scales[:, None]
+        return found
+
+
+def digest_of(
+    pieces: NDArray[np.int32], scales: NDArray[np.float32], rows: NDArray[np.int8]
+) -> str:
+    """What names trained vectors: the SHA-256 of their three arrays."""
+    found = hashlib.sha256()
+    for array in (pieces, scales, rows):
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def _read_trained(file: BinaryIO) -> TrainedVectors:
+    """The arrays and what the header says of them.
+
+    Raises:
+        ValueError: Something is not as ``agentkit-train`` writes it; KeyError for what is missing.
+    """
+    import numpy as np
+
+    header, _ = _read_header(file)
+    told = header.pop("__metadata__", {})
+    if told.get("format") != VECTORS_FORMAT:
+        raise ValueError(
+            f"its format is {told.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
+        )
+    body = file.read(_LARGEST_FILE + 1)
+    if len(body) > _LARGEST_FILE:
+        raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")
+    arrays = {}
+    for name, (code, kind) in _ARRAYS.items():
+        first, last = header[name]["data_offsets"]
+        if header[name]["dtype"] != code or not 0 <= first <= last <= len(body):
+            raise ValueError(f"the array {name!r} is not as it should be")
+        arrays[name] = np.frombuffer(body[first:last], kind).reshape(header[name]["shape"])
+    pieces, scales, rows = arrays["pieces"], arrays["scales"], arrays["rows"]
+    if not len(pieces) == len(scales) == len(rows) or rows.ndim != 2 or pieces.ndim != 1:
+        raise ValueError("its arrays differ in length")
+    if not np.isfinite(scales).all() or pieces.min(initial=0) < 0:
+        raise ValueError("it holds numbers that are not finite, or rows below 0")
+    meaning = float(told["meaning"])
+    if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != told["digest"]:
+        raise ValueError("it is damaged: its numbers are not those that its digest names")
+    return TrainedVectors(
+        pieces=pieces,
+        scales=scales,
+        rows=rows,
+        meaning=meaning,
+        digest=told["digest"],
+        base=told["base"],
+        provenance={str(key): str(one) for key, one in json.loads(told["provenance"]).items()},
+        figures={str(key): float(one) for key, one in json.loads(told["figures"]).items()},
+    )
 
 
 class WordPieces:
@@ -165,16 +319,11 @@ def packaged_folder() -> Path | None:
 
 
 def _table(path: Path) -> HalfTable:
-    """The one matrix of a safetensors file, mapped into memory rather than read.
-
-    The form: eight bytes with the length of the header, the header as JSON, then the numbers
-    (https://huggingface.co/docs/safetensors).
-    """
+    """The one matrix of a safetensors file, mapped into memory rather than read."""
     import numpy as np
 
     with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
+        header, start = _read_header(file)
     header.pop("__metadata__", None)
     tensors = list(header.values())
     if len(tensors) != 1 or tensors[0]["dtype"] != "F16" or len(tensors[0]["shape"]) != 2:
@@ -182,8 +331,26 @@ def _table(path: Path) -> HalfTable:
             f"{path} should hold one matrix of 16-bit floats, but holds {header}; "
             "install a version of wordllama that the extra `vectors` names"
         )
-    offset = 8 + length + tensors[0]["data_offsets"][0]
+    offset = start + tensors[0]["data_offsets"][0]
     return np.memmap(path, np.float16, "r", offset, tuple(tensors[0]["shape"]))
+
+
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """The header of a safetensors file, and where its numbers start.
+
+    The form: eight bytes with the length of the header, the header as JSON, then the numbers
+    (https://huggingface.co/docs/safetensors).
+
+    Raises:
+        ValueError: It has no such header.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    if not 0 < length <= _LARGEST_HEADER:
+        raise ValueError("it is no safetensors file")
+    header = json.loads(file.read(length))
+    if not isinstance(header, dict):
+        raise ValueError("its header is no JSON object")  # noqa: TRY004 - of the file
+    return header, 8 + length
 
 
 @lru_cache(maxsize=4)  # reading takes 60 ms, and every retriever has an embedder of its own

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 import click
 import pytest
+from click.testing import CliRunner
 
+import agentkit
 from agentkit.cli.main import COMMANDS, main
 
 MOST_WORDS = 20
@@ -204,3 +207,39 @@ def test_every_command_that_is_named_exists(project_root):
     assert gone == set()
     assert not exists(("tools", "compose"))  # the check can fail
     assert list(named_commands("'agentkit tools compose' makes one")) == [("tools", "compose")]
+
+
+def test_the_version_is_that_of_the_package(invoke):
+    """``--version`` and ``-V`` print one line with that of Python."""
+    line = f"agentkit {agentkit.__version__}, Python {platform.python_version()}\n"
+    assert invoke("--version").stdout == invoke("-V").stdout == line
+
+
+def test_every_command_is_on_the_help_page(invoke):
+    """The help page lists each command with a sentence, and each one has help of its own."""
+    page = invoke("--help").stdout
+    for name, (_, words) in COMMANDS.items():
+        assert words in page
+        assert invoke(name, "--help").exit_code == 0
+
+
+WIDTH = 80
+
+
+def groups(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The names that lead to each group of commands, the outermost first."""
+    yield path
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from groups(command, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(groups(main)), ids=lambda path: " ".join(path) or "agentkit")
+def test_no_summary_in_a_list_of_commands_is_cut_off(path) -> None:
+    """A reader sees in one line what each command is for, to its end."""
+    page = CliRunner().invoke(main, [*path, "--help"], terminal_width=WIDTH).output
+    listed = page.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
+    assert listed
+    assert [line for line in listed if line.endswith("...") or len(line) > WIDTH] == []

@@ -128,27 +128,3 @@ def twice(text: str) -> str:
     assert refused.exit_code == 1
     assert "[no_stub]" in refused.stderr
     assert invoke(*arguments, "--run-undeclared").exit_code == 0
-
-
-def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):
-    """Bytes that are no UTF-8 are told as such, not as an unexpected error."""
-    primitives(GOOD)
-    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
-    result = invoke("tools", "add", "--composite", "bytes.py")
-    assert result.exit_code == 2
-    assert "bytes.py: not a text in UTF-8" in result.stderr
-
-
-def test_a_new_text_for_a_tool_that_does_the_same_is_told_how(invoke, primitives):
-    """A reworded text of the same name is merged, and the way to keep its words is named."""
-    arguments = ("--tools", "calculator.py")
-    invoke("tools", "add", "--composite", primitives(GOOD), *arguments)
-    result = invoke(
-        "tools",
-        "add",
-        "--composite",
-        primitives(GOOD.replace('"""', '"""All in all: ', 1)),
-        *arguments,
-    )
-    assert (result.exit_code, result.stdout[:32]) == (0, "order_total does this already, i")
-    assert result.stderr == "--revise puts this text in the place of order_total\n"

@@ -114,11 +114,3 @@ def test_a_store_in_use_is_refused(invoke, store_url, tools_file):
     result = invoke("demo", "--model", "reader:a", "--store", store_url)
     assert result.exit_code == 2
     assert "begins with an empty store" in result.stderr
-
-
-def test_a_model_that_calls_nothing_ends_in_a_table_too(invoke):
-    """With no refusal there is nothing to learn, and the demo says so in its numbers."""
-    result = invoke("demo", "--model", "reader:mute", "--questions", "5")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.count("0 of 5 right") == 2
-    assert "rollback" not in result.stdout

@@ -61,11 +61,6 @@ def test_a_file_is_examined_without_a_library(invoke, catalogue, tmp_path):
     assert not list(tmp_path.glob("*.db"))
 
 
-def test_python_files_are_examined(as_json, tools_file):
-    """The tools of a module, as 'tools add' would add them."""
-    assert as_json("tools", "doctor", str(tools_file))["tools"] == 2
-
-
 def test_one_check_is_shown_in_full(invoke, catalogue):
     """--check shows why it matters, what to do and each tool."""
     result = invoke("tools", "doctor", catalogue(SICK), "--check", "refused_root")
@@ -75,52 +70,8 @@ def test_one_check_is_shown_in_full(invoke, catalogue):
     assert "get_weather" not in result.stdout
 
 
-def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
-    """--limit holds for the table and for JSON."""
-    path = catalogue(SICK)
-    every = as_json("tools", "doctor", path)
-    some = as_json("tools", "doctor", path, "--limit", "1")
-    assert len(some["findings"]) == len(every["counts"]) < len(every["findings"])
-    result = invoke("tools", "doctor", path, "--check", "no_parameter_text", "--limit", "0")
-    assert "shown" not in result.stderr
-
-
 def test_strict_fails_on_errors_alone(invoke, catalogue):
     """--exit-code is for CI: warnings and notes do not fail it."""
     assert invoke("tools", "doctor", catalogue(SICK), "--exit-code").exit_code == 1
     assert invoke("tools", "doctor", catalogue(HEALTHY), "--exit-code").exit_code == 0
     assert invoke("tools", "doctor", catalogue(SICK)).exit_code == 0
-
-
-def test_providers_are_chosen(as_json, catalogue):
-    """--provider checks the rules of that one."""
-    told = as_json("tools", "doctor", catalogue(SICK), "--provider", "gemini")
-    assert "refused_root" not in told["counts"]
-    assert told["counts"]["refused_type"] == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--check", "nonsense"], "The codes are"),
-        (["--check", "confuse"], "did you mean 'confused'?"),
-        (["--tool", "nobody"], "'nobody'"),
-        (["absent.json"], "can not be read"),
-        (["--provider", "nobody"], "nobody"),
-    ],
-)
-def test_misuse_is_explained(invoke, stored, arguments, told):
-    """Status 2, and a sentence that says what to do."""
-    result = invoke("tools", "doctor", *arguments)
-    assert result.exit_code == 2
-    assert told in result.stderr
-
-
-@pytest.mark.parametrize("width", ["60", "80", "120"])
-def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
-    """No line is longer than the terminal is wide."""
-    monkeypatch.setenv("COLUMNS", width)
-    path = catalogue(SICK)
-    for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
-        result = invoke("tools", "doctor", path, *arguments)
-        assert max(map(len, result.stdout.splitlines())) <= int(width)

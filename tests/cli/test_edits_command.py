@@ -73,13 +73,3 @@ def test_deleted_files_are_taken_out_when_asked(invoke, as_json, tmp_path):
     (came,) = as_json("tools", "add", "--edited", "--remove")
     assert came["outcome"] == "removed"
     assert [one["name"] for one in as_json("tools", "list")] == ["trace"]
-
-
-def test_other_stores_have_no_edits(invoke, tmp_path):
-    """A store without files, a name without an edit and an absent folder are misuse or failure."""
-    database = f"sqlite:///{tmp_path / 'library.db'}"
-    open_store(database).close()
-    assert invoke("tools", "add", "--edited", "--store", database).exit_code == 2
-    assert invoke("tools", "add", "--edited", "absent").exit_code == 2
-    result = invoke("tools", "add", "--edited", "--store", f"dir:{tmp_path / 'absent'}")
-    assert (result.exit_code, (tmp_path / "absent").exists()) == (2, False)

@@ -1,6 +1,5 @@
 """``agentkit episodes``."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -191,20 +190,6 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, evaluated):
 def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
     """The whole id, a beginning that fits one episode, and the word last all work."""
     assert as_json("episodes", "show", asked)["episode_id"] == found
-
-
-def test_export_writes_json_lines(invoke, tmp_path):
-    """To stdout or to a file, one whole episode a line."""
-    result = invoke("episodes", "export", "--verdict", "passed")
-    assert [json.loads(line)["episode_id"] for line in result.stdout.splitlines()] == ["aa02"]
-    assert "1 episode written" in result.stderr
-    invoke("episodes", "export", "--output", "all.jsonl")
-    lines = (tmp_path / "all.jsonl").read_text().splitlines()
-    assert [Episode.from_json(json.loads(line)).episode_id for line in lines] == [
-        "bb03",
-        "aa02",
-        "aa01",
-    ]
 
 
 def test_an_answer_of_an_evaluation_is_found(invoke):

@@ -55,16 +55,6 @@ def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
     assert "agentkit episodes list --verdict failed --label run=" in result.stderr
 
 
-def test_what_is_left_out_is_told_in_a_line_of_its_own(evaluate, script, tmp_path):
-    """Reasons hold foreign text: line breaks and terminal controls in it are shown, not sent."""
-    row = {"id": "\x1b[2J\nx", "request": "1?", "expects": {"\x1b[2J": 1}}
-    (tmp_path / "tasks.jsonl").write_text(json.dumps(TASKS[0]) + "\n" + json.dumps(row))
-    script("4")
-    result = evaluate()
-    assert "\x1b" not in result.stderr
-    assert "agentkit episodes list --label run=" in result.stderr
-
-
 def test_the_same_command_asks_nothing_again(evaluate, script):
     """A second time the finished run is only shown; the script is empty by then."""
     script("4", "15", "1024")
@@ -100,21 +90,6 @@ def test_what_the_model_could_not_answer_is_told(evaluate, script):
     again = evaluate()
     assert again.exit_code == 0
     assert "1 were done before" in again.stderr
-
-
-def test_a_model_that_calls_no_tool(invoke, script, tmp_path):
-    """One line says so, and the next command makes it call one, or names another model."""
-    gold = {"name": "power", "arguments": {"base": 2, "exponent": 3}}
-    task = {"id": "a", "request": "2 to the 3?", "expects": {"calls": [gold]}}
-    (tmp_path / "silent.jsonl").write_text(json.dumps(task))
-    script("Eight.", "Eight.")
-    asked = ("eval", "silent.jsonl", "--model", "script:a", "--tools", "desk.py")
-    told = invoke(*asked).stderr
-    assert "no tool was called in 1 turn: evolve learns from calls" in told
-    assert "\n  agentkit eval --tool-choice required" in told
-    assert "\n  agentkit evolve" not in told
-    made_to = invoke(*asked, "--tool-choice", "required").stderr
-    assert "\n  agentkit eval --model NAME" in made_to
 
 
 def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):

@@ -104,15 +104,6 @@ def test_each_format_goes_to_stdout(invoke, library, form, begins):
     assert result.stderr
 
 
-def test_what_is_lost_can_be_read_by_programs(as_json, library):
-    """With --json a record names tool and part, and maps names back."""
-    report = as_json("export", "--format", "openai", "-o", "o.json")
-    assert (report["file"], report["tools"]) == ("o.json", 13)
-    assert report["names"]["bill_split"] == "bill_split"
-    assert {"tool", "part", "detail"} == report["losses"][0].keys()
-    assert len(json.loads((library / "o.json").read_text())) == 13
-
-
 def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
     """Commands that only read take ``artifact:FILE``; those that write are refused."""
     place = ("--store", "artifact:new.json")

@@ -164,12 +164,3 @@ def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypa
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
     result = invoke("log", "--verify")
     assert (result.exit_code, "made with the key" in result.stdout) == (0, True)
-
-
-@pytest.mark.parametrize(
-    "options", [("3", "--head"), ("--head", "--verify"), ("--expect", "0:"), ("--key-file", "k")]
-)
-@pytest.mark.usefixtures("filled")
-def test_options_that_exclude_each_other(invoke, options):
-    """One question at a time, and keys only where something is verified: exit status 2."""
-    assert invoke("log", *options).exit_code == 2

@@ -129,72 +129,6 @@ def test_what_nothing_knows_is_an_error(folder, text, words):
     assert not (folder / ".agentkit").exists()
 
 
-def test_commands_of_a_group_have_no_table(folder):
-    """A table of a group would set nothing, so it is refused where the group is used."""
-    project(folder, "[review]\nreason = 'x'\n")
-    result = run("review", "list")
-    assert result.exit_code == 2
-    assert "[review]: 'agentkit review' has commands of its own" in result.stderr
-
-
-def test_tools_of_the_project_are_no_arguments_of_other_ways_to_add(folder):
-    """A composite is tried with the project's code, and edited files are all of the store's."""
-    project(folder, 'store = "dir:library"\ntools = ["shop.py"]\n')
-    assert run("tools", "add").exit_code == 0
-    (folder / "twice.py").write_text(
-        '@composite(examples=[{"arguments": {"item": "a"}, "result": 3}])\n'
-        'def cost(item: str) -> int:\n    "What it costs."\n    return price(item)\n'
-    )
-    tried = run("tools", "add", "--composite", "twice.py", "--run-undeclared")
-    assert "takes no further arguments" not in tried.stderr
-    assert "unknown_child" not in tried.stdout + tried.stderr
-    assert run("tools", "add", "--edited").exit_code == 0
-    typed = run("tools", "add", "--tools", "shop.py")
-    assert typed.exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('tools = ["gone.py"]', "tools: gone.py: there is no such file"),
-        ('tools = ["no.module"]', "tools: no.module can not be imported"),
-        ('tasks = "gone.jsonl"', "tasks: gone.jsonl does not exist"),
-        ('tasks = "empty.jsonl"', "tasks: empty.jsonl is empty"),
-        ('environment = "gone.py"', "environment: gone.py: there is no such file"),
-        ('store = "odd://x"', "store: no store for 'odd://x'"),
-        ('model = "odd:x"', "model: no model for 'odd:x'"),
-    ],
-)
-def test_what_the_file_names_and_is_not_there(folder, text, words):
-    """One line with the key and the file that it stands in, and a misuse."""
-    rest = {"tools": '["shop.py"]', "tasks": '"one.jsonl"'}
-    key = text.partition(" ")[0]
-    project(folder, "\n".join([text, *(f"{one} = {rest[one]}" for one in rest if one != key)]))
-    gold = {"name": "price", "arguments": {"item": "a"}}
-    task = {"id": "a", "request": "What is a?", "expects": {"calls": [gold]}}
-    (folder / "one.jsonl").write_text(json.dumps(task))
-    (folder / "empty.jsonl").write_text("\n")
-    result = run("eval")
-    assert result.exit_code == 2
-    assert f"Error: {folder / 'agentkit.toml'}: {words.format(folder)}" in result.stderr
-    assert len(result.stderr.partition("Error: ")[2].splitlines()) == 1
-
-
-def test_two_tools_of_one_name(folder):
-    """In two files or in one, where Python drops the first: both places are named, exit status 2."""
-    project(folder, 'tools = ["shop.py", "more.py"]\n')
-    (folder / "more.py").write_text(SHOP)
-    twice = SHOP + SHOP.partition("tool\n")[2].lstrip()
-    for command in (("run", "hi"), ("eval", "any.jsonl"), ("evolve",), ("chat",)):
-        result = run(*command)
-        assert result.exit_code == 2
-        assert f"({folder}/shop.py:4 and {folder}/more.py:4)" in result.stderr
-    (folder / "twice.py").write_text(twice)
-    result = run("run", "hi", "--tools", "twice.py")
-    assert result.exit_code == 2
-    assert f"({folder}/twice.py:4 and {folder}/twice.py:12)" in result.stderr
-
-
 def test_gates_and_retrieval_reach_the_parts(folder):
     """Each number that the file gives is the one that is used; the others have their defaults."""
     project(
@@ -225,16 +159,6 @@ def test_a_new_project_is_whole(folder):
     assert find_project().defaults["store_url"] == "sqlite:///.agentkit/library.db"
 
 
-def test_init_overwrites_nothing(folder):
-    """A file that is there stays as it is, and nothing is written beside it."""
-    (folder / "tools.py").write_text("mine")
-    result = run("init")
-    assert result.exit_code == 2
-    assert "tools.py" in result.stderr
-    assert [one.name for one in folder.iterdir()] == ["tools.py"]
-    assert (folder / "tools.py").read_text() == "mine"
-
-
 def test_init_for_another_model(folder):
     """The model's name is written whatever is in it, and what a small model needs is left out."""
     name = 'litellm:a"b\\c'
@@ -244,12 +168,3 @@ def test_init_for_another_model(folder):
     assert written["model"] == name
     assert "eval" not in written
     assert find_project(folder / "desk").defaults["model"] == name
-
-
-def test_an_option_of_the_project_refuses_no_import(folder):
-    """``agentkit import`` minds what was typed, not the tools that the project's file names."""
-    (folder / "agentkit.toml").write_text('tools = ["tools.py"]\n')
-    (folder / "none.jsonl").write_text('{"episode_id": "e1"}\n')
-    refused = run("import", "none.jsonl", "--tools", "tools.py")
-    assert (refused.exit_code, "--tools belongs to artifacts" in refused.stderr) == (2, True)
-    assert "belongs to artifacts" not in run("import", "none.jsonl").stderr

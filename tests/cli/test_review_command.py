@@ -174,15 +174,6 @@ def test_a_person_overrules_a_check(as_json, invoke, manager):
     assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
 
 
-def test_a_person_rejects(as_json, invoke, proposal_id):
-    """Reject needs a reason, and ends the proposal."""
-    assert invoke("review", "reject", proposal_id).exit_code == 2
-    assert as_json("review", "reject", proposal_id, "--reason", "no")["state"] == "rejected"
-    late = invoke("review", "approve", proposal_id)
-    assert late.exit_code == 2
-    assert "is rejected (no)" in late.stderr
-
-
 def test_pins(as_json, invoke, proposal_id):
     """Pin and unpin tell what is pinned; what is pinned is not put into use."""
     pinned = as_json("rollback", "--pin", "1", "--tool", "loan_offer")
@@ -226,25 +217,3 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
-
-
-def test_the_commands_that_write_the_library_leave_events(invoke, tmp_path, store_url):
-    """Tools add, import and rollback are told in the chain, with a person as author."""
-    (tmp_path / "tools.py").write_text(
-        "from agentkit import tool\n\n"
-        "@tool\ndef ping(host: str) -> str:\n    '''Ping a host.'''\n    return host\n"
-    )
-    assert invoke("tools", "add", "tools.py").exit_code == 0
-    text = (tmp_path / "tools.py").read_text().replace("Ping a host", "Ask a host")
-    (tmp_path / "more.py").write_text(text)
-    assert invoke("tools", "add", "more.py", "--on-conflict", "replace").exit_code == 0
-    assert invoke("rollback", "ping", "--to", "1").exit_code == 0
-    store = open_store(store_url)
-    told = [(event.kind, event.facts["operation"], event.author.kind) for event in store.events()]
-    assert told == [
-        ("written", "import", "person"),
-        ("written", "import", "person"),
-        ("written", "rollback", "person"),
-    ]
-    assert not verify_library(store, store.events())
-    store.close()

@@ -53,18 +53,6 @@ def test_added_tools_go(invoke, added, store_url):
     assert "nothing is left to take back" in invoke("rollback").stderr
 
 
-def test_replaced_words_come_back(invoke, added, store_url):
-    """A replacement is taken back to the words before, and then the first import is."""
-    added.write_text(TOOLS.replace("Price of an article.", "What it costs."))
-    again = invoke("tools", "add", str(added), "--on-conflict", "replace")
-    assert again.exit_code == 0, again.stderr
-    assert names(store_url)["price"] == "What it costs."
-    assert invoke("rollback", "price").exit_code == 0
-    assert names(store_url)["price"] == "Price of an article."
-    assert invoke("rollback", "price").exit_code == 0
-    assert set(names(store_url)) == {"stock"}
-
-
 def test_a_change_under_a_later_one_waits(invoke, added, store_url):
     """An older change is refused by its id while a later one stands on the same tool."""
     added.write_text(TOOLS.replace("Price of an article.", "What it costs."))

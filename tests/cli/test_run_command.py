@@ -1,8 +1,6 @@
-"""``agentkit run``."""
+"""``agentkit run`` and ``agentkit chat``."""
 
-import pytest
-
-from agentkit.library.opening import open_store
+import json
 
 
 def test_tools_run_and_the_answer_is_on_stdout(invoke, tools_file, script):
@@ -27,16 +25,6 @@ def test_json_holds_output_calls_and_the_episode(as_json, tools_file, script):
     assert shown["request"] == "1 + 2?"
 
 
-def test_refinement_is_told(invoke, tools_file, script):
-    """With --refine adaptive the rounds are told and the refined call runs."""
-    script(["add", {"a": 1}], ["add", {"a": 2}], ["add", {"a": 2}], "Four.")
-    result = invoke(
-        "run", "?", "--tools", "desk.py:add", "--refine", "adaptive", "--model", "script:a"
-    )
-    assert "refined in 2 rounds: the last two answers agreed" in result.stderr
-    assert "calls add(a=2)" in result.stderr
-
-
 def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
     """--catalogue offers the library; a call to one of its tools goes to stdout and waits."""
     invoke("tools", "add", "desk.py")
@@ -45,21 +33,6 @@ def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
     assert result.exit_code == 0, result.stderr
     assert result.stdout == "add(a=5)\n"
     assert "[deferred" in result.stderr
-
-
-def test_tools_without_code_are_hidden_and_counted(invoke, as_json, tools_file, script, tmp_path):
-    """A line says how many there are and how to offer them; --catalogue needs no line."""
-    far = 'from agentkit import tool\n\n@tool\ndef far() -> int:\n    """Far."""\n    return 1\n'
-    (tmp_path / "far.py").write_text(far)
-    assert invoke("tools", "add", "far.py").exit_code == 0
-    script("Hi.", "Hi.", "Hi.")
-    asked = ("run", "hi", "--model", "script:a", "--tools", f"{tools_file}:add")
-    first, again = invoke(*asked).stderr, invoke(*asked).stderr
-    assert "If it belongs to another project, name the right `store`" in first
-    assert "another project" not in again
-    assert "not offered: 1 tool of the library without code here; --catalogue offers all" in again
-    assert "not offered" not in invoke(*asked, "--catalogue").stderr
-    assert {one["name"] for one in as_json("tools", "list")} == {"far", "add"}
 
 
 def test_a_destructive_tool_is_denied_without_a_terminal(invoke, tools_file, script):
@@ -72,29 +45,10 @@ def test_a_destructive_tool_is_denied_without_a_terminal(invoke, tools_file, scr
     assert "gives x is gone" in result.stderr
 
 
-def test_a_session_is_continued(invoke, script, store_url):
-    """Two runs in one session are one conversation."""
-    for text in ("I am Ann.", "Who am I?"):
-        script(f"You said: {text}")
-        invoke("run", text, "--session", "s1", "--model", "script:a")
-    store = open_store(store_url)
-    newest = next(iter(store.select()))
-    store.close()
-    assert (newest.session_id, newest.history_length) == ("s1", 2)
-
-
 def test_the_question_can_come_from_stdin(invoke, script):
     """A dash reads the question from stdin."""
     script("Hello.")
     assert invoke("run", "-", "--model", "script:a", typed="Hi\n").stdout == "Hello.\n"
-
-
-@pytest.mark.parametrize("question", ["", "  "])
-def test_an_empty_question_is_misuse(invoke, question):
-    """Nothing to ask ends with status 2."""
-    result = invoke("run", question, "--model", "script:a")
-    assert result.exit_code == 2
-    assert "the question is empty" in result.stderr
 
 
 def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, script):
@@ -109,15 +63,46 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
-def test_each_step_is_told_on_stderr(invoke, tools_file, script):
-    """--trace log writes a line when an operation ends, and no content."""
-    script(["add", {"a": 40}], "It is 42.")
+def test_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
+    """Answers go to stdout, and the second turn knows the first."""
+    script("Hello Ann.", "You are Ann.")
+    result = invoke("chat", "--model", "script:a", typed="I am Ann.\n\nWho am I?\n")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Hello Ann.\nYou are Ann.\n"
+    newest, oldest = as_json("episodes", "list")
+    assert newest["session_id"] == oldest["session_id"]
+    assert f"agentkit chat --session {newest['session_id']}" in result.stderr
+
+
+def test_commands_are_not_sent_to_the_model(invoke, as_json, tools_file, script):
+    """/help, /tools, /new and /exit are answered here; what follows /exit is not read."""
+    script("One.", "Two.")
+    typed = "/help\n/tools\nfirst\n/new\nsecond\n/exit\nthird\n"
+    result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed=typed)
+    assert result.exit_code == 0
+    assert result.stdout == "One.\nTwo.\n"
+    assert "/tools: what is offered" in result.stderr
+    assert "add\nwipe" in result.stderr
+    newest, oldest = as_json("episodes", "list")
+    assert newest["session_id"] != oldest["session_id"]
+
+
+def test_a_failure_ends_a_pipe_with_status_1(invoke, script):
+    """When the last message failed, the status says so, and the error is one line."""
+    script("Hello.")
+    result = invoke("chat", "--model", "script:a", typed="Hi\nMore\n")
+    assert result.exit_code == 1
+    assert result.stdout == "Hello.\n"
+    assert "the model 'script' failed" in result.stderr
+
+
+def test_answers_as_lines_of_json(invoke, tools_file, script):
+    """With --json each answer is a line with its calls and the library version it used."""
+    script(["add", {"a": 1, "b": 2}], "3", "Bye.")
     result = invoke(
-        "run", "40 + 2?", "--tools", "desk.py:add", "--model", "script:a", "--trace", "log"
+        "chat", "--json", "--tools", "desk.py", "--model", "script:a", typed="1+2\nBye\n"
     )
-    assert result.stdout == "It is 42.\n"
-    traced = [line for line in result.stderr.splitlines() if " DEBUG " in line or " INFO " in line]
-    kinds = ("execute_tool add", "invoke_agent", "chat")
-    ended = [next(kind for kind in kinds if kind in line) for line in traced]
-    assert ended == ["chat", "execute_tool add", "chat", "invoke_agent"]
-    assert not any("40 + 2" in line or "It is 42" in line for line in traced)
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["output"], second["output"]) == ("3", "Bye.")
+    assert first["calls"][0]["name"] == "add"
+    assert first["library_version"] == 1

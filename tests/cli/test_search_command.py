@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from agentkit.retrieval.word_vectors import packaged_folder
-
 
 @pytest.fixture(autouse=True)
 def library(invoke, tmp_path):
@@ -37,26 +35,6 @@ def test_json_holds_scores_and_what_is_offered(as_json):
     assert found["tokens"] > 0
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [("xyzzy", "No tool has: xyzzy"), ("", "no words"), ("\U0001f389", "no words")],
-)
-def test_why_nothing_is_found_is_said(invoke, query, told):
-    """A person reads which words no tool has, or that there are none."""
-    result = invoke("search", query)
-    assert result.exit_code == 0
-    assert told in result.stderr
-
-
-def test_a_search_makes_no_store(invoke, tmp_path):
-    """A misspelt store is an error, however its URL is written, and no file appears."""
-    for url in ("absent.db", "sqlite:///absent.db", "SQLITE:///absent.db"):
-        result = invoke("search", "ferry", "--store", url)
-        assert result.exit_code == 2
-        assert "there is no store" in result.stderr
-    assert not (tmp_path / "absent.db").exists()
-
-
 def test_an_explanation_shows_stages_scores_and_reasons(invoke):
     """--explain prints what each stage left and where a tool's score comes from."""
     result = invoke("search", "When does the ferry leave?", "--explain")
@@ -67,14 +45,3 @@ def test_an_explanation_shows_stages_scores_and_reasons(invoke):
     first = scores.splitlines()[2]
     assert "ferry_times" in first
     assert "shares ferry" in first
-
-
-def test_an_explanation_as_json_names_each_part_of_a_score(as_json):
-    """The fields of a hit add up to its score, and stages carry survivors, tokens and CPU."""
-    found = as_json("search", "low water at the harbour", "--explain")
-    for hit in found["hits"]:
-        assert sum(hit["fields"].values()) == pytest.approx(hit["score"], abs=0.001)
-    assert {"stage", "survivors", "tokens", "cpu_ms"} == found["stages"][0].keys()
-    without_vectors = any("agentkit-evolve[vectors]" in note for note in found["notes"])
-    assert without_vectors == (packaged_folder() is None)
-    assert len(found["notes"]) == without_vectors

@@ -74,22 +74,6 @@ def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
     assert "name another target" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["store", "copy", "absent.db", "target.db"],
-        ["store", "copy", "--dry-run", "absent.db", "target.db"],
-        ["check", "--store", "absent.db"],
-    ],
-)
-def test_an_absent_store_is_not_made(invoke, tmp_path, command):
-    """A source that is not there is an error, and stays absent."""
-    ran = invoke(*command)
-    assert ran.exit_code == 2
-    assert "there is no store at absent.db" in ran.stderr
-    assert not (tmp_path / "absent.db").exists()
-
-
 def test_the_first_differences_are_named(invoke, filled, target):
     """Of each part the first difference is told, with status 1."""
     invoke("store", "copy", filled, target)
@@ -101,16 +85,6 @@ def test_the_first_differences_are_named(invoke, filled, target):
     found = json.loads(invoke("store", "copy", "--dry-run", filled, target, "--json").stdout)
     assert not found["is_equal"]
     assert [one["part"] for one in found["differences"]] == ["versions"]
-
-
-def test_a_sound_store_is_called_sound(invoke, filled):
-    """A check counts what it read; without --store it looks at the store of other commands."""
-    ran = invoke("check")
-    assert ran.exit_code == 0
-    assert ran.stdout.splitlines() == [
-        "nothing is wrong: 2 versions (2 tools in the newest), 3 events, 3 episodes, 0 composites"
-    ]
-    assert invoke("check", "--store", filled).stdout == ran.stdout
 
 
 def test_damage_is_told_in_a_table(invoke, filled, tmp_path):

@@ -1,8 +1,8 @@
 """``agentkit tools``: changing the library and looking at it."""
 
-import gzip
 import json
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -45,21 +45,6 @@ def test_tools_of_a_file_are_added_and_listed(invoke, as_json, tools_file):
     table = invoke("tools", "list").stdout
     assert "a: integer, b?: integer" in table
     assert "Add two numbers." in table
-
-
-@pytest.mark.parametrize(
-    ("target", "names"),
-    [
-        ("desk.py:wipe", ["wipe"]),
-        ("desk.py:plain", ["plain"]),
-        ("desk.py:EVERYTHING", ["add", "plain"]),
-        ("desk:add", ["add"]),
-    ],
-)
-def test_a_target_is_a_tool_a_function_or_a_list(invoke, as_json, tools_file, target, names):
-    """A file or a module, and an attribute of several kinds, can be added."""
-    assert invoke("tools", "add", target).exit_code == 0
-    assert [tool["name"] for tool in as_json("tools", "list")] == names
 
 
 @pytest.mark.parametrize(
@@ -139,27 +124,6 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     assert {"part_0", "weather"} <= {tool["name"] for tool in as_json("tools", "list")}
 
 
-def test_a_compressed_file_is_read(invoke, tmp_path):
-    """A catalogue may be compressed with gzip, in a file or on stdin."""
-    packed = gzip.compress(json.dumps([entry("a"), entry("b")]).encode())
-    (tmp_path / "tools.jsonl.gz").write_bytes(packed)
-    result = invoke("tools", "import", "tools.jsonl.gz")
-    assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith("2 added")
-    assert "2 unchanged" in invoke("tools", "import", "-", typed=packed).stdout
-
-
-def test_many_refusals_are_summed_up(invoke, catalogue):
-    """Where hundreds of names are taken, ten are named and the others are counted."""
-    invoke("tools", "import", catalogue(*(entry(f"tool_{at}", "Old.") for at in range(300))))
-    result = invoke(
-        "tools", "import", catalogue(*(entry(f"tool_{at}", "New.") for at in range(300)))
-    )
-    assert result.exit_code == 1
-    assert "... and 290 more of these" in result.stderr
-    assert len(result.stderr.splitlines()) == 12
-
-
 @pytest.mark.parametrize(
     ("policy", "status", "told", "summaries"),
     [
@@ -196,41 +160,12 @@ def test_what_show_prints_can_be_imported(invoke, as_json, tools_file, tmp_path)
     assert invoke("tools", "show", "add", "--json", "--store", other).stdout == shown
 
 
-def test_an_unknown_tool_is_named_with_the_nearest(invoke, tools_file):
-    """Show and the log say which name was meant."""
-    invoke("tools", "add", "desk.py")
-    for command in (("tools", "show"), ("log", "--tool")):
-        result = invoke(*command, "wpe")
-        assert result.exit_code == 2
-        assert "no tool named 'wpe' in library version 1. Did you mean 'wipe'?" in result.stderr
-
-
-def test_reading_makes_no_store(invoke, tmp_path):
-    """A command that only reads says that there is no store, and makes none."""
-    result = invoke("tools", "list")
-    assert result.exit_code == 2
-    assert "there is no store at" in result.stderr
-    assert not (tmp_path / "library.db").exists()
-
-
 def test_cells_are_never_markup(invoke, catalogue):
     """Square brackets in a name or a summary are printed as they are."""
     invoke("tools", "import", catalogue(entry("[bold]x[/bold]", "See [red]docs[/red].")))
     told = invoke("tools", "list").stdout
     assert "[bold]x[/bold]" in told
     assert "See [red]docs[/red]." in told
-
-
-@pytest.mark.parametrize("width", ["80", "120"])
-def test_nothing_is_cut_in_a_pipe(invoke, catalogue, monkeypatch, width):
-    """However long the columns are, name and summary stand whole on one line."""
-    monkeypatch.setenv("COLUMNS", width)
-    name = "a_rather_long_name_of_a_tool"
-    properties = {f"parameter_{n}": {"type": "string"} for n in range(9)}
-    summary = " ".join(["A long summary"] * 20)
-    invoke("tools", "import", catalogue(entry(name, summary, **properties)))
-    lines = invoke("tools", "list").stdout.splitlines()
-    assert any(line.startswith(name) and line.endswith(summary) for line in lines)
 
 
 def test_show_tells_all_four_levels(invoke, tmp_path):
@@ -290,18 +225,94 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         assert part in told
 
 
+SPEC = """\
+openapi: 3.1.0
+info: {title: Pets, version: "1"}
+paths:
+  /pets/{id}:
+    get:
+      operationId: getPet
+      summary: Look up one pet.
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: integer}}
+      security: [{key: []}]
+    delete:
+      operationId: deletePet
+      parameters:
+        - {name: pet, in: path, required: true, schema: {type: integer}}
+  /old:
+    get: {operationId: old, deprecated: true}
+components:
+  securitySchemes:
+    key: {type: apiKey, in: header, name: X-Key}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A description as YAML in the working directory."""
+    path = tmp_path / "pets.yaml"
+    path.write_text(SPEC)
+    return path.name
+
+
+class Pets(BaseHTTPRequestHandler):
+    """Answers with the path and the key that came."""
+
+    def do_GET(self):
+        """One pet."""
+        body = json.dumps({"path": self.path, "key": self.headers.get("X-Key")}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+def test_a_description_is_recognised_and_reported(invoke, as_json, spec):
+    """What can be mapped is in the library; what can not is told, and the exit status is 1."""
+    result = invoke("tools", "import", spec)
+    assert result.exit_code == 1
+    assert result.stdout == "1 added; library version 1\n"
+    assert (
+        "Pets 1 (OpenAPI 3.1.0): 1 of 3 operations mapped, 1 unusable, 1 deprecated"
+        in result.stderr
+    )
+    assert "DELETE /pets/{id} is not mapped: the path has the placeholder {id}" in result.stderr
+    shown = as_json("tools", "show", "getPet")
+    assert shown["origin"] == {"kind": "openapi", "reference": "pets.yaml#/paths/~1pets~1{id}/get"}
+
+
+HOSTILE = {
+    "name": "evil",
+    "description": "\x1b[31mred [bold]x[/bold] \u202etxt",
+    "parameters": {
+        "type": "object",
+        "properties": {"a\x1b[2J": {"type": "string", "description": "\x1b]0;title\x07"}},
+    },
+}
+
+
+@pytest.fixture
+def imported(invoke, tmp_path):
+    """A library with one hostile tool."""
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps([HOSTILE]), encoding="utf-8")
+    assert invoke("tools", "import", str(file)).exit_code == 1  # its words are screened
+    assert invoke("tools", "import", str(file), "--overrule", "evil").exit_code == 0
+
+
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ([], "what should be added?"),
-        (["--edited", "--composite", "desk.py"], "--composite and --edited exclude each other"),
-        (["desk.py", "--dry-run"], "--dry-run belongs to --composite"),
-        (["desk.py", "--tools", "desk.py"], "--tools belongs to --composite and --edited"),
-        (["--edited", "--on-conflict", "skip"], "--on-conflict belongs to Python tools"),
-    ],
+    "command", [("tools", "show", "evil"), ("tools", "list"), ("log", "--tool", "evil")]
 )
-def test_each_way_of_adding_has_its_own_options(invoke, tools_file, arguments, complaint):
-    """Options that mean nothing together are misuse, and are named."""
-    result = invoke("tools", "add", *arguments)
-    assert result.exit_code == 2
-    assert complaint in result.stderr
+def test_nothing_invisible_is_printed(invoke, imported, command):
+    """Controls and marks of direction are written out; markup of rich stays text."""
+    result = invoke(*command)
+    assert result.exit_code == 0
+    assert all(one.isprintable() or one == "\n" for one in result.output)
+    if "show" in command:
+        assert "⟨U+001B⟩[31mred [bold]x[/bold] ⟨U+202E⟩txt" in result.output
+        assert "⟨U+001B⟩]0;title⟨U+0007⟩" in result.output

@@ -36,7 +36,7 @@ from agentkit.messages import ToolCall
 
 KEY = "sk-0123456789abcdef"
 CHAT = "/v1/chat/completions"
-MOST_BYTES = 100_000
+MOST_BYTES = 2_000_000
 """The longest body that the server takes."""
 
 WELL, FAILING = 0, 1

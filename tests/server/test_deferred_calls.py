@@ -45,15 +45,6 @@ async def test_a_call_without_code_is_answered_by_the_client(make_app, talk, sto
     assert newest.history_length == oldest.history_length + 1 == 3
 
 
-async def test_the_continuation_can_be_streamed(make_app, talk):
-    """The answer to the client's value comes as a stream when that is asked for."""
-    async with talk(make_app()) as client:
-        message = await waiting(client, ASK)
-        answer = await client.post(URL, json=chat(ASK, message, result(message, "3"), stream=True))
-    assert "It gave: 3" in answer.text
-    assert answer.text.endswith("data: [DONE]\n\n")
-
-
 async def test_in_a_session_the_tool_message_is_enough(make_app, talk, store):
     """The server has the rest, and the conversation goes on after it."""
     async with talk(make_app()) as client:

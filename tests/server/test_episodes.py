@@ -102,32 +102,6 @@ async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, 
     assert [call.name for call in episode.calls] == ["nap"]
 
 
-async def test_a_client_that_leaves_in_mid_stream(make_app, served, body, store, no_tls):
-    """What the model had said by then is billed to nobody and kept by us."""
-
-    class Endless(FunctionModel):
-        """Never stops talking."""
-
-        async def stream(self, request):
-            from agentkit.models.base import TextDelta
-
-            while True:
-                yield TextDelta(text="and ")
-                await asyncio.sleep(0.001)
-
-    app = make_app(Endless(str))
-    with served(app) as url:
-        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
-            async with client.stream("POST", URL, json=body("Hi", stream=True)) as answer:
-                async for _ in answer.aiter_bytes():
-                    break
-            while len(app.state.runs):
-                await asyncio.sleep(0.01)
-            assert (await client.get("/healthz")).status_code == 200
-    (episode,) = store.select()
-    assert episode.stop_reason == "cancelled"
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_no_good_answer_without_its_episode(talk, body, store, stream):
     """When the store does not take it, the client is told that this was no answer."""
@@ -142,24 +116,6 @@ async def test_no_good_answer_without_its_episode(talk, body, store, stream):
         assert answer.status_code == 503
     assert "agentkit_episodes_not_kept_total 1" in metrics
     assert "agentkit_episodes_kept_total 0" in metrics
-
-
-async def test_a_run_that_ends_before_the_model_is_asked(make_app, talk, body, store):
-    """A router that refuses ends the run early; the server keeps what there is to know."""
-
-    class Refusing:
-        """Sends no run anywhere."""
-
-        async def route(self, asked):
-            """Fail."""
-            raise RuntimeError("no route")
-
-    async with talk(make_app(agent={"router": Refusing()})) as client:
-        answer = await client.post(URL, json=body("Hi"))
-    assert answer.status_code == 500
-    (episode,) = store.select()
-    assert episode.episode_id == answer.json()["error"]["episode_id"]
-    assert (episode.request, episode.error) == ("Hi", "RuntimeError: no route")
 
 
 async def test_a_quiet_stream_is_kept_open(make_app, talk, body):

@@ -11,10 +11,8 @@ import pytest
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.events import Author, EventDraft, chained
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.library import create_library_app
-from agentkit.server.library_pages import LibraryReader
 from agentkit.tools import ToolDefinition
 
 KEY = "sk-0123456789abcdef"
@@ -69,19 +67,6 @@ def test_the_head_says_what_is_newest(get, library):
     assert answer.headers["etag"].startswith('"')
 
 
-def test_a_head_that_is_known_has_no_body(served, library):
-    """If-None-Match is answered with 304 until something is committed, weak or in a list."""
-    with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
-        etag = client.get(f"{ROOT}/head").headers["etag"]
-        for known in (etag, f"W/{etag}", f'"other", {etag}'):
-            same = client.get(f"{ROOT}/head", headers={"if-none-match": known})
-            assert (same.status_code, same.content) == (304, b"")
-            assert same.headers["etag"] == etag
-        commit(library, "d")
-        news = client.get(f"{ROOT}/head", headers={"if-none-match": etag})
-    assert (news.status_code, news.json()["version"]) == (200, 3)
-
-
 def test_pages_never_change(served, library):
     """Definitions, changes and histories may be kept for ever; each form has its own ETag."""
     paths = ["/tools?version=1", "/changes?upto=2", "/history?tool=a&upto=2", "/events?upto=0"]
@@ -97,24 +82,6 @@ def test_pages_never_change(served, library):
             assert packed.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
             known = {"if-none-match": plain.headers["etag"], "accept-encoding": "identity"}
             assert client.get(ROOT + path, headers=known).status_code == 304
-
-
-def test_definitions_come_with_their_digests(get, library):
-    """One definition a line, in the library's order, and a last line that ends the page."""
-    *found, end = lines(get(f"{ROOT}/tools?version=2"))
-    assert [one["definition"] for one in found] == [
-        one.to_json() for one in library.load().definitions
-    ]
-    assert [one["digest"] for one in found] == [one.digest for one in library.load().definitions]
-    assert end == {"end": {"next": None}}
-
-
-def test_changes_say_who_and_why(get):
-    """A change is one line, and its definitions follow."""
-    (first, a, b, second, *_) = lines(get(f"{ROOT}/changes?after=0&upto=2"))
-    assert (first["version"], [name for name, _ in first["upserts"]]) == (1, ["a", "b"])
-    assert [a["definition"]["name"], b["definition"]["name"]] == ["a", "b"]
-    assert second["proposal_id"] == "1"
 
 
 @pytest.mark.parametrize(
@@ -216,31 +183,6 @@ async def test_a_slow_store_holds_up_nobody(served, library):
     assert [one.status_code for one in (*others, *served_late)] == [200] * 4
 
 
-@pytest.mark.parametrize("most", [2, 64])
-async def test_one_client_leaves_threads_for_the_others(served, library, most):
-    """Whatever it may ask for at a time, and however long that takes, heads and pages come."""
-    slow = Slow(library)
-    keys = Keys({"greedy": KEY, "modest": KEY[::-1]})
-    app = create_library_app(slow, keys=keys, limits=ServerLimits(max_concurrent=most))
-    greedy, modest = ({"authorization": f"Bearer {one}"} for one in (KEY, KEY[::-1]))
-    places = max(1, most // 4)
-    with served(app) as url:
-        async with httpx.AsyncClient(base_url=f"{url}{ROOT}", timeout=20) as client:
-            path = "/history?tool=a&upto=2"
-            asked = [asyncio.create_task(client.get(path, headers=greedy)) for _ in range(places)]
-            while len(app.state.runs.reading) < places:
-                await asyncio.sleep(0.01)
-            try:
-                commit(library, "d")
-                others = [
-                    await client.get(p, headers=modest) for p in ("/head", "/tools?version=3")
-                ]
-            finally:
-                slow.goes_on.set()
-            await asyncio.gather(*asked)
-    assert [one.status_code for one in others] == [200] * 2
-
-
 async def test_news_end_a_wait(served, library):
     """A client that waits gets the new head as soon as there is one; so do many at once."""
     app = create_library_app(library)
@@ -280,24 +222,3 @@ def test_a_server_that_stops_lets_go_who_waits(served_alone, library):
             time.sleep(0.01)
     waiting.join()
     assert outcomes == [304]
-
-
-def test_a_chain_that_was_exchanged_is_read_anew(served):
-    """A store behind the server that holds other events than before is told as it is now."""
-
-    def events(*reasons):
-        drafts = [
-            EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
-            for reason in reasons
-        ]
-        return chained(None, drafts, at="2026-11-21T10:00:00+00:00")
-
-    stores = []
-    for reasons in (("one", "two"), ("uno", "due", "tre"), ("un",)):
-        store = open_store("memory:")
-        store.commit(LibraryChange(proposal_id="1", events=events(*reasons)), expected_version=0)
-        stores.append(store)
-    reader = LibraryReader(stores[0])
-    for store in stores:
-        reader.store = store
-        assert reader.head().events.hash == store.events()[-1].hash

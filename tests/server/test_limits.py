@@ -1,14 +1,17 @@
 """What one server takes on, and what it says beyond that."""
 
 import asyncio
+import json
 import socket
 
 import httpx
 import pytest
 
 from agentkit.errors import UsageError
-from agentkit.server import Keys, ServerLimits
+from agentkit.models.base import TextDelta
+from agentkit.server import ServerLimits
 from agentkit.server.limits import RateLimiter, Slots
+from agentkit.testing import FunctionModel
 
 URL = "/v1/chat/completions"
 KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"
@@ -50,26 +53,6 @@ def test_a_body_that_does_not_come_is_not_waited_for(make_app, served, store):
                 answer += piece
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"body_timeout" in answer
-
-
-async def test_too_many_runs_at_once(make_app, talk, body, store):
-    """Beyond the bound the answer is 503 with Retry-After, and no run begins."""
-    app = make_app(limits=ServerLimits(max_concurrent=2))
-    async with talk(app) as client:
-        slow = [
-            asyncio.create_task(client.post(URL, json=body('call nap {"seconds": 0.3}')))
-            for _ in range(2)
-        ]
-        while len(app.state.runs) < 2:
-            await asyncio.sleep(0.01)
-        shed = await client.post(URL, json=body("Hi"))
-        answers = await asyncio.gather(*slow)
-        later = await client.post(URL, json=body("Hi"))
-    assert shed.status_code == 503
-    assert shed.headers["retry-after"] == "1"
-    assert shed.json()["error"]["code"] == "overloaded"
-    assert [answer.status_code for answer in (*answers, later)] == [200, 200, 200]
-    assert len(list(store.select())) == 3
 
 
 async def test_half_sent_bodies_take_places_of_nobody_else(make_app, talk, body, keys):
@@ -183,16 +166,65 @@ def test_limits_are_checked():
             ServerLimits(**{name: 0})
 
 
-def test_the_share_of_a_key_follows_keys_that_come_later(tmp_path):
-    """A key file that gets a second key while the server runs leaves places for both."""
-    now = [0.0]
-    file = tmp_path / "keys"
-    file.write_text(f"ann={'a' * 20}\n")
-    keys = Keys.from_file(file, clock=lambda: now[0])
-    limits = ServerLimits(max_concurrent=8)
-    assert limits.share(keys) == limits.share(None) == 8
-    file.write_text(f"ann={'a' * 20}\nbob={'b' * 20}\n")
-    now[0] = 2.0
-    keys.holder("a" * 20)
-    assert limits.share(keys) == 2
-    assert ServerLimits(max_concurrent=8, max_concurrent_per_key=5).share(keys) == 5
+URL = "/v1/chat/completions"
+LIMITS = ServerLimits(max_concurrent=1, send_seconds=0.2)
+
+
+class Endless(FunctionModel):
+    """Says the same for ever when it is streamed."""
+
+    async def stream(self, request):
+        while True:
+            yield TextDelta(text="and " * 5000)
+            await asyncio.sleep(0.001)
+
+
+def unread(url, body, *, times=1):
+    """A connection that sends requests back to back and reads no answer."""
+    content = json.dumps(body).encode()
+    head = (
+        f"POST {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+    connection.sendall((head.encode() + content) * times)
+    return connection
+
+
+async def begun(app):
+    """Wait until a run holds the only place."""
+    while not len(app.state.runs):
+        await asyncio.sleep(0.01)
+
+
+async def next_answer(app, url, body, no_tls):
+    """What another client gets when the place is free again."""
+    while len(app.state.runs):
+        await asyncio.sleep(0.01)
+    async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
+        return await client.post(URL, json=body("Hi"))
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no such bound")
+async def test_a_stream_that_nobody_reads_ends(make_app, served_alone, body, store, no_tls):
+    """The client counts as gone: its run is cancelled and kept, its place is free."""
+    app = make_app(Endless(lambda _: "Hi"), limits=LIMITS)
+    with served_alone(app) as url, unread(url, body("talk", stream=True)):
+        await begun(app)
+        answer = await next_answer(app, url, body, no_tls)
+    assert answer.status_code == 200
+    assert sorted(episode.stop_reason for episode in store.select()) == ["cancelled", "finished"]
+
+
+async def test_whole_answers_that_nobody_reads(make_app, served, body, store, no_tls, caplog):
+    """Requests sent back to back by a client that reads no answer free their place as well."""
+    app = make_app(lambda _: "x" * 1_000_000, limits=LIMITS)
+    with served(app) as url, unread(url, body("Hi"), times=20):
+        await begun(app)
+        while "the client does not read" not in caplog.text:
+            await asyncio.sleep(0.01)
+        answer = await next_answer(app, url, body, no_tls)
+    assert answer.status_code == 200
+    assert {episode.stop_reason for episode in store.select()} == {"finished"}

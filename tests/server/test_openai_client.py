@@ -3,10 +3,11 @@
 import openai
 import pytest
 
+from agentkit import Agent
 from agentkit.errors import ModelTimeoutError
-from agentkit.messages import AssistantMessage
-from agentkit.models.base import ModelResponse, TextDelta
-from agentkit.testing import FunctionModel
+from agentkit.messages import AssistantMessage, UserMessage
+from agentkit.models import ModelRequest, OpenAICompatibleModel
+from agentkit.models.base import ModelResponse
 
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
@@ -73,17 +74,6 @@ async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     assert chunks[-1].usage.total_tokens == 10
     (episode,) = store.select()
     assert {chunk.id for chunk in chunks} == {f"chatcmpl-{episode.episode_id}"}
-
-
-async def test_the_sdks_stream_helper_understands_the_stream(client, make_app, served):
-    """The accumulating helper of the SDK comes to the same answer."""
-    with served(make_app()) as url:
-        async with (
-            client(url) as sdk,
-            sdk.chat.completions.stream(model="agent", messages=HELLO) as stream,
-        ):
-            answer = await stream.get_final_completion()
-    assert answer.choices[0].message.content == "You said: Hello"
 
 
 async def test_a_conversation_that_the_client_keeps(client, make_app, served, store):
@@ -168,42 +158,6 @@ async def test_a_run_that_began_is_not_repeated(client, make_app, served, store,
     assert episode.episode_id == caught.value.body["episode_id"]
 
 
-async def test_a_stream_that_breaks_raises(client, make_app, served, store):
-    """After the first text the SDK raises in the loop over the chunks, and tells the code."""
-
-    class HalfModel(FunctionModel):
-        """Says two words and fails."""
-
-        async def stream(self, request):
-            yield TextDelta(text="Two words")
-            raise ModelTimeoutError("gone")
-
-    said = []
-
-    async def listen(stream):
-        async for chunk in stream:
-            said.append(chunk.choices[0].delta.content)  # noqa: PERF401 - it breaks off
-
-    with served(make_app(HalfModel(str))) as url:
-        async with client(url) as sdk:
-            stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
-            with pytest.raises(openai.APIError) as caught:
-                await listen(stream)
-    assert caught.value.code == "model_timeout"
-    assert "".join(said) == "Two words"
-    assert [episode.stop_reason for episode in store.select()] == ["error"]
-
-
-async def test_what_does_not_count_is_named(client, make_app, served):
-    """Settings of the model are the agent's: they are taken, and the answer tells."""
-    with served(make_app()) as url:
-        async with client(url) as sdk:
-            answer = await sdk.chat.completions.create(
-                model="agent", messages=HELLO, temperature=0, max_tokens=5, extra_body={"top_k": 3}
-            )
-    assert answer.model_extra["agentkit"]["not_honoured"] == ["max_tokens", "temperature"]
-
-
 async def test_labels_come_into_the_episode(client, make_app, served, store):
     """``user`` and ``metadata`` are kept; a client can not write labels of agentkit's own."""
     with served(make_app()) as url:
@@ -249,3 +203,16 @@ async def test_an_answer_that_was_cut_says_so(client, make_app, served, reason):
             stream = await sdk.chat.completions.create(**fields, stream=True)
             last = [chunk async for chunk in stream][-1]
     assert whole.choices[0].finish_reason == reason == last.choices[0].finish_reason
+
+
+REQUEST = ModelRequest(messages=(UserMessage(text="Hello"),))
+
+
+async def test_an_agent_can_be_the_model_of_another(make_app, served, store):
+    """What one agent serves, another one uses as its model."""
+    with served(make_app()) as url:
+        async with OpenAICompatibleModel("agent", base_url=f"{url}/v1", api_key="") as model:
+            result = await Agent(model).run("Hello")
+    assert result.output == "You said: Hello"
+    assert result.usage.prompt_tokens == 7
+    assert [episode.request for episode in store.select()] == ["Hello"]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 
+import httpx
 import pytest
+from click.testing import CliRunner
 from support.unreliable_store import UnreliableStore
 
 from agentkit import ToolDefinition, open_store
+from agentkit.cli.main import main
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
 from agentkit.library.episode_stores import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
+from agentkit.tools.definition import Description
 
 URL = "/v1/chat/completions"
 
@@ -40,19 +44,6 @@ def gauges(text):
     """The unlabelled samples of a page of metrics."""
     lines = (line.split(" ") for line in text.splitlines() if line[0] != "#" and "{" not in line)
     return {name: float(value) for name, value in lines}
-
-
-async def test_a_committed_tool_is_served_without_a_restart(store, make_app, talk, body):
-    """The server need not be told, and has no timer of its own for it."""
-    with Replica(store, refresh_seconds=0.01) as replica:
-        app = make_app(say_offered, agent={"store": replica, "tools": ()}, refresh_seconds=0.001)
-        async with app.router.lifespan_context(app), talk(app) as client:
-            put(store, "fresh")
-            until = time.monotonic() + 20
-            while replica.load().version == 0 and time.monotonic() < until:
-                await asyncio.sleep(0.005)
-            answer = await client.post(URL, json=body("Which?"))
-    assert answer.json()["choices"][0]["message"]["content"] == "fresh"
 
 
 async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, make_app, talk, body):
@@ -83,26 +74,6 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
     assert after["agentkit_store_away"] == 0
 
 
-async def test_beyond_the_bound_a_server_may_refuse(far, make_app, talk, body):
-    """With ``refuse`` it is not ready, and answers no request from a library of unknown age."""
-    now = [0.0]
-    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
-    with Replica(far, refresh_seconds=3600, **options) as replica:
-        replica.refresh()
-        app = make_app(agent={"store": replica})
-        async with talk(app) as client:
-            assert (await client.get("/readyz")).status_code == 200
-            now[0] += 7201
-            ready = await client.get("/readyz")
-            answer = await client.post(URL, json=body("Hello."))
-            alive = await client.get("/healthz")
-            replica.refresh()
-            assert (await client.get("/readyz")).status_code == 200
-            assert (await client.post(URL, json=body("Hello."))).status_code == 200
-    assert (ready.status_code, ready.json()["reason"]) == (503, "stale")
-    assert (answer.status_code, alive.status_code) == (503, 200)
-
-
 async def test_serve_follows_its_store(start, tmp_path):
     """A tool that another process commits is served by a running server."""
     import httpx
@@ -120,3 +91,51 @@ async def test_serve_follows_its_store(start, tmp_path):
         process.terminate()
     store.close()
     assert (shown["agentkit_library_version"], shown["agentkit_store_away"]) == (1, 0)
+
+
+URL = "/v1/chat/completions"
+ASKED = {"model": "agent", "messages": [{"role": "user", "content": "0"}]}
+
+
+@pytest.fixture
+def two_versions(tmp_path):
+    """The URL of a store in which a tool was changed."""
+    path = tmp_path / "library.db"
+    store = open_store(path)
+    for version, text in enumerate(("as it was", "as it is")):
+        tool = ToolDefinition(name="price", description=Description(summary=text))
+        change = LibraryChange(proposal_id=text, upserts=(tool,))
+        store.commit(change, expected_version=version)
+    store.close()
+    return f"sqlite:///{path}"
+
+
+async def served_version(client, wanted):
+    """The library version of an answer, asked for until it is the wanted one or time is over."""
+    until = time.monotonic() + 20
+    while True:
+        answer = (await client.post(URL, json=ASKED)).json()
+        found = answer["agentkit"]["library_version"]
+        if found == wanted or time.monotonic() > until:
+            return found
+        await asyncio.sleep(0.02)
+
+
+def rollback(store_url, *arguments):
+    """Runs ``agentkit rollback ...`` as another process would."""
+    done = CliRunner().invoke(main, ["rollback", *arguments, "--store", store_url])
+    assert done.exit_code == 0, done.output
+
+
+async def test_a_pin_is_served_until_it_is_taken_away(start, two_versions):
+    """A person pins an older version by the command line, and no server is started anew."""
+    async with (
+        start("--catalogue", "--refresh", "0.2") as (process, url),
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        assert await served_version(client, 2) == 2
+        await asyncio.to_thread(rollback, two_versions, "--pin", "1", "--reason", "complaints")
+        assert await served_version(client, 1) == 1
+        await asyncio.to_thread(rollback, two_versions, "--unpin", "--reason", "all is well")
+        assert await served_version(client, 2) == 2
+        process.terminate()

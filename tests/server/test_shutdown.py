@@ -75,26 +75,6 @@ async def test_a_second_ctrl_c_waits_for_nobody(start, tmp_path, no_tls):
     store.close()
 
 
-async def test_two_servers_share_a_file(start, tmp_path, no_tls):
-    """Several processes keep their episodes in one SQLite file; a killed one loses none either."""
-    async with (
-        start() as (one, first),
-        start() as (two, second),
-        httpx.AsyncClient(verify=no_tls, timeout=30) as client,
-    ):
-        answers = await asyncio.gather(
-            *(client.post(f"{url}{URL}", json=chat(0)) for url in (first, second) * 30)
-        )
-        one.send_signal(signal.SIGINT)  # Ctrl-C
-        two.kill()  # nobody is told: what was answered was kept before
-        assert [await one.wait(), await two.wait()] == [0, -signal.SIGKILL]
-    ids = {answer.json()["id"].removeprefix("chatcmpl-") for answer in answers}
-    store = open_store(tmp_path / "library.db")
-    assert {episode.episode_id for episode in store.select()} == ids
-    assert len(ids) == 60
-    store.close()
-
-
 async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
     """It is not ready any more, and sends clients elsewhere."""
     app = make_app()
@@ -128,25 +108,6 @@ class SlowDisk(UnreliableStore):
             self.waits.set()
             self.go_on.wait(20)
         super().append_many(episodes)
-
-
-async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, talk, body, store):
-    """The client hears that the server stops; the episode is kept once, with its own end."""
-    disk = SlowDisk(store)
-    app = make_app(agent={"store": disk})
-    async with talk(app) as client:
-        asking = asyncio.create_task(client.post(URL, json=body("Hi")))
-        await asyncio.to_thread(disk.waits.wait, 20)
-        draining = asyncio.create_task(app.state.runs.drain(0))
-        await asyncio.sleep(0.05)
-        disk.go_on.set()
-        answer = await asking
-        await draining
-    [episode] = store.select()
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
-    assert answer.json()["error"]["episode_id"] == episode.episode_id
-    assert "episode_kept" not in answer.json()["error"]
-    assert (episode.stop_reason, episode.output) == ("finished", "You said: Hi")
 
 
 async def test_a_body_that_comes_while_draining_starts_nothing():

@@ -52,6 +52,14 @@ from .policy.policy import CHAT_TEMPLATES as CHAT_TEMPLATES, Policy as Policy
 from .policy.reference import reference_policy as reference_policy
 from .policy.saving import save_policy as save_policy
 from .policy.tiny import tiny_policy as tiny_policy
+from .retriever import (
+    Request as Request,
+    RetrieverReport as RetrieverReport,
+    RetrieverSettings as RetrieverSettings,
+    requests_of as requests_of,
+    train_retriever as train_retriever,
+    write_vectors as write_vectors,
+)
 from .rewards import (
     Reward as Reward,
     RewardSum as RewardSum,

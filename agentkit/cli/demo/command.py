@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,7 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli.demo.loop import Answer, Demo, Measured
-from agentkit.cli.demo.questions import draw_questions
+from agentkit.cli.demo.questions import Questions, draw_questions
 from agentkit.cli.demo.tools import TOOLS
 from agentkit.cli.evaluate_report import listener
 from agentkit.cli.models import fetched_weights
@@ -30,28 +30,179 @@ from agentkit.cli.output import (
     say,
 )
 from agentkit.cli.review_view import HEADING, print_diff
+from agentkit.episodes import Episode
 from agentkit.errors import UsageError
+from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.loading import load_benchmark
+from agentkit.evaluation.results.comparison import compare
+from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.task import import_catalogue
-from agentkit.evolution.differences import ViewChange, library_changes
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolving
+from agentkit.evaluation.runner import evaluate
+from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
+from agentkit.evaluation.task import Benchmark, import_catalogue
+from agentkit.evolution.differences import library_changes
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposers.evidence import EvidenceProposer
+from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.fetch import cache_directory
 from agentkit.interop.export import artifact_of, formats
-from agentkit.library import EpisodeFilter, Library, Store
+from agentkit.library import Author, EpisodeFilter, Store
+from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of, open_store
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval, wilson_interval
+from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever
 
 QUERY = "What does a loan of 4800 over four years cost a month?"
 """What one tool among thousands is found with."""
 
+SETTINGS = EvaluationSettings(
+    max_steps=1,  # a refused call is a wrong answer: nobody tries again
+    tool_choice="required",
+    settings=ModelSettings(temperature=0.0, max_tokens=64),
+)
+"""How every question is asked."""
+
 _SHOWN = 3
-_INDENT = 3
 _LINE = 70
 _BAR = 40
 _DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuestionRun:
+    """A set of questions, asked once: the answers in their order, and what the model saw."""
+
+    run: str
+    library_version: int
+    answers: tuple[Episode, ...]
+    seconds: float
+
+    @property
+    def right(self) -> int:
+        """How many answers are right."""
+        return sum(map(_is_right, self.answers))
+
+    @property
+    def refused(self) -> dict[str, Episode]:
+        """By tool the first answer that it refused."""
+        found: dict[str, Episode] = {}
+        for one in self.answers:
+            if _refusal(one):
+                found.setdefault(_tool(one), one)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """What was measured, with Wilson's 95 % interval."""
+        return {
+            "right": self.right,
+            "of": len(self.answers),
+            "interval": _interval(wilson_interval(self.right, len(self.answers))),
+            "seconds": round(self.seconds, 1),
+            "library_version": self.library_version,
+        }
+
+
+def _is_right(answer: Episode) -> bool:
+    return answer.verdict is not None and answer.verdict.passed
+
+
+def _tool(answer: Episode) -> str:
+    return answer.calls[0].name if answer.calls else ""
+
+
+def _arguments(answer: Episode) -> Mapping[str, Any]:
+    return answer.calls[0].arguments if answer.calls else {}
+
+
+def _refusal(answer: Episode) -> str:
+    """What a tool said against a call; empty where it took it."""
+    return next((one.failure.rule for one in answer.results if one.failure is not None), "")
+
+
+def _interval(interval: Interval) -> dict[str, float]:
+    return {name: round(getattr(interval, name), 4) for name in ("value", "low", "high")}
+
+
+class Demo:
+    """What the demo does, step by step.
+
+    Args:
+        store: Keeps the library and every answer; without episodes of an earlier demo.
+        model: Answers.
+        questions: The three parts.
+        begin: Begins to tell of the progress of a step with that title.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        model: ChatModel,
+        questions: Questions,
+        begin: Callable[[str], Listener] = lambda _: ignore,
+    ) -> None:
+        self.store = store
+        self._model = model
+        self._questions = questions
+        self._begin = begin
+        bind_code(store, TOOLS)
+        author = Author(kind="program", name="agentkit")
+        self.manager = ToolManager(store, tools=TOOLS, author=author)
+
+    async def score(self, run: str) -> QuestionRun:
+        """Ask the questions that are reported, with the newest definitions."""
+        return await self._ask(self._questions.score, run)
+
+    async def evolve(self) -> EvolutionReport:
+        """Let the tools refuse other questions, learn from that, and promote what gains.
+
+        What the tools said is all that lessons come from. Each lesson is compared on the held-out
+        questions of its tool; only a gain is promoted.
+        """
+        learned = await self._ask(self._questions.learn, "learn")
+        compared = HeldOut(
+            benchmark=self._questions.gate,
+            model=self._model,
+            store=self.store,
+            settings=SETTINGS,
+            concurrency=1,
+            begin=self._begin,
+        )
+        proposers = [EvidenceProposer()]
+        return await evolve(self.manager, proposers, episodes=learned.answers, compare=compared)
+
+    async def roll_back(self, tool: str) -> QuestionRun:
+        """Take the promotion of a tool back, and ask some of the questions about it again."""
+        self.manager.roll_back(tool, reason="the demo shows the old answers")
+        score = self._questions.score
+        about = [task for task in score.tasks if task.category == tool][:_SHOWN]
+        return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
+
+    def difference(self, before: QuestionRun, after: QuestionRun) -> Interval:
+        """How much larger the second share is, with a paired 95 % interval."""
+        reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
+        return compare(*reports).total.difference
+
+    async def _ask(self, benchmark: Benchmark, run: str) -> QuestionRun:
+        began = time.perf_counter()
+        library = self.store.load()
+        await evaluate(
+            benchmark,
+            model=self._model,
+            store=self.store,
+            run=run,
+            library=library,
+            settings=SETTINGS,
+            concurrency=1,
+            listen=self._begin(f"Asking ({run})"),
+        )
+        seconds = time.perf_counter() - began
+        episodes = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}
+        answers = tuple(episodes[task.task_id] for task in benchmark.tasks)
+        return QuestionRun(
+            run=run, library_version=library.version, answers=answers, seconds=seconds
+        )
 
 
 @command()
@@ -85,7 +236,6 @@ def demo(
     chosen = resolve_model(model)
     drawn = draw_questions(seed, questions)
     url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
-    view = _View(quiet=as_json)
     with _own_store(url, anew=store_url is None) as store:
         if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
             raise UsageError(
@@ -97,14 +247,12 @@ def demo(
         began = time.perf_counter()
         import_catalogue(store, catalogue)
         loop = Demo(store, chosen, drawn, begin=lambda title: listener(LineProgress(title)))
-        view.catalogue(catalogue.name, store.load())
+        view = _View(quiet=as_json)
+        view.catalogue(catalogue.name, store)
         report = _run(loop, view, chosen.name)
-    report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
-    report |= {"model": chosen.name, "store": url}
-    if as_json:
-        print_json(report)
-    else:
-        _print_end(report)
+        report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
+        report |= {"model": chosen.name, "store": url}
+    print_json(report) if as_json else _print_end(report)
 
 
 @contextmanager
@@ -123,56 +271,55 @@ def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
     """Everything after the catalogue, each step shown as soon as it is done; what was measured."""
     original = loop.store.load()
     before = wait_for(loop.score("before"))
-    view.before(before, model)
+    count = plural(len(before.answers), "question")
+    view.step(f"{model} answers {count}; each tool hides a rule")
+    for one in list(before.refused.values())[:_SHOWN]:
+        view.answer(one)
+    view.right(before)
     outcome = wait_for(loop.evolve())
     view.evolved(outcome)
     learned = loop.store.load()
     after = wait_for(loop.score("after"))
     promoted = [one.record.tool_name for one in outcome.promoted]
+    tool = _most_gained(promoted, before, after)
+    changes = library_changes(original, learned).get(tool, ())
+    if tool:
+        view.step(f"what models see of {tool} now", lambda title: print_diff(changes, title=title))
+    view.step(f"the same {count}, asked again")
+    view.example(after, before, tool)
+    view.right(after)
     again = None
-    if promoted:
-        asked = dict.fromkeys(one.tool for one in after.answers if one.tool in promoted)
-        tool = max(asked, key=lambda name: _gained(name, before, after))
-        changes = library_changes(original, learned)[tool]
-        view.diff(tool, changes)
-        view.after(after, like=before, tool=tool)
+    if tool:
         exported = artifact_of(loop.store, history=False, only=(tool,))
         [provided] = formats.render(exported.library, "openai").value
         properties = provided["function"]["parameters"]["properties"]
         view.step("agentkit export --format openai")
         for name in dict.fromkeys(one.place for one in changes if one.place in properties):
             view.line(f"{json.dumps(name)}: {json.dumps(properties[name], ensure_ascii=False)}")
-        again = wait_for(loop.roll_back(tool, ask=_SHOWN))
-        view.rolled_back(tool, before, again)
-    else:
-        view.after(after, like=before, tool="")
+        again = wait_for(loop.roll_back(tool))
+        view.step(f"agentkit rollback {tool}")
+        view.example(again, before, tool)
+        old = {one.metadata["task"]: _arguments(one) for one in before.answers}
+        same = sum(old[one.metadata["task"]] == _arguments(one) for one in again.answers)
+        told = f"{same} of {len(again.answers)} answers are the old ones again"
+        view.line((told, "bold"))
     return {
-        "before": _measured(before),
-        "after": _measured(after),
+        "before": before.to_json(),
+        "after": after.to_json(),
         "difference": _interval(loop.difference(before, after)),
         "promoted": promoted,
         "library_version": learned.version,
-        "rolled_back": None if again is None else _measured(again),
+        "rolled_back": None if again is None else again.to_json(),
     }
 
 
-def _gained(tool: str, before: Measured, after: Measured) -> int:
-    pairs = zip(before.answers, after.answers, strict=True)
-    return sum(new.is_right - old.is_right for old, new in pairs if new.tool == tool)
-
-
-def _measured(measured: Measured) -> dict[str, Any]:
-    return {
-        "right": measured.right,
-        "of": measured.of,
-        "interval": _interval(measured.share),
-        "seconds": round(measured.seconds, 1),
-        "library_version": measured.library_version,
-    }
-
-
-def _interval(interval: Interval) -> dict[str, float]:
-    return {name: round(getattr(interval, name), 4) for name in ("value", "low", "high")}
+def _most_gained(promoted: list[str], before: QuestionRun, after: QuestionRun) -> str:
+    """The promoted tool whose answers gained most; empty where none was promoted."""
+    gained = {_tool(one): 0 for one in after.answers if _tool(one) in promoted}
+    for old, new in zip(before.answers, after.answers, strict=True):
+        if _tool(new) in gained:
+            gained[_tool(new)] += _is_right(new) - _is_right(old)
+    return max(gained, key=gained.__getitem__, default="")
 
 
 class _View:
@@ -182,21 +329,26 @@ class _View:
         self._quiet = quiet
         self._number = 0
 
-    def step(self, title: str) -> None:
-        """The heading of the next step."""
+    def step(self, title: str, show: Callable[[str], None] | None = None) -> None:
+        """The heading of the next step, or what shows it under its heading."""
         self._number += 1
-        if not self._quiet:
-            click.echo()
-            print_line(f"{self._number}  {shown(title)}", style=HEADING)
+        heading = f"{self._number}  {shown(title)}"
+        if self._quiet:
+            return
+        if show is not None:
+            show(heading)
+            return
+        click.echo()
+        print_line(heading, style=HEADING)
 
     def line(self, *parts: str | tuple[str, str]) -> None:
         """A line of a step: texts, or texts with a style."""
         if not self._quiet:
-            print_line(Text.assemble(*parts), indent=_INDENT)
+            print_line(Text.assemble(*parts), indent=3)
 
-    def catalogue(self, benchmark: str, library: Library) -> None:
+    def catalogue(self, benchmark: str, store: Store) -> None:
         """How many tools there are, and which are found."""
-        retriever = default_retriever()
+        library, retriever = store.load(), default_retriever()
         wait_for(retriever.retrieve(QUERY, library))  # the index is made once
         began = time.perf_counter()
         found = wait_for(retriever.retrieve(QUERY, library))
@@ -209,12 +361,9 @@ class _View:
             self.line(f"  {rank}. {name}  ", (summary, "dim"))
         self.line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
-    def before(self, before: Measured, model: str) -> None:
-        """How an untrained model does, and what it is told."""
-        self.step(f"{model} answers {plural(before.of, 'question')}; each tool hides a rule")
-        for one in _refused(before)[:_SHOWN]:
-            self._answer(one)
-        self.line((f"{before.right} of {before.of} right", "bold"))
+    def right(self, asked: QuestionRun) -> None:
+        """How many answers are right."""
+        self.line((f"{asked.right} of {len(asked.answers)} right", "bold"))
 
     def evolved(self, outcome: EvolutionReport) -> None:
         """What the refusals of other questions taught, and what held-out ones said to it."""
@@ -226,49 +375,21 @@ class _View:
         for passed in outcome.passed_over:
             self.line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
-    def diff(self, tool: str, changes: Sequence[ViewChange]) -> None:
-        """How one learned definition changes what models see."""
-        self._number += 1
-        if not self._quiet:
-            print_diff(changes, title=f"{self._number}  what models see of {tool} now")
-
-    def after(self, after: Measured, *, like: Measured, tool: str) -> None:
-        """The same questions under the promoted definitions, one of them in full."""
-        self.step(f"the same {plural(after.of, 'question')}, asked again")
-        self._example(after, like, tool)
-        self.line((f"{after.right} of {after.of} right", "bold"))
-
-    def rolled_back(self, tool: str, before: Measured, again: Measured) -> None:
-        """The old answers, which come back."""
-        self.step(f"agentkit rollback {tool}")
-        self._example(again, before, tool)
-        old = {one.task: one.arguments for one in before.answers}
-        same = sum(old[one.task] == one.arguments for one in again.answers)
-        self.line((f"{same} of {again.of} answers are the old ones again", "bold"))
-
-    def _example(self, answers: Measured, before: Measured, tool: str) -> None:
+    def example(self, asked: QuestionRun, before: QuestionRun, tool: str) -> None:
         """The answer to the question that stood for a tool before, if it was asked."""
-        wanted = {one.task for one in _refused(before) if one.tool == tool}
-        for one in answers.answers:
-            if one.task in wanted:
-                self._answer(one)
+        stood = before.refused.get(tool)
+        for one in asked.answers:
+            if stood is not None and one.metadata["task"] == stood.metadata["task"]:
+                self.answer(one)
 
-    def _answer(self, one: Answer) -> None:
-        arguments = ", ".join(f"{name}={value!r}" for name, value in one.arguments.items())
-        sign = ("✓ ", "green") if one.is_right else ("✗ ", "red")
+    def answer(self, one: Episode) -> None:
+        """A question, what was called, and what the tool said against it."""
+        arguments = ", ".join(f"{name}={value!r}" for name, value in _arguments(one).items())
+        sign = ("✓ ", "green") if _is_right(one) else ("✗ ", "red")
         self.line(f'"{one.request}"')
-        self.line("  ", sign, shown(f"{one.tool}({arguments})", 100))
-        if one.refusal:
-            self.line("    ", (shown(one.refusal, 100), "red"))
-
-
-def _refused(measured: Measured) -> list[Answer]:
-    """The first refused answer of each tool, in the order of the questions."""
-    first: dict[str, Answer] = {}
-    for one in measured.answers:
-        if one.refusal:
-            first.setdefault(one.tool, one)
-    return list(first.values())
+        self.line("  ", sign, shown(f"{_tool(one)}({arguments})", 100))
+        if _refusal(one):
+            self.line("    ", (shown(_refusal(one), 100), "red"))
 
 
 def _held_out(one: ProposalOutcome) -> str:
@@ -284,21 +405,21 @@ def _held_out(one: ProposalOutcome) -> str:
 def _print_end(report: dict[str, Any]) -> None:
     """The table, the chart, and what to type next."""
     click.echo()
-    rows = []
-    for name in ("before", "after"):
+    rows, bars = [], []
+    for name, style in (("before", "red"), ("after", "green")):
         one = report[name]
         share = one["interval"]
         between = f"{share['low']:.1%} to {share['high']:.1%}"
         numbers = (one["right"], one["of"], f"{share['value']:.1%}", between)
         rows.append((name, *numbers, f"{one['seconds']:.0f}"))
+        filled = round(_BAR * share["value"])
+        bar = (f"{name:<7}", ("█" * filled, style), ("░" * (_BAR - filled), "dim"))
+        bars.append(Text.assemble(*bar, f" {share['value']:.0%}"))
     titles = ("right", "of", "share", "95 % interval", "seconds")
     print_table(["", *map(right, titles)], rows)
     click.echo()
-    for name, style in (("before", "red"), ("after", "green")):
-        share = report[name]["interval"]["value"]
-        filled = round(_BAR * share)
-        bar = (f"{name:<7}", ("█" * filled, style), ("░" * (_BAR - filled), "dim"))
-        print_line(Text.assemble(*bar, f" {share:.0%}"))
+    for line in bars:
+        print_line(line)
     value, low, high = (100 * report["difference"][one] for one in ("value", "low", "high"))
     click.echo(
         f"\n{value:+.0f} points ({low:+.0f} to {high:+.0f}), no weight changed; "

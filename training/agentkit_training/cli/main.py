@@ -38,6 +38,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("agentkit_training.cli.commands:evaluate", "Measure a model on the tasks."),
     "export": ("agentkit_training.cli.commands:export", "Hand over what a run has learned."),
     "verl": ("agentkit_training.cli.commands:verl", "Write what verl is started with."),
+    "retriever": (
+        "agentkit_training.cli.retriever:retriever",
+        "Train word vectors on what was asked for.",
+    ),
     "plan": ("agentkit_training.cli.commands:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.commands:report", "Draw the curves of a run as a page."),
 }
