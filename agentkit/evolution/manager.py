@@ -615,7 +615,7 @@ class ToolManager:
 
         return self._said(proposal_id, decide)
 
-    def standing(self, proposal_id: str) -> ProposalStatus:
+    def status(self, proposal_id: str) -> ProposalStatus:
         """What a proposal waits for, or why it ended, and which command comes next.
 
         Numbers of a shadow or canary that goes on are not looked at; ``advance`` tells them.

@@ -292,7 +292,7 @@ def test_tests_are_numbered_for_elond(make_manager, propose):
 
 def told(manager, record):
     """Why, and the commands without the id."""
-    stands = manager.standing(record.proposal_id)
+    stands = manager.status(record.proposal_id)
     start = "agentkit "
     assert all(command.startswith(start) for command in stands.commands)
     return stands.why, [
