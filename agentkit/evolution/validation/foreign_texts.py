@@ -25,6 +25,7 @@ from agentkit.evolution.validation.lexical_checks import (
     no_confusables,
     no_invisible_characters,
     no_mixed_scripts,
+    rules_readable,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
@@ -91,7 +92,8 @@ def suspicions(
 ) -> tuple[FailedCheck, ...]:
     """Why a person should look at a foreign definition first; empty for nothing.
 
-    Everything is read that could reach a model, to the last character. Where a definition came
+    Everything is read that could reach a model, to the last character, unless a rule holds a text
+    that is too long to be one. Where a definition came
     from (``origin``) is for people, and is left out.
 
     Args:
@@ -105,6 +107,8 @@ def suspicions(
         >>> [(failed.code, failed.field) for failed in suspicions(poisoned)]
         [('directive', 'schema.properties.x.enum[0]')]
     """
+    if unread := tuple(rules_readable(definition)):
+        return unread
     asked = tuple(checks)
     found: dict[tuple[str, str], FailedCheck] = {}
     for batch in _batches(_texts_of(definition)):
