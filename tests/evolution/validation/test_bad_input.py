@@ -23,6 +23,7 @@ from agentkit.tools.definition import (
     Signature,
     ToolDefinition,
 )
+from agentkit.tools.rules import Condition, Form, OneOf
 from agentkit.tools.schema import copied
 
 LIBRARY = sample_library()
