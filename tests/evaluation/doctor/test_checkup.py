@@ -171,7 +171,7 @@ def test_requests_that_a_tool_answered_are_its_own_words(look, a_tool):
 
 
 EXPECTED = {
-    "bfcl": {"duplicate": 300, "near_duplicate": 50, "shared_opening": 10, "refused_name": 1200},
+    "bfcl": {"duplicate": 300, "near_duplicate": 50, "refused_name": 1200},
     "tooluniverse": {"refused_root": 25, "says_broken": 5, "siblings": 15, "unaffordable": 15},
 }
 """The fewest findings of some kinds, a little below what was found in November 2026."""

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import PROVIDER_RULES, PROVIDERS
-from agentkit.evaluation.doctor.texts import markup, repeats
+from agentkit.evaluation.doctor.texts import markup
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
@@ -91,24 +91,6 @@ def test_tools_that_warn_of_themselves(a_tool, codes, text, is_broken):
     assert ("says_broken" in codes(a_tool(text=text))) == is_broken
 
 
-def test_a_sentence_that_opens_several_descriptions_is_told_once(a_tool, look):
-    """Three tools are enough, when they are no doubles; all copies but one are counted."""
-    opening = "This tool belongs to the vehicle control system of the car."
-    tools = [
-        a_tool(name, f"{opening} {text}")
-        for name, text in [
-            ("lock_doors", "Locks or unlocks the doors."),
-            ("start_engine", "Starts the engine with a key code."),
-            ("fill_tank", "Fills fuel into the tank, in litres."),
-        ]
-    ]
-    (found,) = look(*tools, codes=["shared_opening"])
-    assert found.kind.code == "shared_opening"
-    assert found.tools == ("fill_tank", "lock_doors", "start_engine")
-    assert found.tokens > 20
-    assert not look(*tools[:2], codes=["shared_opening"])
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -141,20 +123,11 @@ def test_html_is_found_and_placeholders_are_not(text, found):
     assert set(markup(text)) == found
 
 
-def test_repeated_sentences_are_found():
-    """Word for word, from four words on."""
-    assert repeats("Get the weather of a city. Give it. Get the weather of a city.") == (
-        "Get the weather of a city.",
-    )
-    assert repeats("Yes. No. Yes. No.") == ()
-
-
 @pytest.mark.parametrize("piece", ["<b>", "<!--", "&amp;", "<a ", "\n", "a. B "])
 def test_hostile_texts_are_read_in_time(piece):
     """A hundred thousand characters of one piece do no harm, opened and never closed."""
     text = piece * (100_000 // len(piece))
     markup(text)
-    repeats(text)
 
 
 NAMES = ["same_name", "alike_names", "reserved_name"]
@@ -262,14 +235,6 @@ def test_results_that_are_not_declared(a_tool, codes):
     assert "untyped_result" not in codes(a_tool())
 
 
-def nested(levels):
-    """An object in an object in an object ..."""
-    schema = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"inner": schema}}
-    return schema
-
-
 @pytest.mark.parametrize(
     ("provider", "schema", "code"),
     [
@@ -288,12 +253,6 @@ def nested(levels):
         ("openai-strict", {"allOf": [{"required": ["name"]}]}, "refused_keyword"),
         ("openai-strict", {"properties": {"a": {"type": "object"}}}, "refused_object"),
         ("openai-strict", {"additionalProperties": True}, "refused_object"),
-        ("openai-strict", {"properties": {"a": nested(11)}}, "refused_size"),
-        (
-            "openai-strict",
-            {"properties": {"a": {"enum": [str(n) for n in range(1001)]}}},
-            "refused_size",
-        ),
     ],
 )
 def test_each_provider_has_its_rules(a_tool, look, provider, schema, code):
