@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evaluation.doctor import PROVIDER_RULES, PROVIDERS
+from agentkit.evaluation.doctor import PROVIDER_RULES
 from agentkit.evaluation.doctor.texts import markup
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
-
-
-def test_a_missing_description_is_an_error(a_tool, look):
-    """Without a description the retriever has only the name."""
-    (found,) = look(a_tool(text=" "), codes=["no_description"])
-    assert found.kind.severity == "error"
-    assert found.where == ("summary",)
 
 
 def test_parameters_without_texts_are_listed_with_their_paths(a_tool, look):
@@ -151,22 +144,6 @@ def test_names_in_the_way(a_tool, look, names, code):
     assert [one.kind.code for one in look(*map(a_tool, names), codes=NAMES)] == [code]
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["get_user", "get_order"],
-        ["search", "search_flights"],
-        ["get_weather", "get_weather_forecast", "get_weather_history", "get_weather_map"],
-        ["search_web", "print", "class_list"],
-        ["get_gene_functions", "get_genes_by_function"],
-        ["读取", "写入"],
-    ],
-)
-def test_names_that_are_fine(a_tool, look, names):
-    """Names that begin alike are how catalogues are made."""
-    assert look(*map(a_tool, names), codes=NAMES) == []
-
-
 def test_one_name_from_several_servers(a_tool, look):
     """Each gets a name of its own, and the finding says what they came in as."""
     tools = [a_tool("search", f"Search {what} by words.") for what in ("mails", "files", "songs")]
@@ -263,23 +240,6 @@ def test_each_provider_has_its_rules(a_tool, look, provider, schema, code):
     assert provider in found[0].what
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_plain_schemas_are_taken_by_all(a_tool, look, provider):
-    """Strings, numbers, lists and objects with descriptions offend nobody."""
-    definition = a_tool(
-        properties={
-            "name": {"type": "string", **TEXT},
-            "when": {"type": "string", "format": "date-time", **TEXT},
-            "unit": {"type": "string", "enum": ["C", "F"], **TEXT},
-            "tags": {"type": "array", "items": {"type": "string"}, **TEXT},
-            "place": {"type": "object", "properties": {"x": {"type": "number"}}, **TEXT},
-        },
-        required=["name"],
-    )
-    codes = sorted({rule.kind.code for rule in PROVIDER_RULES})
-    assert look(definition, codes=codes, providers=[provider]) == []
-
-
 def test_names_are_told_with_what_is_sent(a_tool, look):
     """A name that no provider takes is one finding, with the name on the wire."""
     found = look(a_tool("math.factorial"), a_tool("math_factorial"), codes=["refused_name"])
@@ -287,9 +247,3 @@ def test_names_are_told_with_what_is_sent(a_tool, look):
     assert "openai, anthropic, gemini" in found[0].what
     assert "math_factorial_" in found[0].what
     assert look(a_tool("x" * 65), codes=["refused_name"], providers=["anthropic"]) == []
-
-
-def test_long_texts(a_tool, codes):
-    """A description over 1,024 characters is long."""
-    assert "long_description" in codes(a_tool(text="word " * 250))
-    assert not codes(a_tool(text="word " * 200), codes=["long_description"])
