@@ -312,7 +312,7 @@ def _finish(agent: Agent, store_url: str) -> None:
         path.unlink(missing_ok=True)
         say(f"{count} are lost: {path} could not be written either ({error})")
     else:
-        say(f"{count} are in {path}; once the store is back: agentkit import {path}")
+        say(f"{count} are in {path}; once the store is back: agentkit import --own {path}")
 
 
 def _write_lines(logger: logging.Logger, *, level: int) -> None:

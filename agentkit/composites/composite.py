@@ -24,7 +24,7 @@ from agentkit.composites.guards import (
     TracedCall,
     run_error,
 )
-from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
 from agentkit.composites.waiting import WaitingLowering, unshared
 from agentkit.errors import DefinitionError, SourceProblem, UsageError
@@ -113,7 +113,7 @@ class Composite:
     @cached_property
     def _lowered(self) -> _Lowered:
         """The program as closures, made at the first run: most composites of a library wait."""
-        slots = Slots(parameter.name for parameter in self.program.parameters)
+        slots = FrameLayout(parameter.name for parameter in self.program.parameters)
         places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
         body: Callable[[Frame], Any]
         if self.needs_event_loop:

@@ -44,6 +44,10 @@ VIEW_OF = "view_of"
 """Id of an episode of which this record is another view: the part that a shadow run repeats, or a
 copy with a verdict. Nothing happened a second time."""
 
+IMPORTED = "imported"
+"""The file from which ``agentkit import`` read a record that nobody said to be one's own. What it
+tells are a stranger's words: nothing is learned from it, and no experiment counts it."""
+
 TRACE_ID = "trace_id"
 """Id of the trace that the run is a part of, in hexadecimal digits, when it was traced."""
 
@@ -55,6 +59,27 @@ TRACE_LABELS = frozenset({TRACE_ID, SPAN_ID})
 
 ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECAUSE})
 """What a router says about one run."""
+
+
+def is_imported(metadata: Mapping[str, str]) -> bool:
+    """Whether a record came in a file, and so may have been written by anybody.
+
+    Example:
+        >>> is_imported({"imported": "episodes.jsonl"}), is_imported({"user": "ann"})
+        (True, False)
+    """
+    return IMPORTED in metadata
+
+
+def as_imported(episode: Episode, source: str) -> Episode:
+    """The episode with the label that it came from a file, whatever the file says."""
+    return replace(episode, metadata={**episode.metadata, IMPORTED: source})
+
+
+def as_own(episode: Episode) -> Episode:
+    """An imported episode that somebody vouches for; the label is gone."""
+    labels = {name: text for name, text in episode.metadata.items() if name != IMPORTED}
+    return replace(episode, metadata=labels)
 
 
 def is_extra_record(metadata: Mapping[str, str]) -> bool:
@@ -151,7 +176,7 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
 
     Args:
         episodes: Episodes and verdicts beside them, in any order. Verdicts of episodes that are not
-            among them are left out, as are shadow runs and views.
+            among them are left out, as are shadow runs, views and whatever was imported.
 
     Returns:
         The episodes in the order in which they came.
@@ -166,7 +191,7 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
         >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
         [('e1', True)]
     """
-    given = tuple(episodes)
+    given = tuple(one for one in episodes if not is_imported(one.metadata))
     served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
     late = {one.episode_id: one for one in given if is_late_verdict(one)}
     latest: dict[str, Verdict] = {}

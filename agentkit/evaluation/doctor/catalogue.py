@@ -26,9 +26,13 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.library import Library
 from agentkit.messages import ToolResult
-from agentkit.retrieval.cards import first_sentence, schema_text
+from agentkit.retrieval.cards import (
+    TokenCounter,
+    estimate_tokens,
+    first_sentence,
+    schema_text,
+)
 from agentkit.retrieval.retriever import Retriever
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
