@@ -426,7 +426,7 @@ async def _considered(
         report=report,
         why=why,
         before="proposed" if before is None else before.state,
-        commands=manager.standing(record.proposal_id).commands,
+        commands=manager.status(record.proposal_id).commands,
     )
 
 
