@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 import click
@@ -34,7 +33,6 @@ from agentkit.cli.project import current_project
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
@@ -80,8 +78,6 @@ class RoundOptions:
     """What a round looks at, and what it may do.
 
     Attributes:
-        source (URL|FILE): What happened: a store, or JSON lines. [default: the store of --store,
-            and the one of 'agentkit eval']
         run (NAME): Only the episodes of this run of 'agentkit eval'.
         tool (NAME): Look only at this tool
         tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
@@ -95,7 +91,6 @@ class RoundOptions:
             feedback, composites, mine, learn. [default: all]
     """
 
-    source: Annotated[str | None, option("--episodes")] = None
     run: str | None = None
     tool: tuple[str, ...] = ()
     tasks: str = ""
@@ -104,12 +99,6 @@ class RoundOptions:
     only: Annotated[Any, option(callback=_steps)] = None
     answers: Answers
     targets: Targets
-
-    def places(self, store_url: str) -> tuple[str, ...]:
-        """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
-        if self.source is not None:
-            return (self.source,)
-        return tuple(dict.fromkeys((store_url, self.answers)))
 
     def proposers(self) -> list[Proposer]:
         """What suggests changes."""
@@ -196,7 +185,8 @@ class _Round:
         self._what, self._how, self._policy = what, how, policy
         self._quiet = quiet
         self.store_url = store_url
-        self._places = what.places(store_url)
+        # Runs of 'agentkit eval' have a store of their own.
+        self._places = tuple(dict.fromkeys((store_url, what.answers)))
         self._labels = {} if what.run is None else {"run": what.run}
 
     def make(self, store: Store) -> EvolutionReport:
@@ -283,9 +273,6 @@ class _Round:
 
 
 def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
-    path = Path(place)
-    if path.suffix == ".jsonl":
-        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
     with opened_if_there(place) as store:
         which = EpisodeFilter(labels=labels, oldest_first=True)
         return [] if store is None else list(store.select(which))
