@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agentkit import Agent, open_store
-from agentkit.episodes.jsonl import read_episodes, write_episodes
+from agentkit.episodes.files import read_episodes, write_episodes
 from agentkit.library.store import EpisodeFilter
 from agentkit.testing import ScriptedModel
 

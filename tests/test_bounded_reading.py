@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from agentkit import Episode
 from agentkit.cli.main import main
-from agentkit.episodes.files import import_episodes
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode, import_episodes
 from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
 from agentkit.evaluation.task_files import load_tasks
 from agentkit.interop import openapi

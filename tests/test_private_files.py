@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
-from agentkit.episodes.files import export_episodes
-from agentkit.episodes.jsonl import write_episodes
+from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.library import LibraryChange
 from agentkit.library.episode_writer import EpisodeWriter
 from agentkit.library.sealing import write_sealed
@@ -66,12 +65,12 @@ def test_a_stricter_umask_is_respected(tmp_path: Path) -> None:
 
 
 def test_files_of_episodes(tmp_path: Path) -> None:
-    """JSON lines, compressed ones, Parquet and spilled episodes are the owner's."""
+    """JSON lines, compressed ones and spilled episodes are the owner's."""
     write_episodes(tmp_path / "appended.jsonl", [EPISODE])
-    for name in ("e.jsonl", "e.jsonl.gz", "e.parquet"):
+    for name in ("e.jsonl", "e.jsonl.gz"):
         export_episodes(tmp_path / name, [EPISODE])
     files = [path for path in tmp_path.iterdir() if path.is_file()]
-    assert len(files) == 4
+    assert len(files) == 3
     assert {mode(path) for path in files} == {0o600}
     (tmp_path / "e.jsonl").chmod(0o640)
     export_episodes(tmp_path / "e.jsonl", [EPISODE])

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit import (
     composites,  # a door: conditions and rules load the language when there are some
+    episodes,  # a door: redaction loads when a text is to be redacted
 )
-from agentkit.episodes import redaction  # a door: it loads when a tool raises
 from agentkit.errors import (
     CompositeRunError,
     ContractViolation,
@@ -199,7 +199,7 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return redaction.Redaction(patterns={"secret"}).text(plain)
+    return episodes.Redaction(patterns={"secret"}).text(plain)
 
 
 def _without_child_text(

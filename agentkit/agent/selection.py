@@ -15,8 +15,6 @@ from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
-from agentkit.retrieval.asking import shortened
-from agentkit.retrieval.cards import card
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -198,8 +196,8 @@ class ToolSearch:
         return taken
 
     def _listed(self, shown: Sequence[ToolDefinition]) -> str:
-        here = [card(one) for one in shown if one.name in self.tools]
-        further = [card(one) for one in shown if one.name not in self.tools]
+        here = [retrieval.card(one) for one in shown if one.name in self.tools]
+        further = [retrieval.card(one) for one in shown if one.name not in self.tools]
         parts = [(_CALLABLE, here), (_FURTHER, further)]
         return "\n".join(line for title, cards in parts if cards for line in (title, *cards))
 
@@ -232,7 +230,7 @@ def search_tool(search: ToolSearch, cards: Iterable[str]) -> Tool:
     """
     library = search.tools.library
     text = _PURPOSE.format(count=len(library))
-    listed = [card(library[name].definition) for name in cards if name in library]
+    listed = [retrieval.card(library[name].definition) for name in cards if name in library]
     if listed:
         text = "\n".join((text, _CARDS, *listed))
     ordered = Effects(writes=True)  # what it changes is the offer, in the order of the calls
@@ -244,7 +242,7 @@ def _nothing(found: Retrieval) -> str:
     """What a search without a result says; however much was asked, it stays short."""
     words = ", ".join(found.unmatched[:_MOST_WORDS])
     known = f" No tool has the words {words}." if words else ""
-    query = shortened(found.query, _LONGEST_QUERY)
+    query = " ".join(found.query.split())[:_LONGEST_QUERY]
     return f"No tool matches {query!r}.{known} Try other words, or go on without."
 
 

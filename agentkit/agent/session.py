@@ -15,7 +15,7 @@ from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
 from agentkit.agent.types import Emit, RunResult, ignore
 from agentkit.episodes import Episode, Turn
-from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record
+from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.code_binding import (
     CodeBinding,
@@ -120,10 +120,13 @@ class Router(Protocol):
 
 
 def labels_of(episodes: Iterable[Episode]) -> dict[str, str]:
-    """The labels of a conversation, oldest first; a later one goes before an earlier one."""
+    """The labels of a conversation, oldest first; a later one goes before an earlier one.
+
+    Those of imported episodes say nothing: anybody could route a conversation by them.
+    """
     labels: dict[str, str] = {}
     for episode in episodes:
-        labels |= episode.metadata
+        labels |= {} if is_imported(episode.metadata) else episode.metadata
     return labels
 
 

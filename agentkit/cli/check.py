@@ -18,12 +18,12 @@ from agentkit.cli.options import FOLDER, AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
 from agentkit.cli.project import FILE, Project, current_project
 from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_read
-from agentkit.episodes.redaction.secrets import KEY_FORMATS, secret_spans
+from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.chain_check import told_digests
+from agentkit.library.chain_check import event_digests
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
 from agentkit.library.directory.store import folder_of
@@ -344,7 +344,7 @@ def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Fi
         (name, digest)
         for event in events
         if event.author.kind == "person"
-        for name, digest in told_digests(event)
+        for name, digest in event_digests(event)
     }
     servers: dict[str, list[str]] = {}
     for one in library.definitions:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, Literal, TextIO, cast
 
 import click
@@ -30,8 +29,7 @@ from agentkit.cli.output import (
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
-from agentkit.episodes.files import SUFFIXES, export_episodes, format_of
-from agentkit.episodes.jsonl import write_episodes
+from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.episodes.labels import SHADOW_OF, SPAN_ID, TRACE_ID, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
@@ -246,13 +244,13 @@ def export(
     episodes are JSON lines in any case; of a file --json tells how many it holds.
 
     Args:
-        output (FILE): Where to write: .jsonl, .jsonl.gz or .parquet, or stdout.
+        output (FILE): Where to write: a file, compressed if it ends in .gz, or stdout.
         oldest_first: In the order in which they were kept.
         redact: Without personal data and secrets of known formats.
 
     Examples:
       agentkit episodes export -o episodes.jsonl
-      agentkit episodes export -o episodes.parquet --oldest-first
+      agentkit episodes export -o episodes.jsonl.gz --oldest-first
       agentkit episodes export --verdict passed | head -5
     """
     with opened_to_read(store_url) as store:
@@ -267,9 +265,8 @@ def _write(out: str, found: Iterable[Episode]) -> int:
     if out == "-":
         with click.open_file("-", "w", encoding="utf-8") as stdout:
             return write_episodes(cast("TextIO", stdout), found)
-    form = format_of(out) if Path(out).suffix.lower() in SUFFIXES else "jsonl"
     try:
-        return export_episodes(out, found, form=form)
+        return export_episodes(out, found)
     except OSError as error:
         raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
 

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any
 
 import click
@@ -33,6 +34,8 @@ from agentkit.cli.project import current_project
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
+from agentkit.episodes.files import read_episodes
+from agentkit.episodes.labels import as_imported, as_own, is_imported
 from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
@@ -78,6 +81,10 @@ class RoundOptions:
     """What a round looks at, and what it may do.
 
     Attributes:
+        source (URL|FILE): What happened: a store, or JSON lines. [default: the store of --store,
+            and the one of 'agentkit eval']
+        own: Learn from imported episodes too, and from another store or file of --episodes: your
+            own agents made them. What a stranger wrote could teach anything.
         run (NAME): Only the episodes of this run of 'agentkit eval'.
         tool (NAME): Look only at this tool
         tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
@@ -91,6 +98,8 @@ class RoundOptions:
             feedback, composites, mine, learn. [default: all]
     """
 
+    source: Annotated[str | None, option("--episodes")] = None
+    own: bool = False
     run: str | None = None
     tool: tuple[str, ...] = ()
     tasks: str = ""
@@ -99,6 +108,12 @@ class RoundOptions:
     only: Annotated[Any, option(callback=_steps)] = None
     answers: Answers
     targets: Targets
+
+    def places(self, store_url: str) -> tuple[str, ...]:
+        """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
+        if self.source is not None:
+            return (self.source,)
+        return tuple(dict.fromkeys((store_url, self.answers)))
 
     def proposers(self) -> list[Proposer]:
         """What suggests changes."""
@@ -185,8 +200,7 @@ class _Round:
         self._what, self._how, self._policy = what, how, policy
         self._quiet = quiet
         self.store_url = store_url
-        # Runs of 'agentkit eval' have a store of their own.
-        self._places = tuple(dict.fromkeys((store_url, what.answers)))
+        self._places = what.places(store_url)
         self._labels = {} if what.run is None else {"run": what.run}
 
     def make(self, store: Store) -> EvolutionReport:
@@ -227,7 +241,8 @@ class _Round:
             environment=how.environment,
         )
         tell_left_out(benchmark, what.tasks)
-        labels = filter(None, map(EvaluationLabels.of, episodes))
+        ours = (one for one in episodes if not is_imported(one.metadata))
+        labels = filter(None, map(EvaluationLabels.of, ours))
         seen = frozenset(one.task for one in labels if one.task)
         deciding = deciding_tasks(benchmark.tasks, seen=seen)
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
@@ -261,7 +276,7 @@ class _Round:
 
     def _episodes(self) -> list[Episode]:
         """What is to be learned from: never the answers to held-out tasks."""
-        found = [one for place in self._places for one in _matching(place, self._labels)]
+        found = [one for place in self._places for one in self._read(place)]
         lessons = [one for one in found if not is_held_out_answer(one)]
         if not lessons:
             of_run = f" of a run {self._what.run!r}" if self._labels else ""
@@ -271,8 +286,20 @@ class _Round:
             )
         return lessons
 
+    def _read(self, place: str) -> Iterator[Episode]:
+        """The episodes of a place; those of another one are a stranger's, unless it is said."""
+        is_ours = place in {self.store_url, self._what.answers}
+        for one in _matching(place, self._labels):
+            if self._what.own:
+                yield as_own(one)
+            else:
+                yield one if is_ours else as_imported(one, Path(place).name)
+
 
 def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
+    path = Path(place)
+    if path.suffix == ".jsonl":
+        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
     with opened_if_there(place) as store:
         which = EpisodeFilter(labels=labels, oldest_first=True)
         return [] if store is None else list(store.select(which))
@@ -389,6 +416,11 @@ def _looked_at(outcome: EvolutionReport) -> Iterator[str]:
         named = f" of the run {shown(next(iter(seen.runs)))}"
     counts = f"{seen.judged:,} judged, {seen.went_wrong:,} went wrong"
     yield f"looked at {plural(seen.episodes, 'episode')}{named}: {counts}"
+    if seen.imported:
+        yield (
+            f"left aside {plural(seen.imported, 'imported episode')}, which anybody may have "
+            "written; --own learns from them too"
+        )
     for one in seen.failing[:_MOST_FAILING]:
         labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
         yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
@@ -397,6 +429,8 @@ def _looked_at(outcome: EvolutionReport) -> Iterator[str]:
 def _why_nothing(outcome: EvolutionReport) -> str:
     """Why a round found nothing at all."""
     seen = outcome.looked_at
+    if not seen.episodes and seen.imported:
+        return "nothing is left to learn from: all episodes were imported"
     if not seen.episodes:
         return "nothing is left to learn from: all episodes answer tasks that decide"
     if not seen.calls:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import click
 
@@ -57,7 +56,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
 from agentkit.tools.invocation import run_in_daemon_thread
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracing import LOGGER, Tracing
+from agentkit.tracing.tracing import Tracing
 
 _HELP = "/tools: what is offered, /new: start afresh, /exit or Ctrl-D: leave"
 
@@ -73,9 +72,8 @@ class AgentOptions:
         tool_choice: Whether the model may, must not or must call a tool in its first turn.
         max_steps: Most model turns in answer to one question.
         yes: Run destructive tools without asking.
-        trace: Tell what runs do: log writes a line on stderr for each step, otel makes
-            OpenTelemetry spans (start the command with opentelemetry-instrument, which says where
-            they go).
+        trace: Make OpenTelemetry spans of runs (start the command with opentelemetry-instrument,
+            which says where they go).
     """
 
     model: ModelName
@@ -88,7 +86,7 @@ class AgentOptions:
     tool_choice: ToolChoice = "auto"
     max_steps: int = 10
     yes: bool = False
-    trace: Literal["log", "otel"] | None = None
+    trace: bool = False
 
 
 def make_agent(
@@ -132,7 +130,7 @@ def make_agent(
             limits=Limits(max_steps=options.max_steps),
             router=router,
             observers=observers,
-            tracing=_tracing(options.trace),
+            tracing=Tracing() if options.trace else None,
             name=name,
         )
     tell_binding(agent.binding)
@@ -143,24 +141,6 @@ def make_agent(
             "offers all, --tools gives code"
         )
     return agent
-
-
-def _tracing(kind: str | None) -> Tracing | None:
-    """What tells of runs in that way; None for nobody."""
-    if kind != "log":
-        return None if kind is None else Tracing()
-    logger = logging.getLogger(LOGGER)
-    write_log(logger, level=logging.DEBUG)
-    logger.propagate = False
-    return Tracing(log=logger)
-
-
-def write_log(logger: logging.Logger, *, level: int) -> None:
-    """Have a logger write lines with the time on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.handlers = [handler]
-    logger.setLevel(level)
 
 
 @contextmanager

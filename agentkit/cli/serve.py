@@ -22,9 +22,9 @@ from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding, write_log
+from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding
 from agentkit.cli.stores import opened
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
@@ -312,15 +312,23 @@ def _finish(agent: Agent, store_url: str) -> None:
         path.unlink(missing_ok=True)
         say(f"{count} are lost: {path} could not be written either ({error})")
     else:
-        say(f"{count} are in {path}; once the store is back: agentkit import {path}")
+        say(f"{count} are in {path}; once the store is back: agentkit import --own {path}")
+
+
+def _write_lines(logger: logging.Logger, *, level: int) -> None:
+    """Have a logger write lines with the time on stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.handlers = [handler]
+    logger.setLevel(level)
 
 
 def _write_log(*, each_request: bool) -> None:
     """What goes wrong is written in any case; what strangers send wrongly, with each request."""
     of_protocol = logging.getLogger("uvicorn.error")
     if each_request:
-        write_log(logging.getLogger("agentkit.server"), level=logging.INFO)
-        write_log(of_protocol, level=logging.WARNING)
+        _write_lines(logging.getLogger("agentkit.server"), level=logging.INFO)
+        _write_lines(of_protocol, level=logging.WARNING)
     else:
         of_protocol.setLevel(logging.ERROR)
 

@@ -30,8 +30,8 @@ from agentkit.cli.output import fold, one_line, plural, print_json, print_table,
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.cli.tools import ARTIFACT
 from agentkit.episodes import Episode
-from agentkit.episodes.files import import_episodes
-from agentkit.episodes.jsonl import BrokenLine
+from agentkit.episodes.files import BrokenLine, import_episodes
+from agentkit.episodes.labels import as_imported
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
@@ -158,6 +158,7 @@ def import_file(
     files: Annotated[tuple[str, ...], argument("FILE...", required=True)],
     *,
     choices: ArtifactOptions,
+    own: bool = False,
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
@@ -170,16 +171,22 @@ def import_file(
     are tried with --tools.
 
     Episodes come as JSON lines or Parquet, plain or compressed with gzip. One whose id the store
-    knows is left as it is; lines that hold no episode are reported and left out.
+    knows is left as it is; lines that hold no episode are reported and left out. Anybody may have
+    written them, so they get the label 'imported', and nothing is learned from them; with --own
+    they are kept as they are.
 
     'agentkit tools import' reads files of tools that are no artifacts.
+
+    Args:
+        own: These episodes are of your own agents, as files of 'agentkit serve --spill' are.
 
     Examples:
       agentkit import tools.json --dry-run
       agentkit import tools.json --approve weather_now --approve send_mail
       agentkit import tools.json --on-conflict replace
       agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db
-      agentkit import episodes.jsonl.gz spill/*.jsonl
+      agentkit import episodes.jsonl.gz
+      agentkit import --own spill/*.jsonl
     """
     kinds = {name: _file_kind(name) for name in files}
     if others := [name for name, kind in kinds.items() if kind == "other"]:
@@ -188,10 +195,12 @@ def import_file(
             f"descriptions come in with: agentkit tools import {others[0]}"
         )
     if "artifact" not in kinds.values():
-        of_all = {"files", "store_url", "as_json"}
+        of_all = {"files", "own", "store_url", "as_json"}
         if strange := [word for name, word in typed_options().items() if name not in of_all]:
             raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
-        _import_episodes(files, store_url, as_json=as_json)
+        _import_episodes(files, store_url, own=own, as_json=as_json)
+    elif own:
+        raise UsageError(f"--own belongs to episodes, and {files[0]} is an artifact")
     elif len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
     else:
@@ -298,12 +307,15 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")
 
 
-def _import_episodes(files: Sequence[str], store_url: str, *, as_json: bool) -> None:
+def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json: bool) -> None:
     told: list[dict[str, object]] = []
     with opened(store_url) as store:
         for name in files:
             broken: list[BrokenLine] = []
-            count = _keep(store, import_episodes(name, on_broken=broken.append))
+            found = import_episodes(name, on_broken=broken.append)
+            if not own:
+                found = (as_imported(one, Path(name).name) for one in found)
+            count = _keep(store, found)
             say_some(map(str, broken))
             told.append({"file": name, "episodes": count, "broken_lines": len(broken)})
             if not as_json:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, time_ns
 from types import CoroutineType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.guards import (
@@ -28,8 +28,7 @@ from agentkit.composites.guards import (
     Activation,
     Evaluate,
     Frame,
-    Guard,
-    Meter,
+    GuardError,
     TracedCall,
     fail_on,
     repeated_signal,
@@ -52,22 +51,6 @@ Place: TypeAlias = tuple[int, ...]
 """Where a call stands in program order."""
 
 
-class Nested(Protocol):
-    """A composite, as the composite sees it that calls it."""
-
-    needs_event_loop: bool
-
-    def enter(
-        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
-    ) -> Any:
-        """Run inside another run."""
-
-    async def enter_async(
-        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
-    ) -> Any:
-        """The same, waiting for children."""
-
-
 class Child:
     """A tool that a composite calls.
 
@@ -76,7 +59,8 @@ class Child:
         is_read_only: Whether it is known to change nothing.
     """
 
-    def __init__(self, tool: Tool, composite: Nested | None) -> None:
+    def __init__(self, tool: Tool, composite: Any = None) -> None:
+        """Take a tool; ``composite`` is its function when that is one."""
         effects = tool.definition.signature.effects
         touches_world = effects.reads or effects.writes or effects.destructive or effects.open_world
         self._tool = tool
@@ -232,10 +216,10 @@ class Child:
         try:
             if activation.checking:
                 self._validate(frame, node, arguments)
-                _raise(self._conditions.before(arguments, path=path))
+                raise_violation(self._conditions.before(arguments, path=path))
             yield call
             if activation.checking:
-                _raise(self._conditions.after(arguments, call.result, path=path))
+                raise_violation(self._conditions.after(arguments, call.result, path=path))
         except BaseException as error:
             failure = error
             raise
@@ -283,7 +267,8 @@ def _path(frame: Frame, node: Call) -> tuple[str, ...]:
     return (*frame[ACTIVATION].path, node.child)
 
 
-def _raise(violation: ContractViolation | None) -> None:
+def raise_violation(violation: ContractViolation | None) -> None:
+    """Raise what a contract found, if anything."""
     if violation is not None:
         raise violation
 
@@ -317,7 +302,7 @@ def _adopted(frame: Frame, node: Call, result: Any) -> Any:
     try:
         try:
             meter.cross(result)
-        except Guard as error:
+        except GuardError as error:
             if error.code != "opaque_value":
                 raise
             result = plain(result)

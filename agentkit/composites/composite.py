@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, NoReturn
 
 from agentkit.composites import language as ir
-from agentkit.composites.children import Child, Place
+from agentkit.composites.children import Child, Place, raise_violation
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.guards import (
@@ -24,10 +24,10 @@ from agentkit.composites.guards import (
     TracedCall,
     run_error,
 )
-from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
 from agentkit.composites.waiting import WaitingLowering, unshared
-from agentkit.errors import ContractViolation, DefinitionError, SourceProblem, UsageError
+from agentkit.errors import DefinitionError, SourceProblem, UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -113,7 +113,7 @@ class Composite:
     @cached_property
     def _lowered(self) -> _Lowered:
         """The program as closures, made at the first run: most composites of a library wait."""
-        slots = Slots(parameter.name for parameter in self.program.parameters)
+        slots = FrameLayout(parameter.name for parameter in self.program.parameters)
         places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
         body: Callable[[Frame], Any]
         if self.needs_event_loop:
@@ -164,8 +164,8 @@ class Composite:
         """
         if self.needs_event_loop:
             self._refuse_to_block()
-        activation = self._activation(dry_run=dry_run, trace=trace)
-        return self._run(arguments, Meter(self.limits), activation, ())
+        meter = Meter(self.limits)
+        return self._run(arguments, meter, self._outermost(meter, dry_run, trace), ())
 
     async def run_async(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
@@ -177,8 +177,8 @@ class Composite:
         """
         if not self.needs_event_loop:
             return self.run(arguments, dry_run=dry_run, trace=trace)
-        activation = self._activation(dry_run=dry_run, trace=trace)
         meter = Meter(self.limits, asyncio.Semaphore(self.limits.concurrency))
+        activation = self._outermost(meter, dry_run, trace)
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
@@ -194,7 +194,7 @@ class Composite:
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
         """Run inside the run of another composite, on its meter."""
-        return self._run(arguments, meter, self._inner_activation(caller, meter), place)
+        return self._run(arguments, meter, self._activation(caller, meter), place)
 
     async def enter_async(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
@@ -202,7 +202,7 @@ class Composite:
         """The same, waiting for children."""
         if not self.needs_event_loop:
             return self.enter(arguments, meter, caller, place)
-        activation = self._inner_activation(caller, meter)
+        activation = self._activation(caller, meter)
         return await self._run_async(arguments, meter, activation, place)
 
     def _run(
@@ -245,13 +245,13 @@ class Composite:
                 if frame[slot] is _MISSING:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
         if activation.checks_itself and self._conditions is not None:
-            _raise(self._conditions.before(arguments, path=activation.path))
+            raise_violation(self._conditions.before(arguments, path=activation.path))
         return frame
 
     def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
         result, activation = frame[RESULT], frame[ACTIVATION]
         if activation.checks_itself and self._conditions is not None:
-            _raise(self._conditions.after(arguments, result, path=activation.path))
+            raise_violation(self._conditions.after(arguments, result, path=activation.path))
         return result
 
     def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,27 +277,19 @@ class Composite:
             "async, has a timeout or reads the world; use `await composite.run_async(...)`"
         )
 
-    def _checks(self, *, dry_run: bool) -> bool:
-        return self.contracts == "always" or (dry_run and self.contracts == "dry_run")
-
-    def _activation(self, *, dry_run: bool, trace: Trace | None) -> Activation:
+    def _outermost(self, meter: Meter, dry_run: bool, trace: Trace | None) -> Activation:  # noqa: FBT001 - as it was given
         if not dry_run and trace is None:
             return self._usual
-        checking = self._checks(dry_run=dry_run)
-        return Activation(
-            path=(self.name,),
-            dry_run=dry_run,
-            checking=checking,
-            checks_itself=checking,
-            trace=trace,
-        )
+        return self._activation(Activation(dry_run=dry_run, trace=trace), meter)
 
-    def _inner_activation(self, caller: Activation, meter: Meter) -> Activation:
+    def _activation(self, caller: Activation, meter: Meter) -> Activation:
+        """What a run that ``caller`` began knows about its surroundings."""
         path = (*caller.path, self.name)
-        if len(path) > meter.limits.nesting:
+        if len(path) > max(meter.limits.nesting, 1):
             what = f"composites in composites, more than {meter.limits.nesting} levels deep"
             raise run_error(path, None, "nesting", what)
-        checking = caller.checking or self._checks(dry_run=caller.dry_run)
+        is_checked = self.contracts == "always" or (caller.dry_run and self.contracts == "dry_run")
+        checking = caller.checking or is_checked
         return Activation(
             path=path,
             dry_run=caller.dry_run,
@@ -305,11 +297,6 @@ class Composite:
             checks_itself=checking and not caller.checking,
             trace=caller.trace,
         )
-
-
-def _raise(violation: ContractViolation | None) -> None:
-    if violation is not None:
-        raise violation
 
 
 def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:

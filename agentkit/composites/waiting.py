@@ -44,10 +44,10 @@ from agentkit.composites.interpreter import (
     BREAK,
     CONTINUE,
     RETURN,
+    FrameLayout,
     Lowering,
     Run,
     Signal,
-    Slots,
     comparison,
     first_expression,
     put,
@@ -104,7 +104,7 @@ def unshared(node: Node) -> Node:
 class WaitingLowering(Lowering):
     """Lowers an ``unshared`` program, some of whose children have to be waited for."""
 
-    def __init__(self, slots: Slots, children: Mapping[str, Child]) -> None:
+    def __init__(self, slots: FrameLayout, children: Mapping[str, Child]) -> None:
         super().__init__(slots, lambda node, values: children[node.child].lower(node, values))
         self._children = children
         self._held: dict[int, int] = {}

@@ -5,7 +5,6 @@ from .labelling import (
 from .labels import (
     PRECEDENCE as PRECEDENCE,
     dominant as dominant,
-    label_distribution as label_distribution,
 )
 from .profile import (
     FailureProfile as FailureProfile,

@@ -13,7 +13,7 @@ from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, Fail
 from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
-from agentkit.metrics.remembering import remembered
+from agentkit.metrics.calls import remembered
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
@@ -23,38 +23,30 @@ if TYPE_CHECKING:
     from agentkit.composites.rules import RuleChecker
 
 
-class CallChecker:
-    """Says what keeps calls from being run.
+def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailure | None:
+    """Why a call would have been refused; None when it would have been run.
 
     Args:
+        call: The call.
         library: The tools that may be called.
         names_all: Whether a tool that is not in the library can not be called.
     """
-
-    def __init__(self, library: Library, *, names_all: bool = True) -> None:
-        self._library = library
-        self._names_all = names_all
-
-    def failure(self, call: ToolCall) -> ToolFailure | None:
-        """Why the call would have been refused; None when it would have been run."""
-        if call.malformed is not None:
-            rule = f"It was: {call.malformed[:200]!r}."
-            return ToolFailure(kind="malformed_arguments", rule=rule)
-        tool = self._library.get(call.name)
-        if tool is None:
-            return self._unknown(call.name) if self._names_all else None
-        try:
-            checked = _validator(tool.definition).runnable(call.arguments)
-        except DefinitionError as error:  # the schema is broken, not the call
-            return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
-        if isinstance(checked, ArgumentProblem):
-            return checked.failure()
-        checker = _rules(tool.definition) if tool.definition.specification.rules else None
-        return None if checker is None else checker.refusal(checked)
-
-    def _unknown(self, name: str) -> ToolFailure:
-        nearest = self._library.nearest(name)
-        return ToolFailure(kind="unknown_tool", rule="It is not in the library.", nearest=nearest)
+    if call.malformed is not None:
+        rule = f"It was: {call.malformed[:200]!r}."
+        return ToolFailure(kind="malformed_arguments", rule=rule)
+    tool = library.get(call.name)
+    if tool is None:
+        nearest, rule = library.nearest(call.name), "It is not in the library."
+        failure = ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
+        return failure if names_all else None
+    try:
+        checked = _validator(tool.definition).runnable(call.arguments)
+    except DefinitionError as error:  # the schema is broken, not the call
+        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+    if isinstance(checked, ArgumentProblem):
+        return checked.failure()
+    checker = _rules(tool.definition) if tool.definition.specification.rules else None
+    return None if checker is None else checker.refusal(checked)
 
 
 @remembered(most=512)  # making one ready costs more than to check a call, and episodes are many
@@ -147,12 +139,16 @@ class Step:
 def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]:
     """The calls of an episode with their failures, turn by turn."""
     names_all = episode.stop_reason not in BROKEN_OFF  # the runtime's own tools are in no library
-    checker = CallChecker(library, names_all=names_all)
+
+    def step(turn: int, call: ToolCall, result: ToolResult | None) -> Step:
+        if result is None:
+            failure = _refusal(call, library, names_all=names_all)
+        else:
+            failure = _failure(result)
+        return Step(turn=turn, call=call, result=result, failure=failure)
+
     return tuple(
-        tuple(
-            Step(turn=index, call=call, result=result, failure=_failure(call, result, checker))
-            for call, result in _with_results(turn)
-        )
+        tuple(step(index, *made) for made in _with_results(turn))
         for index, turn in enumerate(episode.turns)
     )
 
@@ -172,32 +168,23 @@ def executable_findings(
             finding = None if step.failure is None else _of_failure(step, step.failure)
             if finding is not None:
                 yield finding
-        yield from _of_answer(index, turn, episode)
-        yield from _of_text(index, turn, library)
-
-
-def _of_answer(index: int, turn: Turn, episode: Episode) -> Iterator[Finding]:
-    """An answer that breaks the output schema."""
-    is_last = index == len(episode.turns) - 1
-    is_final = is_last and episode.stop_reason == "output_invalid"
-    if turn.correction or is_final:
-        message = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
-        evidence = Evidence(kind="wrong_answer", message=message, turn=index)
-        yield Finding(turn=index, label="response_mismatch", evidence=evidence, is_final=is_final)
-
-
-def _of_text(index: int, turn: Turn, library: Library) -> Iterator[Finding]:
-    """A call that stayed text."""
-    unread = unread_call(turn.message, library)
-    if unread is not None:
-        evidence = Evidence(
-            kind="malformed_arguments",
-            message=f"a call was written as text and not read: {unread.text}",
-            turn=index,
-            tool=unread.tool,
-            actual=unread.text,
-        )
-        yield Finding(turn=index, label="invalid_tool_call", evidence=evidence, tool=unread.tool)
+        is_last = index == len(episode.turns) - 1
+        is_final = is_last and episode.stop_reason == "output_invalid"
+        if turn.correction or is_final:
+            said = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
+            evidence = Evidence(kind="wrong_answer", message=said, turn=index)
+            label: FailureLabel = "response_mismatch"
+            yield Finding(turn=index, label=label, evidence=evidence, is_final=is_final)
+        if (unread := unread_call(turn.message, library)) is not None:
+            text, tool = unread
+            evidence = Evidence(
+                kind="malformed_arguments",
+                message=f"a call was written as text and not read: {text}",
+                turn=index,
+                tool=tool,
+                actual=text,
+            )
+            yield Finding(turn=index, label="invalid_tool_call", evidence=evidence, tool=tool)
 
 
 def parameter_of(failure: ToolFailure) -> str:
@@ -214,9 +201,7 @@ def _with_results(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
     yield from ((call, by_id.get(call.call_id)) for call in calls)
 
 
-def _failure(call: ToolCall, result: ToolResult | None, checker: CallChecker) -> ToolFailure | None:
-    if result is None:
-        return checker.failure(call)
+def _failure(result: ToolResult) -> ToolFailure | None:
     if result.failure is not None:
         return result.failure
     if result.status in {"failed", "denied"}:
@@ -282,24 +267,12 @@ _MARKS = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UnreadCall:
-    """A call that stayed text.
+def unread_call(message: AssistantMessage, library: Library) -> tuple[str, str] | None:
+    """The call that a message without calls evidently tries to make: its text, and its tool.
 
-    Attributes:
-        text: The beginning of it, as written.
-        tool: The offered tool that it names; empty when it names none.
-    """
-
-    text: str
-    tool: str = ""
-
-
-def unread_call(message: AssistantMessage, library: Library) -> UnreadCall | None:
-    """The call that a message without calls evidently tries to make; None when there is none.
-
-    Evident is a text that is nothing but a call of a tool of the library, or that holds the marks
-    with which models are taught to begin a call. A call that is quoted in prose is not.
+    None when there is none. Evident is a text that is nothing but a call of a tool of the library,
+    or that holds the marks with which models are taught to begin a call. A call that is quoted in
+    prose is not.
     """
     text = message.text.strip()
     if message.tool_calls or not text or not len(library):
@@ -308,17 +281,9 @@ def unread_call(message: AssistantMessage, library: Library) -> UnreadCall | Non
     if not is_marked and (len(text) > _LONGEST or not set(text) & set("({[")):
         return None
     text = text[:_LONGEST]
-    named = _named_in(text, library)
+    # the tools whose names stand in the text, so that the parser need not look at all of them
+    named = [library[n].definition for n in dict.fromkeys(_NAME.findall(text)) if n in library]
     parsed = parse_calls(text, named) if named else None
     called = [call.name for call in parsed.calls if call.name in library] if parsed else []
-    if is_marked:
-        return UnreadCall(text=text[:_SHOWN], tool=called[0] if called else "")
-    if parsed is None or parsed.text or not called:
-        return None
-    return UnreadCall(text=text[:_SHOWN], tool=called[0])
-
-
-def _named_in(text: str, library: Library) -> list[ToolDefinition]:
-    """The tools whose names stand in a text, so that the parser need not look at all of them."""
-    names = dict.fromkeys(_NAME.findall(text))
-    return [library[name].definition for name in names if name in library]
+    is_call = parsed is not None and not parsed.text and bool(called)
+    return (text[:_SHOWN], called[0] if called else "") if is_marked or is_call else None

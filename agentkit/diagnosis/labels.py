@@ -9,11 +9,10 @@ what is counted about it can not disagree.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from agentkit.episodes.diagnosis import Diagnosis, FailureLabel
+from agentkit.episodes.diagnosis import FailureLabel
 from agentkit.episodes.verdict import EvidenceKind
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 
@@ -112,23 +111,6 @@ def ranked(labels: Iterable[FailureLabel]) -> tuple[FailureLabel, ...]:
     if not distinct or distinct & OUTSIDE:
         raise ValueError(f"no dominant label among {sorted(distinct)}; known are {PRECEDENCE}")
     return tuple(sorted(distinct, key=_RANK.__getitem__))
-
-
-def label_distribution(diagnosis: Diagnosis) -> dict[FailureLabel, float]:
-    """The share of each label among the turns of one episode, the largest first (SEAL, eq. 10).
-
-    Empty for an episode without turns, and for one that stays out of all statistics.
-
-    Example:
-        >>> from agentkit.episodes import TurnDiagnosis
-        >>> turns = [TurnDiagnosis(turn=0, label="pass"), TurnDiagnosis(turn=1, label="pass")]
-        >>> label_distribution(Diagnosis(label="pass", turns=tuple(turns)))
-        {'pass': 1.0}
-    """
-    if diagnosis.is_excluded:
-        return {}
-    counts = by_weight(Counter(turn.label for turn in diagnosis.turns))
-    return {label: count / len(diagnosis.turns) for label, count in counts.items()}
 
 
 def by_weight(weights: Mapping[FailureLabel, float]) -> dict[FailureLabel, float]:

@@ -8,22 +8,20 @@ episodes can put their profiles together in any order.
 
 from __future__ import annotations
 
-import os
+import heapq
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from math import fsum
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 from agentkit.diagnosis.labels import NOT_FAILURES, by_weight, dominant
-from agentkit.diagnosis.shard import Cell, CellKey, Shard, newest
 from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, TurnDiagnosis
-from agentkit.episodes.labels import is_extra_record
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.metrics.statistics import Interval, wilson_interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,17 +90,61 @@ FORMAT_VERSION = 1
 LAST_POSITION = 31
 """Turns from this one on are counted together."""
 
+MAX_EXAMPLES = 3
+"""Ids of episodes that are kept for each cell, the newest ones."""
+
 _SECONDS_A_DAY = 86_400.0
 _LONGEST_NAME = 200
+_LABELS = frozenset(get_args(FailureLabel))
+_MOST_HALF_LIVES = 256.0  # between the landmark and the newest observation; floats reach 1023
+
+
+class CellKey(NamedTuple):
+    """What a cell counts: turns at a position, calls of a tool, or faults of a parameter.
+
+    Attributes:
+        label: The label.
+        tool: The tool; empty in a cell of turns.
+        parameter: The parameter; empty in a cell of turns or calls.
+        position: Index of the turn in its episode; -1 in a cell of calls or parameters.
+    """
+
+    label: FailureLabel
+    tool: str = ""
+    parameter: str = ""
+    position: int = -1
+
+
+class _Cell(NamedTuple):
+    """How often something was observed.
+
+    Attributes:
+        weight: The sum of weights, relative to the landmark.
+        seen: The number of observations, which does not fade.
+        examples: Time and episode id of the newest observations, the newest first.
+    """
+
+    weight: float = 0.0
+    seen: int = 0
+    examples: tuple[tuple[float, str], ...] = ()
+
+    def plus(self, other: _Cell) -> _Cell:
+        """Both together."""
+        examples = _newest((*self.examples, *other.examples))
+        return _Cell(self.weight + other.weight, self.seen + other.seen, examples)
+
+    def scaled(self, factor: float) -> _Cell:
+        """The same with another weight."""
+        return self._replace(weight=self.weight * factor)
+
+
+def _newest(examples: Iterable[tuple[float, str]]) -> tuple[tuple[float, str], ...]:
+    """The different examples that are kept of many, the newest first."""
+    return tuple(heapq.nlargest(MAX_EXAMPLES, set(examples)))
 
 
 class FailureProfile:
-    """Counts the diagnoses of episodes; replicas can merge theirs.
-
-    Each replica writes its own shard, and of two states of a shard the later one wins, so that
-    ``merge`` may be applied in any order and any number of times (a state-based CRDT). It follows
-    that two processes must never write under one name: a copy that goes on counting elsewhere needs
-    a ``replica`` of its own.
+    """Counts the diagnoses of episodes.
 
     Observe each episode once. Episodes whose verdict has a fault, those without a diagnosis, and
     records of shadow runs and views, which repeat others, are not counted. Not thread-safe.
@@ -110,7 +152,7 @@ class FailureProfile:
     Args:
         half_life_days: Days, in the time of the episodes, in which an observation loses half its
             weight; None lets it keep its weight until ``decay`` is called.
-        replica: Name of the shard that is written; a random one when left out.
+        name: Stands in the JSON form.
 
     Raises:
         UsageError: The half-life is not positive.
@@ -130,38 +172,33 @@ class FailureProfile:
         [('weather_now', 1.0, ('e1',))]
     """
 
-    def __init__(self, *, half_life_days: float | None = 30.0, replica: str = "") -> None:
+    def __init__(self, *, half_life_days: float | None = 30.0, name: str = "profile") -> None:
         if half_life_days is not None and not half_life_days > 0:
             raise UsageError(
                 f"half_life_days is {half_life_days}; give a positive number of days, or None for "
                 "no fading"
             )
-        self._half_life_days = half_life_days
-        self._replica = replica or os.urandom(8).hex()
-        self._shards: dict[str, Shard] = {}
-
-    @property
-    def replica(self) -> str:
-        """Name of the shard that is written."""
-        return self._replica
-
-    @property
-    def half_life_days(self) -> float | None:
-        """Days in which an observation loses half its weight; None for no fading."""
-        return self._half_life_days
+        self.half_life_days = half_life_days
+        self.name = name
+        self._updates = 0
+        self._landmark = 0.0
+        self._latest = -math.inf
+        self._cells: dict[CellKey, _Cell] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was observed."""
-        return not any(shard.cells for shard in self._shards.values())
+        return not self._cells
 
     def __eq__(self, other: object) -> bool:
-        """Whether the observations are the same, whoever goes on counting."""
-        if not isinstance(other, FailureProfile):
-            return NotImplemented
-        return self._half_life_days == other._half_life_days and self._shards == other._shards
+        """Whether the observations are the same."""
+        return isinstance(other, FailureProfile) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def copy(self) -> FailureProfile:
+        """A profile of its own with the same observations."""
+        return FailureProfile.from_json(self.to_json())
 
     # Counting
 
@@ -183,12 +220,15 @@ class FailureProfile:
         found = episode.diagnosis
         if found is None or found.is_excluded or is_extra_record(episode.metadata):
             return False
-        self._own().observe(
-            list(_keys(episode, found)),
-            at=_time_of(episode),
-            episode_id=episode.episode_id,
-            half_life=self._half_life,
-        )
+        self._updates += 1
+        at = _time_of(episode)
+        at = max(self._latest, 0.0) if at is None else at
+        if not self._cells or (at - self._landmark) / self._half_life > _MOST_HALF_LIVES:
+            self._move(at)
+        self._latest = max(self._latest, at)
+        seen = _Cell(self._growth(at - self._landmark), 1, ((at, episode.episode_id),))
+        for key in _keys(episode, found):
+            self._add(key, seen)
         return True
 
     def observe_all(self, episodes: Iterable[Episode]) -> int:
@@ -196,39 +236,32 @@ class FailureProfile:
         return sum(self.observe(episode) for episode in episodes)
 
     def decay(self, factor: float) -> None:
-        """Multiply the weight of all that this replica has observed, as after a training round.
-
-        Every replica fades its own observations, so each of them has to be told.
+        """Multiply the weight of all that was observed, as after a training round.
 
         Raises:
             UsageError: The factor is not from 0 to 1.
         """
         if not 0 <= factor <= 1:
             raise UsageError(f"the factor of decay is {factor}; give one from 0 to 1")
-        self._own().decay(factor)
+        self._updates += 1
+        self._cells = {key: cell.scaled(factor) for key, cell in self._cells.items()}
 
-    def merge(self, other: FailureProfile) -> FailureProfile:
-        """The observations of both. Commutative, associative and idempotent.
+    def _add(self, key: CellKey, seen: _Cell) -> None:
+        self._cells[key] = self._cells.get(key, _Cell()).plus(seen)
 
-        Returns:
-            A new profile, which goes on counting under the name of this one.
+    def _move(self, landmark: float) -> None:
+        fading = self._growth(self._landmark - landmark)
+        self._cells = {key: cell.scaled(fading) for key, cell in self._cells.items()}
+        self._landmark = landmark if self.half_life_days is not None else 0.0
 
-        Raises:
-            UsageError: The profiles fade at different speeds.
-        """
-        if self._half_life_days != other._half_life_days:
-            raise UsageError(
-                f"profiles with half-lives of {self._half_life_days} and {other._half_life_days} "
-                "days do not add up; observe with the same half-life"
-            )
-        merged = FailureProfile(half_life_days=self._half_life_days, replica=self._replica)
-        states = {name: shard.copy() for name, shard in self._shards.items()}
-        for name, shard in other._shards.items():
-            known = states.get(name)
-            if known is None or shard.is_later_than(known):
-                states[name] = shard.copy()
-        merged._shards = states
-        return merged
+    def _growth(self, seconds: float) -> float:
+        """The factor by which a weight differs that is so much newer; 0 when it is far older."""
+        return math.exp2(max(-1100.0, min(1000.0, seconds / self._half_life)))
+
+    @property
+    def _half_life(self) -> float:
+        days = self.half_life_days
+        return math.inf if days is None else days * _SECONDS_A_DAY
 
     # Questions
 
@@ -237,19 +270,19 @@ class FailureProfile:
 
         The shares add up to 1; an empty profile gives an empty dict.
         """
-        return _shares(_sums((key.label, cell) for key, cell in self._cells() if not key.tool))
+        return _shares((key.label, cell) for key, cell in self._weighed() if not key.tool)
 
     def by_position(self) -> tuple[PositionLabels, ...]:
         """The same for each position of a turn in its episode, in order."""
-        at: dict[int, list[tuple[FailureLabel, Cell]]] = defaultdict(list)
-        for key, cell in self._cells():
+        at: dict[int, list[tuple[FailureLabel, _Cell]]] = defaultdict(list)
+        for key, cell in self._weighed():
             if not key.tool:
                 at[key.position].append((key.label, cell))
         return tuple(
             PositionLabels(
                 position=position,
-                observed=fsum(cell.weight for _, cell in cells),
-                labels=_shares(_sums(cells)),
+                observed=sum(cell.weight for _, cell in cells),
+                labels=_shares(cells),
             )
             for position, cells in sorted(at.items())
         )
@@ -275,61 +308,51 @@ class FailureProfile:
         return _worst(self.parameters(), limit)
 
     def _rates(self) -> Iterator[FailureRate]:
-        cells: dict[tuple[str, str], list[tuple[FailureLabel, Cell]]] = defaultdict(list)
-        for key, cell in self._cells():
+        cells: dict[tuple[str, str], list[tuple[FailureLabel, _Cell]]] = defaultdict(list)
+        for key, cell in self._weighed():
             if key.tool:
                 cells[key.tool, key.parameter].append((key.label, cell))
         for (tool, parameter), found in sorted(cells.items()):
             calls = cells.get((tool, ""), found)
             failed = [(label, cell) for label, cell in found if label not in NOT_FAILURES]
-            labels = _sums(failed)
+            examples = _newest(one for _, cell in failed for one in cell.examples)
             yield FailureRate(
                 tool=tool,
                 parameter=parameter,
-                failures=fsum(labels.values()),
-                observed=fsum(cell.weight for _, cell in calls),
-                labels=by_weight(labels),
-                examples=tuple(
-                    name for _, name in newest(one for _, cell in failed for one in cell.examples)
-                ),
+                failures=sum(cell.weight for _, cell in failed),
+                observed=sum(cell.weight for _, cell in calls),
+                labels=by_weight(_sums(failed)),
+                examples=tuple(name for _, name in examples),
             )
 
-    def _cells(self) -> Iterator[tuple[CellKey, Cell]]:
-        """All shards together, with weights as of the newest observation."""
-        latest = max((shard.latest for shard in self._shards.values()), default=0.0)
-        together: dict[CellKey, Cell] = {}
-        for _, shard in sorted(self._shards.items()):  # sums of floats depend on the order
-            for key, cell, weight in shard.weighed(latest, self._half_life):
-                together.setdefault(key, Cell()).add(weight, cell.count, cell.examples)
-        yield from together.items()
-
-    @property
-    def _half_life(self) -> float | None:
-        days = self._half_life_days
-        return None if days is None else days * _SECONDS_A_DAY
-
-    def _own(self) -> Shard:
-        return self._shards.setdefault(self._replica, Shard())
+    def _weighed(self) -> Iterator[tuple[CellKey, _Cell]]:
+        """The cells with weights as of the newest observation."""
+        fading = self._growth(self._landmark - max(self._latest, 0.0))
+        yield from ((key, cell.scaled(fading)) for key, cell in sorted(self._cells.items()))
 
     # Keeping
 
     def to_json(self) -> dict[str, Any]:
         """The profile as a JSON object."""
+        own = {
+            "updates": self._updates,
+            "landmark": self._landmark,
+            "latest": None if math.isinf(self._latest) else self._latest,
+            "cells": [
+                [*key, cell.weight, cell.seen, [list(one) for one in cell.examples]]
+                for key, cell in sorted(self._cells.items())
+            ],
+        }
         return {
             "format": FORMAT_VERSION,
-            "half_life_days": self._half_life_days,
-            "replica": self._replica,
-            "shards": {name: shard.to_json() for name, shard in sorted(self._shards.items())},
+            "half_life_days": self.half_life_days,
+            "replica": self.name,
+            "shards": {self.name: own} if self._updates else {},
         }
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any], *, replica: str = "") -> FailureProfile:
-        """The inverse of ``to_json``.
-
-        Args:
-            record: What ``to_json`` gave.
-            replica: Name to go on counting under; that of the record when left out, which is right
-                only where the process that wrote it has ended.
+    def from_json(cls, record: Mapping[str, Any]) -> FailureProfile:
+        """The inverse of ``to_json``; what several replicas of an earlier release saw is added up.
 
         Raises:
             StoreFormatError: It is not a profile, or its format is newer than ours.
@@ -340,23 +363,29 @@ class FailureProfile:
                     f"the profile has format {record['format']}, this agentkit reads up to "
                     f"{FORMAT_VERSION}; upgrade agentkit-evolve"
                 )
-            days = record["half_life_days"]
-            profile = cls(half_life_days=days, replica=replica or str(record["replica"]))
-            profile._shards = {
-                str(name): Shard.from_json(shard) for name, shard in record["shards"].items()
-            }
-        except (
-            AttributeError,
-            KeyError,
-            TypeError,
-            ValueError,
-            OverflowError,
-            UsageError,
-        ) as error:
+            profile = cls(half_life_days=record["half_life_days"], name=str(record["replica"]))
+            for shard in record["shards"].values():
+                profile._read(shard)
+        except (AttributeError, KeyError, TypeError, ValueError, UsageError) as error:
             raise StoreFormatError(
                 f"not a failure profile ({type(error).__name__}: {error}): {str(record)[:200]}"
             ) from error
         return profile
+
+    def _read(self, shard: Mapping[str, Any]) -> None:
+        landmark = _number(shard["landmark"])
+        if landmark > self._landmark:
+            self._move(landmark)
+        self._updates += int(shard["updates"])
+        if shard["latest"] is not None:
+            self._latest = max(self._latest, _number(shard["latest"]))
+        fading = self._growth(landmark - self._landmark)
+        for label, tool, parameter, position, weight, count, examples in shard["cells"]:
+            if label not in _LABELS:
+                raise ValueError(f"unknown label {label!r}")
+            key = CellKey(label, str(tool), str(parameter), int(position))
+            seen = _newest((_number(time), str(name)) for time, name in examples)
+            self._add(key, _Cell(_number(weight) * fading, int(count), seen))
 
 
 def _keys(episode: Episode, diagnosis: Diagnosis) -> Iterator[CellKey]:
@@ -408,20 +437,27 @@ def _time_of(episode: Episode) -> float | None:
     return max(0.0, min(at.timestamp(), time.time()))
 
 
-def _sums(cells: Iterable[tuple[FailureLabel, Cell]]) -> dict[FailureLabel, float]:
-    weights: dict[FailureLabel, list[float]] = defaultdict(list)
+def _sums(cells: Iterable[tuple[FailureLabel, _Cell]]) -> dict[FailureLabel, float]:
+    weights: dict[FailureLabel, float] = defaultdict(float)
     for label, cell in cells:
-        weights[label].append(cell.weight)
-    # Exact sums: replicas that hold the same cells in another order must agree to the last bit.
-    return {label: fsum(several) for label, several in weights.items()}
+        weights[label] += cell.weight
+    return weights
 
 
-def _shares(sums: Mapping[FailureLabel, float]) -> dict[FailureLabel, float]:
-    total = fsum(sums.values())
-    return {label: sum_ / total for label, sum_ in by_weight(sums).items()} if total > 0 else {}
+def _shares(cells: Iterable[tuple[FailureLabel, _Cell]]) -> dict[FailureLabel, float]:
+    sums = _sums(cells)
+    total = sum(sums.values())
+    return {label: weight / total for label, weight in by_weight(sums).items()} if total else {}
 
 
 def _worst(rates: Iterable[FailureRate], limit: int) -> tuple[FailureRate, ...]:
     failing = [rate for rate in rates if rate.failures > 0]
     failing.sort(key=lambda one: (-one.lowest, -one.failures, one.tool, one.parameter))
     return tuple(failing[:limit])
+
+
+def _number(value: Any) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not a finite number")
+    return number

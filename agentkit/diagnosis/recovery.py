@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentkit.diagnosis.findings import Finding, Step
@@ -28,19 +28,78 @@ def recoveries(
         library: The tools that it ran with.
         pending: Failed calls of earlier episodes of the conversation that are still open.
     """
-    chain = _Chain(steps, library)
     carried = [
-        chain.carried(recovery)
-        for recovery in pending
-        if recovery.outcome in PENDING and recovery.episode != episode.episode_id
+        _carried(one, steps, library)
+        for one in pending
+        if one.outcome in PENDING and one.episode != episode.episode_id
     ]
     own = [
-        chain.followed(step, step.failure, episode.episode_id)
+        _followed(step, step.failure, episode.episode_id, steps, library)
         for turn in steps
         for step in turn
         if step.failure is not None
     ]
     return (*carried, *own)
+
+
+def _followed(
+    step: Step, failure: ToolFailure, episode_id: str, steps: Steps, library: Library
+) -> Recovery:
+    """What the model did about a failed call of this episode."""
+    name = step.call.name
+    names = {name, *(failure.nearest if failure.kind == "unknown_tool" else ())}
+    arguments = _digest(step.call, library)
+    outcome, ended = _outcome(names, (name, arguments), steps, library, after=step.turn)
+    return Recovery(
+        turn=step.turn,
+        call_id=step.call.call_id,
+        tool=name,
+        kind=failure.kind,
+        outcome=outcome,
+        ended=ended,
+        episode=episode_id,
+        arguments=arguments if outcome in PENDING else "",
+    )
+
+
+def _carried(recovery: Recovery, steps: Steps, library: Library) -> Recovery:
+    """A pending failure after this episode, in which the user may have left the matter."""
+    failed = (recovery.tool, recovery.arguments)
+    outcome, ended = _outcome({recovery.tool}, failed, steps, library, after=-1)
+    if outcome in {*PENDING, "replaced"}:
+        return recovery
+    return replace(recovery, outcome=outcome, ended=ended, arguments="")
+
+
+def _outcome(
+    names: set[str], failed: tuple[str, str], steps: Steps, library: Library, *, after: int
+) -> tuple[RecoveryOutcome, int | None]:
+    """What was done after a turn about a call that failed, and the turn that settled it."""
+    replaced: int | None = None
+    for turn in range(after + 1, len(steps)):
+        again = [step for step in steps[turn] if step.call.name in names]
+        if any(step.failure is None for step in again):
+            return "recovered", turn
+        if again:
+            made = {(step.call.name, _digest(step.call, library)) for step in again}
+            is_same = failed[1] != "" and failed in made
+            return "repeated" if is_same else "failed_again", turn
+        if replaced is None and any(step.has_run for step in steps[turn]):
+            replaced = turn
+    if replaced is not None:
+        return "replaced", replaced
+    return "abandoned" if after + 1 < len(steps) else "open", None
+
+
+def _digest(call: ToolCall, library: Library) -> str:
+    """What tells calls of one tool apart, short enough for a record; empty for no JSON."""
+    tool = library.get(call.name)
+    definitions = [] if tool is None else [tool.definition]
+    try:
+        text = canonical_calls([call], definitions)[0].arguments
+    except (RecursionError, TypeError, ValueError):
+        return ""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] if text else ""
 
 
 def recovery_findings(
@@ -88,93 +147,3 @@ _SENTENCES: dict[RecoveryOutcome, str] = {
 def _again(recovery: Recovery, made: Sequence[Step]) -> ToolCall | None:
     """The call that failed again; None when there was none."""
     return next((step.call for step in made if step.call.name == recovery.tool), None)
-
-
-class _Chain:
-    """The calls of one episode, and what follows on each failure among them."""
-
-    def __init__(self, steps: Steps, library: Library) -> None:
-        self._steps = steps
-        self._library = library
-        self._canonical: dict[int, str] = {}  # by id of the call; the steps keep the calls alive
-
-    def followed(self, step: Step, failure: ToolFailure, episode_id: str) -> Recovery:
-        """What the model did about a failed call of this episode."""
-        names = {step.call.name, *(failure.nearest if failure.kind == "unknown_tool" else ())}
-        again, outcome, ended = self._next(names, after=step.turn)
-        if again:
-            outcome = self._outcome(again, lambda other: self._is_same(step.call, other))
-        return Recovery(
-            turn=step.turn,
-            call_id=step.call.call_id,
-            tool=step.call.name,
-            kind=failure.kind,
-            outcome=outcome,
-            ended=ended,
-            episode=episode_id,
-            arguments=self._digest(step.call) if outcome in PENDING else "",
-        )
-
-    def carried(self, recovery: Recovery) -> Recovery:
-        """A pending failure after this episode, in which the user may have left the matter."""
-        again, _, ended = self._next({recovery.tool}, after=-1)
-        if not again:
-            return recovery
-        known = recovery.arguments
-        outcome = self._outcome(again, lambda other: known != "" and known == self._digest(other))
-        return replace(
-            recovery, outcome=outcome, ended=ended, arguments=known if outcome in PENDING else ""
-        )
-
-    def _next(
-        self, names: set[str], *, after: int
-    ) -> tuple[list[Step], RecoveryOutcome, int | None]:
-        """The first later calls of the tool, if any, and what was done otherwise."""
-        replaced: int | None = None
-        for turn in range(after + 1, len(self._steps)):
-            made = self._steps[turn]
-            again = [step for step in made if step.call.name in names]
-            if again:
-                return again, "recovered", turn
-            if replaced is None and any(step.has_run for step in made):
-                replaced = turn
-        if replaced is not None:
-            return [], "replaced", replaced
-        return [], "abandoned" if after + 1 < len(self._steps) else "open", None
-
-    def _outcome(
-        self, again: Sequence[Step], is_same: Callable[[ToolCall], bool]
-    ) -> RecoveryOutcome:
-        if any(step.failure is None for step in again):
-            return "recovered"
-        return "repeated" if any(is_same(step.call) for step in again) else "failed_again"
-
-    def _is_same(self, call: ToolCall, other: ToolCall) -> bool:
-        """Whether two calls mean the same; both name the tool, or one a misspelling of it."""
-        if call.name != other.name:
-            return False
-        try:
-            if call.arguments == other.arguments and call.malformed == other.malformed:
-                return True
-        except RecursionError:  # nested too deeply to be compared in any form
-            return False
-        text = self._text(call)
-        return text != "" and text == self._text(other)
-
-    def _digest(self, call: ToolCall) -> str:
-        """What tells calls of one tool apart, short enough for a record; empty for no JSON."""
-        text = self._text(call)
-        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16] if text else ""
-
-    def _text(self, call: ToolCall) -> str:
-        """The canonical arguments as text; empty when they are no JSON, which is like nothing."""
-        known = self._canonical.get(id(call))
-        if known is None:
-            tool = self._library.get(call.name)
-            definitions = [] if tool is None else [tool.definition]
-            try:
-                known = canonical_calls([call], definitions)[0].arguments
-            except (RecursionError, TypeError, ValueError):
-                known = ""
-            self._canonical[id(call)] = known
-        return known

@@ -5,9 +5,10 @@ The rules that make one are in ``agentkit.diagnosis``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
+from agentkit.episodes.records import from_record, to_record
 from agentkit.episodes.verdict import Evidence
 from agentkit.messages import FailureKind, JsonObject
 
@@ -51,20 +52,12 @@ class Attribution:
         call_id: The call; empty when there is none.
     """
 
+    _OPTIONAL: ClassVar = ("tool", "parameter", "call_id")
+
     label: FailureLabel
     tool: str = ""
     parameter: str = ""
     call_id: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The attribution as a JSON object; empty parts are left out."""
-        names = ("label", "tool", "parameter", "call_id")
-        return {name: getattr(self, name) for name in names if getattr(self, name)}
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Attribution:
-        """The inverse of ``to_json``."""
-        return cls(**cast("dict[str, Any]", dict(record)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +77,8 @@ class TurnDiagnosis:
             calls have earned comes up several times.
     """
 
+    _OPTIONAL: ClassVar = ("labels", "tool", "parameter", "evidence", "hint", "attributions")
+
     turn: int
     label: FailureLabel
     labels: tuple[FailureLabel, ...] = ()
@@ -92,31 +87,6 @@ class TurnDiagnosis:
     evidence: tuple[Evidence, ...] = ()
     hint: str = ""
     attributions: tuple[Attribution, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The turn's diagnosis as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {"turn": self.turn, "label": self.label}
-        if self.labels:
-            record["labels"] = list(self.labels)
-        for name in ("tool", "parameter", "hint"):
-            if getattr(self, name):
-                record[name] = getattr(self, name)
-        if self.evidence:
-            record["evidence"] = [item.to_json() for item in self.evidence]
-        if self.attributions:
-            record["attributions"] = [one.to_json() for one in self.attributions]
-        return record
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> TurnDiagnosis:
-        """The inverse of ``to_json``."""
-        values: dict[str, Any] = dict(record)
-        values["labels"] = tuple(record.get("labels", ()))
-        values["evidence"] = tuple(Evidence.from_json(item) for item in record.get("evidence", ()))
-        values["attributions"] = tuple(
-            Attribution.from_json(one) for one in record.get("attributions", ())
-        )
-        return cls(**values)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,6 +106,8 @@ class Recovery:
         arguments: Digest of the arguments, by which a repetition is recognised.
     """
 
+    _OPTIONAL: ClassVar = ("ended", "episode", "arguments")
+
     turn: int
     call_id: str
     tool: str
@@ -144,27 +116,6 @@ class Recovery:
     ended: int | None = None
     episode: str = ""
     arguments: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The recovery as a JSON object."""
-        record: dict[str, Any] = {
-            "turn": self.turn,
-            "call_id": self.call_id,
-            "tool": self.tool,
-            "kind": self.kind,
-            "outcome": self.outcome,
-        }
-        if self.ended is not None:
-            record["ended"] = self.ended
-        for name in ("episode", "arguments"):
-            if getattr(self, name):
-                record[name] = getattr(self, name)
-        return record
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> Recovery:
-        """The inverse of ``to_json``."""
-        return cls(**cast("dict[str, Any]", dict(record)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,9 +129,11 @@ class Diagnosis:
             conversation that were pending come first.
     """
 
+    _OPTIONAL: ClassVar = ()
+
     label: FailureLabel
     turns: tuple[TurnDiagnosis, ...] = ()
-    recoveries: tuple[Recovery, ...] = field(default=())
+    recoveries: tuple[Recovery, ...] = ()
 
     @property
     def is_excluded(self) -> bool:
@@ -194,17 +147,9 @@ class Diagnosis:
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as a JSON object."""
-        return {
-            "label": self.label,
-            "turns": [turn.to_json() for turn in self.turns],
-            "recoveries": [recovery.to_json() for recovery in self.recoveries],
-        }
+        return to_record(self)
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Diagnosis:
         """The inverse of ``to_json``."""
-        return cls(
-            label=record["label"],
-            turns=tuple(TurnDiagnosis.from_json(turn) for turn in record.get("turns", ())),
-            recoveries=tuple(Recovery.from_json(one) for one in record.get("recoveries", ())),
-        )
+        return from_record(cls, record)

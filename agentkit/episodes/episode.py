@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from agentkit.episodes.diagnosis import Diagnosis
+from agentkit.episodes.records import from_record, to_record
 from agentkit.episodes.verdict import Verdict
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import (
@@ -19,8 +20,6 @@ from agentkit.messages import (
     ToolResult,
     Usage,
     UserMessage,
-    message_from_json,
-    message_to_json,
 )
 
 FORMAT_VERSION = 3
@@ -58,6 +57,8 @@ class StageReport:
         goal: The intent of the sub-goal, when a planner split the query; "" otherwise.
     """
 
+    _OPTIONAL: ClassVar = ("cpu_seconds", "goal")
+
     stage: str
     survivors: int
     tokens: int
@@ -74,6 +75,8 @@ class GoalTrace:
         intent: The step in words.
         ranked: Names of the tools that were found for it, best first.
     """
+
+    _OPTIONAL: ClassVar = ()
 
     intent: str
     ranked: tuple[str, ...] = ()
@@ -93,6 +96,8 @@ class RetrievalTrace:
         unmatched: Words of the query, as search terms, that no tool has.
         cards: Names of the tools that ``search_tools`` listed as one-line cards.
     """
+
+    _OPTIONAL: ClassVar = ("notes", "goals", "unmatched", "cards")
 
     query: str
     shortlist: tuple[str, ...]
@@ -117,6 +122,8 @@ class RefineTrace:
         tokens: Of each answer in order, the direct one first and those without calls included,
             from servers that report them.
     """
+
+    _OPTIONAL: ClassVar = ("tokens",)
 
     mode: RefineMode
     proposals: tuple[tuple[ToolCall, ...], ...]
@@ -150,6 +157,15 @@ class Turn:
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
+
+    _OPTIONAL: ClassVar = (
+        "retrieval",
+        "searches",
+        "refine",
+        "correction",
+        "tokens",
+        "finish_reason",
+    )
 
     message: AssistantMessage
     results: tuple[ToolResult, ...] = ()
@@ -190,9 +206,11 @@ class Episode:
         metadata: The caller's own labels.
         library_names: What the library calls the tools that were offered under another name, by
             that name. Empty when all were offered as the library calls them; for older episodes,
-            which do not record it, as well. ``agentkit.episodes.naming`` reads it.
+            which do not record it, as well. ``agentkit.episodes.labels`` reads it.
         format: Version of this record's form.
     """
+
+    _OPTIONAL: ClassVar = ("library_names",)
 
     episode_id: str
     request: str
@@ -246,29 +264,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """The episode as one JSON object."""
-        renamed = {"library_names": dict(self.library_names)} if self.library_names else {}
-        return {
-            "format": self.format,
-            "episode_id": self.episode_id,
-            "session_id": self.session_id,
-            "request": self.request,
-            "stop_reason": self.stop_reason,
-            "output": self.output,
-            "model": self.model,
-            "library_version": self.library_version,
-            "library_digest": self.library_digest,
-            "history_length": self.history_length,
-            "resumes": self.resumes,
-            "usage": self.usage.to_json(),
-            "started_at": self.started_at,
-            "seconds": self.seconds,
-            "error": self.error,
-            "verdict": None if self.verdict is None else self.verdict.to_json(),
-            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
-            "metadata": dict(self.metadata),
-            **renamed,
-            "turns": [_turn_to_json(turn) for turn in self.turns],
-        }
+        return to_record(self)
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Episode:
@@ -283,13 +279,8 @@ class Episode:
                     f"episode {record['episode_id']!r} has format {record['format']}, this "
                     f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
                 )
-            values = dict(record)
-            values["usage"] = Usage.from_json(record["usage"])
-            values["turns"] = tuple(_turn_from_json(turn) for turn in record["turns"])
-            verdict, diagnosis = record.get("verdict"), record.get("diagnosis")
-            values["verdict"] = None if verdict is None else Verdict.from_json(verdict)
-            values["diagnosis"] = None if diagnosis is None else Diagnosis.from_json(diagnosis)
-            return cls(**values)
+            parts = {name: record[name] for name in ("usage", "turns")}  # every episode has these
+            return from_record(cls, {**record, **parts})
         except KeyError as error:
             raise EpisodeFormatError(
                 f"not an episode (it has no {error}): {str(record)[:200]}"
@@ -304,121 +295,6 @@ def _needs_third(turn: Turn) -> bool:
     """Whether format 3 is the oldest that holds all of the turn."""
     has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
     return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
-
-
-def _turn_to_json(turn: Turn) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "message": message_to_json(turn.message),
-        "results": [result.to_json() for result in turn.results],
-        "usage": turn.usage.to_json(),
-        "seconds": turn.seconds,
-        "model_seconds": turn.model_seconds,
-    }
-    if turn.correction:
-        record["correction"] = turn.correction
-    if turn.tokens is not None:
-        record["tokens"] = turn.tokens.to_json()
-    if turn.finish_reason is not None:
-        record["finish_reason"] = turn.finish_reason
-    if turn.retrieval is not None:
-        record["retrieval"] = _retrieval_to_json(turn.retrieval)
-    if turn.searches:
-        record["searches"] = [_retrieval_to_json(trace) for trace in turn.searches]
-    if turn.refine is not None:
-        record["refine"] = {
-            "mode": turn.refine.mode,
-            "proposals": [[call.to_json() for call in calls] for calls in turn.refine.proposals],
-            "chosen": turn.refine.chosen,
-            "converged": turn.refine.converged,
-            "usage": turn.refine.usage.to_json(),
-        }
-        if turn.refine.tokens:
-            record["refine"]["tokens"] = [one.to_json() for one in turn.refine.tokens]
-    return record
-
-
-def _retrieval_to_json(trace: RetrievalTrace) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "query": trace.query,
-        "shortlist": list(trace.shortlist),
-        "offered": list(trace.offered),
-        "stages": [_stage_to_json(report) for report in trace.stages],
-    }
-    if trace.notes:
-        record["notes"] = list(trace.notes)
-    if trace.goals:
-        record["goals"] = [
-            {"intent": goal.intent, "ranked": list(goal.ranked)} for goal in trace.goals
-        ]
-    if trace.unmatched:
-        record["unmatched"] = list(trace.unmatched)
-    if trace.cards:
-        record["cards"] = list(trace.cards)
-    return record
-
-
-def _stage_to_json(report: StageReport) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "stage": report.stage,
-        "survivors": report.survivors,
-        "tokens": report.tokens,
-        "seconds": report.seconds,
-    }
-    if report.cpu_seconds:
-        record["cpu_seconds"] = report.cpu_seconds
-    if report.goal:
-        record["goal"] = report.goal
-    return record
-
-
-def _turn_from_json(record: JsonObject) -> Turn:
-    message = message_from_json(record["message"])
-    if not isinstance(message, AssistantMessage):
-        raise TypeError(f"a turn's message has the role {message.role!r}, expected 'assistant'")
-    retrieval, refine = record.get("retrieval"), record.get("refine")
-    tokens = record.get("tokens")
-    return Turn(
-        message=message,
-        results=tuple(ToolResult.from_json(result) for result in record["results"]),
-        usage=Usage.from_json(record["usage"]),
-        retrieval=None if retrieval is None else _retrieval_from_json(retrieval),
-        searches=tuple(_retrieval_from_json(search) for search in record.get("searches", ())),
-        refine=None if refine is None else _refine_from_json(refine),
-        correction=record.get("correction", ""),
-        tokens=None if tokens is None else TokenIds.from_json(tokens),
-        finish_reason=record.get("finish_reason"),
-        seconds=record["seconds"],
-        model_seconds=record["model_seconds"],
-    )
-
-
-def _retrieval_from_json(record: JsonObject) -> RetrievalTrace:
-    return RetrievalTrace(
-        query=record["query"],
-        shortlist=tuple(record["shortlist"]),
-        offered=tuple(record["offered"]),
-        stages=tuple(StageReport(**stage) for stage in record["stages"]),
-        notes=tuple(record.get("notes", ())),
-        goals=tuple(
-            GoalTrace(intent=goal["intent"], ranked=tuple(goal["ranked"]))
-            for goal in record.get("goals", ())
-        ),
-        unmatched=tuple(record.get("unmatched", ())),
-        cards=tuple(record.get("cards", ())),
-    )
-
-
-def _refine_from_json(record: JsonObject) -> RefineTrace:
-    return RefineTrace(
-        mode=record["mode"],
-        proposals=tuple(
-            tuple(ToolCall.from_json(call) for call in calls) for calls in record["proposals"]
-        ),
-        chosen=record["chosen"],
-        converged=record["converged"],
-        usage=Usage.from_json(record["usage"]),
-        tokens=tuple(map(TokenIds.from_json, record.get("tokens", ()))),
-    )
 
 
 class Verifier(Protocol):

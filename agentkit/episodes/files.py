@@ -1,72 +1,205 @@
-"""Files of episodes, whatever their form: JSON lines, the same compressed, Parquet."""
+"""Episodes in files: JSON lines, plain or compressed; tables in Parquet are read.
+
+One object a line, append-only, readable by anything.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, BinaryIO, TextIO, cast
 
 from agentkit.episodes.episode import Episode
-from agentkit.episodes.jsonl import BrokenLine, decode_episode, encode_episode, read_episodes
-from agentkit.episodes.replacing import replaced
-from agentkit.errors import EpisodeFormatError, MissingExtraError, UsageError
-from agentkit.reading import LIMIT_VARIABLE, expanded_limit, streamed_limit
+from agentkit.episodes.replacing import for_owner, replaced
+from agentkit.errors import EpisodeFormatError, MissingExtraError, ReadingLimitError
+from agentkit.reading import (
+    LIMIT_VARIABLE,
+    expanded_limit,
+    read_json,
+    streamed_limit,
+    unpacked_lines,
+)
 
-FileFormat = Literal["jsonl", "jsonl.gz", "parquet"]
-
-SUFFIXES: Mapping[str, FileFormat] = {
-    ".jsonl": "jsonl",
-    ".json": "jsonl",
-    ".ndjson": "jsonl",
-    ".gz": "jsonl.gz",
-    ".parquet": "parquet",
-}
-"""What the name of a file ends in, for each form."""
-
+_EXCERPT = 80
 _PARQUET = b"PAR1"
+_READ_ROWS = 256
 
 
-def format_of(path: str | os.PathLike[str]) -> FileFormat:
-    """The form that the name of a file stands for.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BrokenLine:
+    """A line that holds no episode.
+
+    Attributes:
+        path: The file.
+        line: Its number, from 1.
+        reason: Why it can not be read.
+    """
+
+    path: Path
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}, line {self.line}: {self.reason}"
+
+
+def encode_episode(episode: Episode) -> str:
+    """One episode as one line of JSON, without the line break.
+
+    The text is plain ASCII: whatever a model wrote, half a surrogate pair included, survives any
+    tool that the line passes through.
 
     Raises:
-        UsageError: The name ends otherwise.
-
-    Example:
-        >>> format_of("episodes.jsonl.gz"), format_of("episodes.parquet")
-        ('jsonl.gz', 'parquet')
+        EpisodeFormatError: The episode holds a value that JSON can not.
     """
-    found = SUFFIXES.get(Path(path).suffix.lower())
-    if found is None:
-        raise UsageError(
-            f"{path}: the name does not say in which form to write; end it in .jsonl, .jsonl.gz "
-            "or .parquet, or name the form"
-        )
-    return found
+    try:
+        return json.dumps(episode.to_json(), separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EpisodeFormatError(
+            f"episode {episode.episode_id!r} can not be written as JSON "
+            f"({type(error).__name__}: {error}); arguments, results and output hold JSON data only"
+        ) from error
 
 
-def export_episodes(
-    path: str | os.PathLike[str],
+def decode_episode(text: str | bytes) -> Episode:
+    """The inverse of ``encode_episode``.
+
+    Raises:
+        EpisodeFormatError: The text is not an episode, or its format is newer than ours.
+    """
+    try:
+        record = read_json(text)
+    except ValueError as error:
+        shown = text[:_EXCERPT]
+        raise EpisodeFormatError(f"not JSON ({error}): {shown!r}") from error
+    if not isinstance(record, dict):
+        raise EpisodeFormatError(f"not an episode but a JSON {type(record).__name__}")
+    try:
+        return Episode.from_json(record)
+    except (TypeError, AttributeError) as error:  # a part of it has another JSON type
+        raise EpisodeFormatError(f"not an episode ({error}): {text[:_EXCERPT]!r}") from error
+
+
+def write_episodes(
+    target: str | os.PathLike[str] | TextIO,
     episodes: Iterable[Episode],
-    *,
-    form: FileFormat | None = None,
 ) -> int:
-    """Write episodes to a new file, or in the place of an old one once all are written.
+    """Append episodes to a file or a text stream, one a line.
 
-    Few are held at a time, so there may be millions.
-
-    Args:
-        path: The file.
-        episodes: What to write, in this order.
-        form: How; None tells it from the name.
+    A file whose last line was left half-written gets a line break first, so that the first new
+    episode does not vanish into it. Each line reaches the file in one piece.
 
     Returns:
         How many were written.
 
     Raises:
-        UsageError: Neither the name nor ``form`` says how.
-        MissingExtraError: Parquet without pyarrow.
+        EpisodeFormatError: An episode holds a value that JSON can not; the ones before it are
+            written.
+        OSError: The file can not be written.
+
+    Example:
+        >>> import sys
+        >>> from agentkit import Episode
+        >>> first = Episode(episode_id="e1", request="What is 2 + 2?", output="4")
+        >>> count = write_episodes(sys.stdout, [first])  # doctest: +ELLIPSIS
+        {"format":1,"episode_id":"e1",...}
+    """
+    if isinstance(target, str | os.PathLike):
+        with open(target, "ab+", opener=for_owner) as file:
+            return _append(file, episodes)
+    count = 0
+    for episode in episodes:
+        target.write(encode_episode(episode) + "\n")
+        count += 1
+    return count
+
+
+def read_episodes(
+    path: str | os.PathLike[str], *, on_broken: Callable[[BrokenLine], None] | None = None
+) -> Iterator[Episode]:
+    """The episodes of a file, lazily, in the order of its lines. Empty lines do not count.
+
+    Args:
+        path: The file, plain or compressed with gzip, whatever its name.
+        on_broken: Told of each line that holds no episode, such as the half line that a crash
+            left at the end; reading goes on behind it. None raises at the first one, after the
+            episodes before it were given.
+
+    Raises:
+        EpisodeFormatError: A line holds no episode and nobody is to be told.
+        OSError: The file can not be read.
+
+    Example:
+        >>> problems = []
+        >>> episodes = read_episodes("episodes.jsonl", on_broken=problems.append)
+    """
+    with Path(path).open("rb") as source:
+        for number, line in _lines(source):
+            try:
+                episode = _episode_in(line)
+            except EpisodeFormatError as error:
+                broken = BrokenLine(path=Path(path), line=number, reason=str(error))
+                if on_broken is None:
+                    raise EpisodeFormatError(
+                        f"{broken}; pass on_broken= to skip such lines and read the rest"
+                    ) from error
+                on_broken(broken)
+                continue
+            if episode is not None:
+                yield episode
+
+
+def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | Exception]]:
+    """The lines with their numbers; behind them why there are no more, where that is an error."""
+    import zlib
+    from gzip import BadGzipFile
+
+    number = 0
+    try:
+        for number, line in enumerate(unpacked_lines(source), start=1):
+            yield number, line
+    except (EOFError, zlib.error, BadGzipFile, ReadingLimitError) as error:
+        yield number + 1, error
+
+
+def _episode_in(line: bytes | Exception) -> Episode | None:
+    """The episode of a line; None for an empty one."""
+    if isinstance(line, Exception):
+        is_large = isinstance(line, ReadingLimitError)
+        why = "is not read from here on" if is_large else "is cut off or damaged here"
+        raise EpisodeFormatError(f"the compressed file {why}: {line}")
+    return decode_episode(line) if line.strip() else None
+
+
+def _append(file: BinaryIO, episodes: Iterable[Episode]) -> int:
+    if file.seek(0, os.SEEK_END) > 0:
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
+    count = 0
+    for episode in episodes:
+        file.write(encode_episode(episode).encode() + b"\n")
+        file.flush()
+        count += 1
+    return count
+
+
+def export_episodes(path: str | os.PathLike[str], episodes: Iterable[Episode]) -> int:
+    """Write episodes to a new file, or in the place of an old one once all are written.
+
+    Few are held at a time, so there may be millions.
+
+    Args:
+        path: The file; one that ends in ``.gz`` is compressed.
+        episodes: What to write, in this order.
+
+    Returns:
+        How many were written.
+
+    Raises:
         EpisodeFormatError: An episode holds a value that JSON can not. The old file stays.
         OSError: The file can not be written. The old file stays.
 
@@ -76,19 +209,16 @@ def export_episodes(
         >>> [episode.episode_id for episode in import_episodes("episodes.jsonl.gz")]
         ['e1']
     """
-    form = form or format_of(path)
-    if form == "parquet":
-        return write_parquet(path, episodes)
     count = 0
-    with replaced(path) as draft, _opened(draft, form) as file:
+    with replaced(path) as draft, _opened(draft, Path(path).suffix.lower() == ".gz") as file:
         for episode in episodes:
             file.write(encode_episode(episode).encode() + b"\n")
             count += 1
     return count
 
 
-def _opened(draft: Path, form: FileFormat) -> IO[bytes]:
-    if form == "jsonl":
+def _opened(draft: Path, is_packed: bool) -> IO[bytes]:  # noqa: FBT001 - one flag
+    if not is_packed:
         return draft.open("wb")
     import gzip
 
@@ -98,7 +228,7 @@ def _opened(draft: Path, form: FileFormat) -> IO[bytes]:
 def import_episodes(
     path: str | os.PathLike[str], *, on_broken: Callable[[BrokenLine], None] | None = None
 ) -> Iterator[Episode]:
-    """The episodes of a file in any of the forms, lazily; its content says in which it is.
+    """The episodes of a file, lazily; its content says whether it is compressed, or a table.
 
     Args:
         path: The file.
@@ -111,47 +241,11 @@ def import_episodes(
     """
     with Path(path).open("rb") as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
-    return read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
+    return _read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
 
 
-SCHEMA_VERSION = 2
-"""Of the columns; stands in the file's metadata as ``agentkit.episodes``."""
-
-_GROUP_ROWS = 5_000
-_GROUP_BYTES = 16 * 1024 * 1024
-_READ_ROWS = 256
-_LARGEST = 2**63
-
-
-def write_parquet(path: str | os.PathLike[str], episodes: Iterable[Episode]) -> int:
-    """Write episodes to a new file, or in the place of an old one once all are written.
-
-    A row group of at most 5,000 rows or 16 MiB is held at a time.
-
-    Returns:
-        How many were written.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-        EpisodeFormatError: An episode holds a value that JSON can not. Nothing is written.
-        OSError: The file can not be written.
-    """
-    arrow, parquet = _pyarrow()
-    schema = _schema(arrow)
-    count = 0
-    with (
-        replaced(path) as draft,
-        draft.open("wb") as sink,  # given a name, Arrow would look for places in a pipe
-        parquet.ParquetWriter(sink, schema, compression="zstd") as writer,
-    ):
-        for rows in _groups(episodes):
-            writer.write_table(arrow.Table.from_pylist(rows, schema=schema))
-            count += len(rows)
-    return count
-
-
-def read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
-    """The episodes of a file that ``write_parquet`` made, lazily, in order.
+def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
+    """The episodes of a table that an earlier release exported, lazily, in order.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -209,69 +303,3 @@ def _pyarrow() -> tuple[Any, Any]:
             "Parquet", package="pyarrow", install='pip install "agentkit-evolve[parquet]"'
         ) from error
     return pa, pq
-
-
-_COLUMNS = {
-    **dict.fromkeys(("episode_id", "session_id", "started_at", "request"), "string"),
-    **dict.fromkeys(("model", "error", "stop_reason", "label"), "string"),
-    **dict.fromkeys(("requests", "prompt_tokens", "completion_tokens"), "int64"),
-    **dict.fromkeys(("seconds", "cost_usd", "score"), "float64"),
-    "passed": "bool_",
-    "record": "string",
-}
-
-
-def _schema(arrow: Any) -> Any:
-    columns = [(name, getattr(arrow, kind)()) for name, kind in _COLUMNS.items()]
-    return arrow.schema(columns, metadata={"agentkit.episodes": str(SCHEMA_VERSION)})
-
-
-def _groups(episodes: Iterable[Episode]) -> Iterator[Sequence[Mapping[str, Any]]]:
-    """Rows as they are written together."""
-    rows: list[Mapping[str, Any]] = []
-    size = 0
-    for episode in episodes:
-        row = _row(episode)
-        rows.append(row)
-        size += len(row["record"])
-        if len(rows) == _GROUP_ROWS or size >= _GROUP_BYTES:
-            yield rows
-            rows, size = [], 0
-    if rows:
-        yield rows
-
-
-def _row(episode: Episode) -> dict[str, Any]:
-    """The columns, as far as they can hold what the episode says; the record says all of it."""
-    parts = (episode.verdict, episode.diagnosis, episode.usage, episode)
-    row: dict[str, Any] = {}
-    for name, kind in _COLUMNS.items():
-        found = (getattr(part, name) for part in parts if hasattr(part, name))
-        row[name] = _FITTING[kind](next(found, None))
-    return {**row, "record": encode_episode(episode)}
-
-
-def _text(value: object) -> str | None:
-    """Text that a column takes; half a surrogate pair as its escape."""
-    if not isinstance(value, str):
-        return None
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and -_LARGEST <= value < _LARGEST else None
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, int | float) else None
-    except OverflowError:
-        return None
-
-
-_FITTING: Mapping[str, Callable[[object], object]] = {
-    "string": _text,
-    "int64": _whole,
-    "float64": _number,
-    "bool_": lambda value: value if isinstance(value, bool) else None,
-}

@@ -1,16 +1,26 @@
-"""Labels that agentkit itself puts into ``Episode.metadata``, and verdicts that came later.
+"""How stored episodes are read: by agentkit's own labels, in the library's names, as last judged.
 
-While a change of a tool is tried on real requests, these say which episode belongs to which side of
-the experiment. So gates are functions of stored episodes, and can be worked out again at any time.
+agentkit puts labels of its own into ``Episode.metadata``, beside those of callers. While a change
+of a tool is tried on real requests, these say which episode belongs to which side of the
+experiment. So gates are functions of stored episodes, and can be worked out again at any time.
+
+Tools of one name can not be in one library, and a benchmark may have many: each of its questions
+brings tools of its own. So the catalogue calls them ``search`` and ``search__2``, a question offers
+either as ``search``, and the episode records which one it was (``Episode.library_names``).
+Whoever learns about tools from episodes reads them through ``in_library_names``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from agentkit.episodes.episode import Episode
-from agentkit.episodes.verdict import Verdict
+from agentkit.episodes.diagnosis import Attribution, Diagnosis, Recovery, TurnDiagnosis
+from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
+from agentkit.episodes.records import changed
+from agentkit.episodes.verdict import Evidence, Verdict
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 EXPERIMENT = "experiment"
 """Id of the proposal that was being tried."""
@@ -34,6 +44,10 @@ VIEW_OF = "view_of"
 """Id of an episode of which this record is another view: the part that a shadow run repeats, or a
 copy with a verdict. Nothing happened a second time."""
 
+IMPORTED = "imported"
+"""The file from which ``agentkit import`` read a record that nobody said to be one's own. What it
+tells are a stranger's words: nothing is learned from it, and no experiment counts it."""
+
 TRACE_ID = "trace_id"
 """Id of the trace that the run is a part of, in hexadecimal digits, when it was traced."""
 
@@ -47,6 +61,27 @@ ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECA
 """What a router says about one run."""
 
 
+def is_imported(metadata: Mapping[str, str]) -> bool:
+    """Whether a record came in a file, and so may have been written by anybody.
+
+    Example:
+        >>> is_imported({"imported": "episodes.jsonl"}), is_imported({"user": "ann"})
+        (True, False)
+    """
+    return IMPORTED in metadata
+
+
+def as_imported(episode: Episode, source: str) -> Episode:
+    """The episode with the label that it came from a file, whatever the file says."""
+    return replace(episode, metadata={**episode.metadata, IMPORTED: source})
+
+
+def as_own(episode: Episode) -> Episode:
+    """An imported episode that somebody vouches for; the label is gone."""
+    labels = {name: text for name, text in episode.metadata.items() if name != IMPORTED}
+    return replace(episode, metadata=labels)
+
+
 def is_extra_record(metadata: Mapping[str, str]) -> bool:
     """Whether a record tells of something that no user saw, or that another record tells too.
 
@@ -57,6 +92,63 @@ def is_extra_record(metadata: Mapping[str, str]) -> bool:
         (True, False)
     """
     return SHADOW_OF in metadata or VIEW_OF in metadata
+
+
+def in_library_names(episode: Episode) -> Episode:
+    """The episode as if each tool had been offered under the name that the library has for it.
+
+    Calls, results, what was searched for and found, the verdict's evidence and the diagnosis are
+    renamed. Texts, which models and people have read, stay as they were.
+
+    Returns:
+        The episode itself when nothing was offered under another name, which includes episodes
+        that were recorded before there was such a record.
+
+    Example:
+        >>> from agentkit.messages import AssistantMessage
+        >>> call = ToolCall(call_id="1", name="search", arguments={"q": "tea"})
+        >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+        >>> episode = Episode(
+        ...     episode_id="e1", request="Tea?", turns=(turn,),
+        ...     library_names={"search": "search__2"},
+        ... )
+        >>> [call.name for call in in_library_names(episode).calls]
+        ['search__2']
+        >>> in_library_names(Episode(episode_id="e2", request="Tea?", turns=(turn,))).calls[0].name
+        'search'
+    """
+    names = episode.library_names
+    if not names:
+        return episode
+
+    def named(value: Any) -> Any:
+        return names.get(value, value) if isinstance(value, str) else value
+
+    def also(record: Any) -> Mapping[str, Any]:
+        if isinstance(record, Evidence) and record.kind == "wrong_tool":
+            return {"expected": named(record.expected), "actual": named(record.actual)}
+        return {}
+
+    return replace(changed(episode, _NAMED, named, also), library_names={})
+
+
+_NAMED: Mapping[type, Sequence[str]] = {
+    Episode: ("turns", "verdict", "diagnosis"),
+    Turn: ("message", "results", "retrieval", "searches", "refine"),
+    AssistantMessage: ("tool_calls",),
+    ToolCall: ("name",),
+    ToolResult: ("name",),
+    RetrievalTrace: ("shortlist", "offered", "goals", "cards"),
+    GoalTrace: ("ranked",),
+    RefineTrace: ("proposals",),
+    Verdict: ("evidence",),
+    Evidence: ("tool",),
+    Diagnosis: ("turns", "recoveries"),
+    TurnDiagnosis: ("tool", "evidence", "attributions"),
+    Attribution: ("tool",),
+    Recovery: ("tool",),
+}
+"""Where names of tools stand."""
 
 
 def is_late_verdict(record: Episode) -> bool:
@@ -84,7 +176,7 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
 
     Args:
         episodes: Episodes and verdicts beside them, in any order. Verdicts of episodes that are not
-            among them are left out, as are shadow runs and views.
+            among them are left out, as are shadow runs, views and whatever was imported.
 
     Returns:
         The episodes in the order in which they came.
@@ -99,7 +191,7 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
         >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
         [('e1', True)]
     """
-    given = tuple(episodes)
+    given = tuple(one for one in episodes if not is_imported(one.metadata))
     served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
     late = {one.episode_id: one for one in given if is_late_verdict(one)}
     latest: dict[str, Verdict] = {}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
+from agentkit.episodes.records import to_record
 from agentkit.messages import JsonObject
 
 EvidenceKind = Literal[
@@ -50,6 +51,8 @@ class Evidence:
         actual: What was there instead.
     """
 
+    _OPTIONAL: ClassVar = ("turn", "call_id", "tool", "parameter", "expected", "actual")
+
     kind: EvidenceKind
     message: str
     turn: int | None = None
@@ -62,22 +65,9 @@ class Evidence:
     def __str__(self) -> str:
         return self.message
 
-    def to_json(self) -> dict[str, Any]:
-        """The finding as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {"kind": self.kind, "message": self.message}
-        if self.turn is not None:
-            record["turn"] = self.turn
-        for name in ("call_id", "tool", "parameter"):
-            if getattr(self, name):
-                record[name] = getattr(self, name)
-        for name in ("expected", "actual"):
-            if getattr(self, name) is not None:
-                record[name] = getattr(self, name)
-        return record
-
     @classmethod
     def from_json(cls, record: JsonObject | str) -> Evidence:
-        """The inverse of ``to_json``; a bare sentence, as older episodes have it, is read too."""
+        """A finding from its record; a bare sentence, as older episodes have it, is read too."""
         if isinstance(record, str):
             return cls(kind="other", message=record)
         values: dict[str, Any] = dict(record)
@@ -101,6 +91,8 @@ class Verdict:
         details: Anything else that the verifier wants to keep, as JSON data.
     """
 
+    _OPTIONAL: ClassVar = ("verifier", "fault", "metrics", "details")
+
     passed: bool
     score: float = 0.0
     evidence: tuple[Evidence, ...] = ()
@@ -111,20 +103,7 @@ class Verdict:
 
     def to_json(self) -> dict[str, Any]:
         """The verdict as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            "passed": self.passed,
-            "score": self.score,
-            "evidence": [item.to_json() for item in self.evidence],
-        }
-        if self.verifier:
-            record["verifier"] = self.verifier
-        if self.fault is not None:
-            record["fault"] = self.fault
-        if self.metrics:
-            record["metrics"] = dict(self.metrics)
-        if self.details:
-            record["details"] = dict(self.details)
-        return record
+        return to_record(self)
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Verdict:
@@ -139,9 +118,9 @@ class Verdict:
         return cls(
             passed=passed,
             score=record.get("score", float(passed)),
-            evidence=tuple(Evidence.from_json(item) for item in record.get("evidence", ())),
             verifier=record.get("verifier", ""),
             fault=record.get("fault"),
             metrics=record.get("metrics", {}),
+            evidence=tuple(map(Evidence.from_json, record.get("evidence", ()))),
             details={**record.get("details", {}), **older},
         )

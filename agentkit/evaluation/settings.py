@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from agentkit.episodes import Episode, FailureLabel, RefineMode
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.labels import is_extra_record, is_imported
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.models.base import ModelSettings, ToolChoice
@@ -95,13 +95,15 @@ def episodes_of_run(store: EpisodeStore, run: str) -> Iterator[Episode]:
     """The episodes of one run, newest first.
 
     Shadow runs and views bear the labels of the attempt that they repeat, and are no attempts.
+    What was imported is none of ours: anybody could have written its answers.
 
     Args:
         store: Where they are kept.
         run: The run's name.
     """
     found = store.select(EpisodeFilter(labels={"run": run}))
-    return (episode for episode in found if not is_extra_record(episode.metadata))
+    labelled = ((episode, episode.metadata) for episode in found)
+    return (one for one, of in labelled if not (is_extra_record(of) or is_imported(of)))
 
 
 ToolSource: TypeAlias = Literal["given", "retrieved"]

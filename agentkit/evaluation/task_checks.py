@@ -22,10 +22,9 @@ from agentkit.evaluation.expectations import (
 from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall
-from agentkit.metrics.remembering import remembered
-from agentkit.tools.coercion import coerce
+from agentkit.metrics.calls import remembered
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator, coerce
 
 _NAMED = 5  # so many tools, where none is like the one that is asked for
 

@@ -8,8 +8,9 @@ never changes what was made of earlier ones; one that is *judged* late appears a
 among them, so let the verifier keep up, or look only after it did.
 
 Set aside are episodes without a verdict and those whose verdict has a fault, because neither says
-anything about the definitions. An episode without a verdict that ended in an error or at a limit
-counts as a failure: the user got no answer.
+anything about the definitions; and those that were imported, which anybody may have written. An
+episode without a verdict that ended in an error or at a limit counts as a failure: the
+user got no answer.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF
+from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF, is_imported
 from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
     OFFLINE,
@@ -121,7 +122,8 @@ def _shadow_runs(episodes: Iterable[Episode], experiment: str) -> Iterator[tuple
 
 
 def _in_order(episodes: Iterable[Episode]) -> Sequence[Episode]:
-    return sorted(episodes, key=lambda episode: (episode.started_at, episode.episode_id))
+    ours = (episode for episode in episodes if not is_imported(episode.metadata))
+    return sorted(ours, key=lambda episode: (episode.started_at, episode.episode_id))
 
 
 def _arm(episode: Episode, experiment: str) -> Arm | None:

@@ -5,6 +5,7 @@ Pure tools with code run; all others answer from their worked calls.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections import Counter
@@ -20,8 +21,8 @@ from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.canonical import json_key, same_json
 from agentkit.tools.definition import Example, Signature, ToolDefinition
-from agentkit.tools.formats import FORMATS
 from agentkit.tools.invocation import encode_result
+from agentkit.tools.patterns import FORMATS
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
 
@@ -305,7 +306,7 @@ def _of_type(kind: str, schema: JsonObject, depth: int) -> Sequence[Any]:
 # --- Running tools without touching the world, every contract checked, within a budget -----------
 
 
-FailureCause = Literal["no_stub", "precondition", "postcondition", "error"]
+FailureCause = Literal["no_stub", "precondition", "postcondition", "error", "other_result"]
 
 _LONGEST_CHAIN = 64
 _LONGEST = 300  # characters of a call or value that are told
@@ -328,7 +329,7 @@ class Failed:
 
     Attributes:
         cause: ``no_stub``: a tool that touches the world has no recorded answer; a condition that
-            does not hold; or an ``error``.
+            does not hold; an ``error``; or, of a worked call, ``other_result``.
         tool: Where it happened.
         message: What happened, with values.
         arguments: What ``tool`` was called with.
@@ -424,6 +425,25 @@ class DryRun:
             self._check_time()
             return self._failed(tool, given, error)
 
+    async def fault_of(self, tool: Tool, example: Example) -> Failed | None:
+        """What is wrong with one worked call of a prepared tool; None when it holds.
+
+        Raises:
+            BudgetSpent: The candidate has cost as much as the policy allows.
+        """
+        ran = await self.run(tool, example.arguments)
+        if isinstance(ran, Failed):
+            return ran
+        if agree(example.result, ran.value):
+            return None
+        call = call_text(tool.name, example.arguments)
+        return Failed(
+            cause="other_result",
+            tool=tool.name,
+            message=f"{call} gave {_text(ran.value)}, not {_text(example.result)}",
+            arguments=example.arguments,
+        )
+
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
             raise BudgetSpent(f"more than {self.policy.seconds:g} s (InsertPolicy.seconds)")
@@ -488,6 +508,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def call_text(name: str, arguments: JsonObject) -> str:
     """A call as it is written in Python, cut when it is long."""
     return cut(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
+
+
+def _text(value: Any) -> str:
+    return cut(json.dumps(value, ensure_ascii=False, default=repr))
 
 
 def cut(text: str) -> str:

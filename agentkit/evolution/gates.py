@@ -21,7 +21,7 @@ from agentkit.evolution.gate_statistics import (
     log_money_path,
 )
 from agentkit.messages import JsonObject
-from agentkit.metrics.intervals import (
+from agentkit.metrics.statistics import (
     Interval,
     Observation,
     bootstrap_interval,

@@ -6,7 +6,6 @@ that are there, and added, merged into one that does the same, or rejected.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
@@ -19,8 +18,8 @@ from agentkit.evolution.dry_run import (
     BudgetSpent,
     DryRun,
     Failed,
+    FailureCause,
     Procedure,
-    agree,
     call_text,
     cut,
     probes,
@@ -33,7 +32,7 @@ from agentkit.library.library import Library
 from agentkit.library.pins import library_faults, repinned
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import canonical_json
-from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
@@ -494,25 +493,16 @@ async def _check_children(candidate: ToolDefinition, trial: DryRun) -> None:
     for child in candidate.signature.children:
         tool = trial.safe(child.name)
         for example in tool.definition.worked_calls:
-            ran = await trial.run(tool, example.arguments)
-            told = (
-                ran.message if isinstance(ran, Failed) else _contradiction(tool, example, ran.value)
-            )
-            if told:
+            fault = await trial.fault_of(tool, example)
+            if fault is not None:
                 raise Refused(
                     "child_examples_failed",
                     candidate.name,
-                    f"the child {child.name!r} does not do what its own worked call says: {told}",
+                    f"the child {child.name!r} does not do what its own worked call says: "
+                    f"{fault.message}",
                     f"repair {child.name!r}, or correct its examples, before building on it",
+                    witness=fault,
                 )
-
-
-def _contradiction(tool: Tool, example: Example, value: Any) -> str:
-    """How a result differs from what a worked call says; empty when it does not."""
-    if agree(example.result, value):
-        return ""
-    call = call_text(tool.definition.name, example.arguments)
-    return f"{call} gave {_text(value)}, not {_text(example.result)}"
 
 
 async def _check_examples(candidate: Tool, trial: DryRun) -> None:
@@ -535,18 +525,9 @@ async def _check_examples(candidate: Tool, trial: DryRun) -> None:
                 f"the parameters: {found[0].rule}",
                 "correct the example, or the parameter's type",
             )
-        if not example.is_whole:
-            continue
-        ran = await trial.run(candidate, example.arguments)
-        if isinstance(ran, Failed):
-            raise _explained(definition, example.arguments, ran, trial)
-        if told := _contradiction(candidate, example, ran.value):
-            raise Refused(
-                "example_failed",
-                definition.name,
-                f"the worked call {told}",
-                "correct the program, or the result in the example",
-            )
+        fault = await trial.fault_of(candidate, example) if example.is_whole else None
+        if fault is not None:
+            raise _explained(definition, example.arguments, fault, trial)
 
 
 async def _check_probes(candidate: Tool, trial: DryRun) -> None:
@@ -572,40 +553,41 @@ def _explained(
 ) -> Refused:
     """The reason to reject a candidate one of whose calls failed."""
     code, advice = _meaning(definition, failed, trial)
-    call = call_text(definition.name, arguments)
-    explanation = f"{call}: {cut(failed.message)}"
+    explanation = f"{call_text(definition.name, arguments)}: {cut(failed.message)}"
+    if failed.cause == "other_result":
+        explanation = f"the worked call {failed.message}"
     return Refused(
         cast("RejectionCode", code), definition.name, explanation, advice, witness=failed
     )
 
 
 def _meaning(definition: ToolDefinition, failed: Failed, trial: DryRun) -> tuple[str, str]:
-    own = failed.tool == definition.name
-    match failed.cause:
-        case "no_stub":
-            return trial.lacking(failed.tool)
-        case "precondition" if own:
-            return "precondition", "correct the example, or relax the precondition"
-        case "precondition":
-            return "child_precondition", (
-                f"make sure that {failed.condition!r} holds before {failed.tool!r} is called: test "
-                "for it in the program, or promise it as a precondition of your own"
-            )
-        case "postcondition" if own:
-            return "postcondition", "correct the program, or promise less"
-        case "postcondition":
-            return "child_postcondition", (
-                f"{failed.tool!r} itself is at fault; repair it before building on it"
-            )
-        case "error":
-            return "run_failed", (
-                "correct the program for these arguments, or take the example out and say in a "
-                "precondition that they are not allowed"
-            )
+    if failed.cause == "no_stub":
+        return trial.lacking(failed.tool)
+    is_own = failed.tool == definition.name or failed.cause in {"other_result", "error"}
+    code, advice = (_OWN if is_own else _OF_CHILD)[failed.cause]
+    return code, advice.format(condition=repr(failed.condition), tool=repr(failed.tool))
 
 
-def _text(value: Any) -> str:
-    return cut(json.dumps(value, ensure_ascii=False, default=repr))
+_OWN: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+    "precondition": ("precondition", "correct the example, or relax the precondition"),
+    "postcondition": ("postcondition", "correct the program, or promise less"),
+    "other_result": ("example_failed", "correct the program, or the result in the example"),
+    "error": (
+        "run_failed",
+        "correct the program, or say in a precondition that these arguments are not allowed",
+    ),
+}
+_OF_CHILD: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+    "precondition": (
+        "child_precondition",
+        "test that {condition} holds before {tool} is called, or make it a precondition",
+    ),
+    "postcondition": (
+        "child_postcondition",
+        "{tool} itself is at fault; repair it before building on it",
+    ),
+}
 
 
 # --- What stands above a changed tool, pinned to it anew and tried --------------------------------
@@ -710,12 +692,11 @@ async def try_composite(composite: ToolDefinition, library: Library, procedure: 
     tool = trial.safe(composite.name)
     for example in composite.worked_calls:
         try:
-            ran = await trial.run(tool, example.arguments)
+            fault = await trial.fault_of(tool, example)
         except BudgetSpent as spent:
             return Tried(unknown=str(spent))
-        if isinstance(ran, Failed):
-            is_unknown = ran.cause == "no_stub"
-            return Tried(unknown=ran.message) if is_unknown else Tried(broken=ran.message)
-        if told := _contradiction(tool, example, ran.value):
-            return Tried(broken=told)
+        if fault is not None and fault.cause == "no_stub":
+            return Tried(unknown=fault.message)
+        if fault is not None:
+            return Tried(broken=fault.message)
     return Tried()

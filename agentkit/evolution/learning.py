@@ -11,7 +11,6 @@ Proposers read the corrected call, value by value, which the checks on values of
 
 from __future__ import annotations
 
-import heapq
 import json
 import re
 from collections import Counter
@@ -22,8 +21,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
-from agentkit.episodes.labels import VIEW_OF, is_late_verdict, with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import VIEW_OF, in_library_names, is_late_verdict, with_late_verdicts
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
@@ -34,7 +32,7 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.invisible import invisible
+from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
 # --- Whether a text holds what should not stand in a library that others read ---------------------
@@ -403,10 +401,10 @@ def _chosen(
             skipped.append(_skipped(use, reason))
         elif fitting is not None:
             candidates[words] = replace(use, arguments=fitting)
-    kept = set(varied(list(candidates), known, rules.max_examples - len(asked)))
+    room = max(0, rules.max_examples - len(asked))
     found = list(candidates.values())
-    skipped += [_skipped(use, "full") for at, use in enumerate(found) if at not in kept]
-    return [use for at, use in enumerate(found) if at in kept]
+    skipped += [_skipped(use, "full") for use in found[room:]]
+    return found[:room]
 
 
 def _fault_of_words(use: Use, learned: Collection[str]) -> SkipReason | None:
@@ -436,7 +434,7 @@ def _skipped(use: Use, reason: SkipReason) -> Skipped:
     return Skipped(tool=use.tool, episode_id=use.episode_id, reason=reason)
 
 
-# --- Examples that differ in their words ----------------------------------------------------------
+# --- What a query wants ---------------------------------------------------------------------------
 
 Words: TypeAlias = frozenset[str]
 
@@ -459,33 +457,6 @@ def words_of(query: str, arguments: JsonObject) -> Words:
     }
     asking = frozenset(word for word in words - given if not word.isdigit())
     return asking or words
-
-
-def varied(candidates: Sequence[Words], known: Iterable[Words], count: int) -> list[int]:
-    """Places of the candidates that add most words to those known, at most ``count``.
-
-    Greedy: each time the one with the most new words, the earliest of several; what is left when
-    none has new words follows in its order. Greedy choice covers at least 1 - 1/e of what the best
-    choice of as many would (Nemhauser, Wolsey and Fisher 1978).
-
-    Example:
-        >>> queries = [{"rain"}, {"rain", "umbrella"}, {"sun"}]
-        >>> varied([frozenset(query) for query in queries], [], 2)
-        [1, 2]
-    """
-    covered = {word for words in known for word in words}
-    waiting = [(-len(words - covered), place) for place, words in enumerate(candidates)]
-    heapq.heapify(waiting)
-    chosen: list[int] = []
-    while waiting and len(chosen) < count:
-        gain, place = heapq.heappop(waiting)
-        now = -len(candidates[place] - covered)
-        if now > gain:  # others took words from it since
-            heapq.heappush(waiting, (now, place))
-            continue
-        covered |= candidates[place]
-        chosen.append(place)
-    return chosen
 
 
 # --- What users say of an answer ------------------------------------------------------------------

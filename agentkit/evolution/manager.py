@@ -1,7 +1,7 @@
 """``ToolManager``: the only writer of a library.
 
 Whatever changes a library goes one way here: it is decided on the newest ``LibraryState``
-(``insertion`` for new composites, ``promotion`` for proposals, ``approvals`` and ``rollback`` for
+(``insertion`` for new composites, ``lifecycle`` for proposals, ``rollback`` for
 what people say), and written with its events in one transaction of the ``repository``.
 """
 
@@ -17,8 +17,7 @@ from agentkit._waiting import wait_for
 from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
-from agentkit.evolution import approvals, promotion, rollback
-from agentkit.evolution.approvals import EventWriter, LifecycleContext
+from agentkit.evolution import lifecycle, rollback
 from agentkit.evolution.checker import (
     CandidateChecker,
     ChangeJudge,
@@ -49,7 +48,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.promotion import Transition
+from agentkit.evolution.lifecycle import EventWriter, LifecycleContext, Transition
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -494,7 +493,7 @@ class ToolManager:
             ModelError: The judge could not answer; the proposal is kept, and waits.
             UsageError: Called where an event loop runs; await ``submit_async`` there.
         """
-        proposal_id, kept = promotion.identified(suggestion)
+        proposal_id, kept = lifecycle.identified(suggestion)
         return _waited(lambda: self._submit(proposal_id, kept))
 
     async def submit_async(
@@ -507,12 +506,12 @@ class ToolManager:
             episodes: What happened lately, beside the episodes that the suggestion names as its
                 evidence: a new rule may not refuse a call that the tool took in them.
         """
-        proposal_id, kept = promotion.identified(suggestion)
+        proposal_id, kept = lifecycle.identified(suggestion)
         return await self._submit(proposal_id, kept, episodes)
 
     def decided_before(self, suggestion: Suggestion) -> ProposalRecord | None:
         """The proposal that brought all of a suggestion, if it was taken back or refused."""
-        _, kept = promotion.identified(suggestion)
+        _, kept = lifecycle.identified(suggestion)
         if not isinstance(kept, Proposal):
             return None
         return decided_before(self.ledger, self.revision, kept)
@@ -526,7 +525,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.approve(state, proposal_id, person, reason, self._context),
+            lambda state: lifecycle.approve(state, proposal_id, person, reason, self._context),
         )
 
     def reject(self, proposal_id: str, *, person: Author, reason: str) -> ProposalRecord:
@@ -538,7 +537,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.reject(state, proposal_id, person, reason),
+            lambda state: lifecycle.reject(state, proposal_id, person, reason),
         )
 
     def overrule(
@@ -564,7 +563,7 @@ class ToolManager:
         """
 
         async def decide(state: LibraryState) -> Transaction | None:
-            return await approvals.overrule(
+            return await lifecycle.overrule(
                 state,
                 proposal_id,
                 codes,
@@ -585,7 +584,7 @@ class ToolManager:
         """
         return self._said(
             proposal_id,
-            lambda state: approvals.judge(state, proposal_id, judgement, self._context),
+            lambda state: lifecycle.judge(state, proposal_id, judgement, self._context),
         )
 
     def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
@@ -727,7 +726,7 @@ class ToolManager:
         sources = source_texts(self._store, named)
 
         async def decide(state: LibraryState) -> Transaction | None:
-            return await promotion.submit(
+            return await lifecycle.submit(
                 proposal_id,
                 suggestion,
                 state,
@@ -787,7 +786,7 @@ class ToolManager:
             found = state.ledger.find(record.proposal_id)
             if found.state != record.state or not found.is_open:
                 return None
-            return await promotion.promote(
+            return await lifecycle.promote(
                 found,
                 state,
                 self._reports(found, state.ledger),

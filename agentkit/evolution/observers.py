@@ -49,7 +49,7 @@ from agentkit.library.store import EpisodeStore, Store
 from agentkit.messages import Message, ToolCall, ToolFailure, ToolResult, Usage
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
-from agentkit.retrieval.tokens import estimate_tokens
+from agentkit.retrieval.cards import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.validation import ArgumentValidator

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError
 from agentkit.evolution.validation.approvals import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin

@@ -20,7 +20,6 @@ from agentkit.library.changes import now
 from agentkit.library.events import (
     Author,
     EventDraft,
-    LibraryEvent,
     Operation,
     Signer,
     chained,
@@ -132,14 +131,12 @@ class Written(Generic[T]):
         state: The state afterwards.
         version: The library version that the change made, now or earlier; else the newest.
         transaction: What was written, or was known from before; None where nothing was to write.
-        is_new: Whether it was written now; otherwise the store knew its id, and wrote nothing.
         instead: What was decided in the place of a transaction.
     """
 
     state: LibraryState
     version: int
     transaction: Transaction | None = None
-    is_new: bool = False
     instead: T | None = None
 
 
@@ -179,7 +176,6 @@ class LibraryRepository:
         self._ledger: Ledger | None = None
         self._linked: Library | None = None
         self._served: tuple[object, Library] | None = None
-        self._is_code_new = False
         self._lock = threading.RLock()  # guards what is held, never a run or a commit
 
     @property
@@ -213,20 +209,23 @@ class LibraryRepository:
             return LibraryState(library=self._library, ledger=ledger)
 
     def bind(self, tools: Iterable[Tool]) -> None:
-        """Bind the code of further tools, from the next state on."""
+        """Bind the code of further tools.
+
+        Raises:
+            UsageError: The parameters of one differ from those in the library.
+        """
         bound = {tool.name: tool for tool in tools if tool.is_bound}
         with self._lock:
+            self._library, self._linked = bound_library(self._library, bound), None
             self._code |= bound
-            self._is_code_new = self._is_code_new or bool(bound)
 
     def reload(self) -> LibraryState:
         """Pick up what other writers made."""
         stored = self.store.load()
         self._read_events()
         with self._lock:
-            if self._is_code_new or stored.version != self._library.version:
+            if stored.version != self._library.version:
                 self._library, self._linked = bound_library(stored, self._code), None
-                self._is_code_new = False
         return self.state
 
     def write(self, decide: Callable[[LibraryState], Transaction | T]) -> Written[T]:
@@ -284,14 +283,13 @@ class LibraryRepository:
             events=events,
         )
         version = self.store.commit(change, expected_version=state.library.version)
-        is_new = not transaction.makes_version or self._holds(events[0])
-        if is_new:
-            self._follow(state.ledger.after(events))
-        if is_new and transaction.upserts and not transaction.removals and not self._is_code_new:
+        self._read_events()
+        is_new = version == state.library.version + 1  # else the store knows the change from before
+        if is_new and transaction.upserts and not transaction.removals:
             after = self._advance(transaction.upserts, state, version)
         else:
             after = self.reload() if transaction.makes_version else self.state
-        return Written(state=after, version=version, transaction=transaction, is_new=is_new)
+        return Written(state=after, version=version, transaction=transaction)
 
     def _advance(
         self, changed: tuple[ToolDefinition, ...], state: LibraryState, version: int
@@ -310,16 +308,9 @@ class LibraryRepository:
         known = library.get(definition.name)
         return Tool(definition=definition) if known is None else known.with_definition(definition)
 
-    def _holds(self, event: LibraryEvent) -> bool:
-        """Whether the store took an event, rather than know its change from before."""
-        after = self.store.events(after=event.sequence - 1)
-        return bool(after) and after[0].hash == event.hash
-
     def _read_events(self) -> None:
-        ledger = self._ledger or Ledger()
-        self._follow(ledger.after(self.store.events(after=ledger.sequence)))
-
-    def _follow(self, ledger: Ledger) -> None:
+        known = self._ledger or Ledger()
+        ledger = known.after(self.store.events(after=known.sequence))
         with self._lock:
             if self._ledger is None or ledger.sequence > self._ledger.sequence:
                 self._ledger = ledger

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
-from agentkit.evolution.approvals import EventWriter
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.lifecycle import EventWriter
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation, written

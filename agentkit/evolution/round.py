@@ -26,8 +26,12 @@ from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import (
+    in_library_names,
+    is_extra_record,
+    is_imported,
+    with_late_verdicts,
+)
 from agentkit.episodes.replacing import following_no_link
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
@@ -124,6 +128,7 @@ class LookedAt:
 
     Attributes:
         episodes: How many episodes, without shadow runs and views.
+        imported: How many others were left aside, because they came in a file (``is_imported``).
         runs: How many of them by the name of their evaluation run; the empty name is traffic.
         calls: How many calls they made.
         judged: How many have a verdict.
@@ -132,6 +137,7 @@ class LookedAt:
     """
 
     episodes: int = 0
+    imported: int = 0
     runs: Mapping[str, int] = field(default_factory=dict)
     calls: int = 0
     judged: int = 0
@@ -225,7 +231,8 @@ async def evolve(
         proposers: Suggest, in this order.
         episodes: What happened, with verdicts and diagnoses. A verdict that was kept later, beside
             its episode, takes the place of the episode's own (``with_late_verdicts``). Records of
-            shadow runs and views, which tell of nothing that a user saw, are left out.
+            shadow runs and views, which tell of nothing that a user saw, are left out, and so is
+            what was imported.
         compare: Does held-out tasks with both definitions; without it, proposals that passed every
             check wait for a person, for shadow or for canary, as the manager's policy says.
         rules: The knobs of the comparison.
@@ -248,7 +255,8 @@ async def evolve(
         []
     """
     before = manager.refresh()
-    seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(episodes))
+    given = tuple(episodes)
+    seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(given))
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
     passed_over: list[PassedOver] = [*_unknown_tools(seen, before)]
@@ -274,7 +282,7 @@ async def evolve(
     return EvolutionReport(
         before=before.version,
         after=manager.refresh().version,
-        looked_at=_looked_at(seen, profile),
+        looked_at=replace(_looked_at(seen, profile), imported=_imported(given)),
         considered=tuple(considered),
         passed_over=tuple(
             one for one in dict.fromkeys(passed_over) if not tools or one.tool in tools
@@ -317,6 +325,11 @@ def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[Pa
             failures=failed[name],
             command="agentkit evolve --tools FILE.py",
         )
+
+
+def _imported(episodes: Iterable[Episode]) -> int:
+    labels = (one.metadata for one in episodes)
+    return sum(is_imported(one) and not is_extra_record(one) for one in labels)
 
 
 def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import with_late_verdicts
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, with_late_verdicts
 
 # --- ``Trajectory``: the calls of one episode, with where each argument came from ----------------
 

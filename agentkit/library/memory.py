@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import islice
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import encode_episode
+from agentkit.episodes.files import encode_episode
 from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError
 from agentkit.library.changes import (
     actual_digest,

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import decode_episode
+from agentkit.episodes.files import decode_episode
 from agentkit.errors import StoreFormatError
 from agentkit.library.changes import (
     changed_definition,

@@ -3,7 +3,7 @@
 Self-refinement stops on it, self-consistency votes by it, and the metrics build on it. Two answers
 are equal when they hold the same calls the same number of times, in whatever order: parallel
 calls have none. Two calls are equal when they name the same tool and their arguments mean the
-same under the tool's schema (``agentkit.tools.coercion.canonical_arguments``): the order of keys,
+same under the tool's schema (``agentkit.tools.validation.canonical_arguments``): the order of keys,
 ``3`` against ``"3"`` for an integer, and a default written out or left out make no difference.
 Ids of calls never count.
 
@@ -13,12 +13,16 @@ Canonical forms are compared, so the relation is an equivalence: reflexive, symm
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.tools.coercion import canonical_arguments
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import canonical_arguments
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class CanonicalCall(NamedTuple):
@@ -109,3 +113,25 @@ def _spelled_out(value: Any) -> str:
         else:
             parts.append(hex(item) if type(item) is int else json.dumps(item))
     return " ".join(parts)
+
+
+def remembered(*, most: int = 4_096) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Remember what a pure function of a definition gives for the last ``most`` arguments.
+
+    A definition whose schema is no JSON, with NaN for a default, say, has no digest to remember
+    it by. For such a one the function is asked each time.
+    """
+
+    def wrap(make: Callable[_P, _T]) -> Callable[_P, _T]:
+        known = lru_cache(maxsize=most)(make)
+
+        @wraps(make)
+        def find(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                return known(*args, **kwargs)  # type: ignore[arg-type]  # its stubs want Hashable
+            except (RecursionError, ValueError):  # no digest, or an error of its own, raised again
+                return make(*args, **kwargs)
+
+        return find
+
+    return wrap

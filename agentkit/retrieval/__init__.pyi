@@ -3,7 +3,9 @@ from .candidates import (
     Stage as Stage,
 )
 from .cards import (
+    TokenCounter as TokenCounter,
     card as card,
+    estimate_tokens as estimate_tokens,
     schema_text as schema_text,
 )
 from .cascade import (
@@ -24,7 +26,6 @@ from .features import (
     GraphFeatures as GraphFeatures,
     graph_features as graph_features,
 )
-from .goals import SubGoal as SubGoal
 from .in_hand import InHand as InHand, values_in_hand as values_in_hand
 from .index import (
     Channel as Channel,
@@ -49,10 +50,7 @@ from .retriever import (
     Retrieval as Retrieval,
     Retriever as Retriever,
     StepRetriever as StepRetriever,
-)
-from .tokens import (
-    TokenCounter as TokenCounter,
-    estimate_tokens as estimate_tokens,
+    SubGoal as SubGoal,
 )
 from .vectors import VectorChannel as VectorChannel
 from .word_vectors import (

@@ -14,7 +14,7 @@ from typing import Any
 from agentkit.messages import SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.models.literals import LiteralReader, UnreadableError
-from agentkit.retrieval.tokens import TokenCounter
+from agentkit.retrieval.cards import TokenCounter
 
 PLANNER_SETTINGS = ModelSettings(temperature=0.2, top_p=0.95, max_tokens=1024)
 """CoCoDA's settings for prompts other than rollouts (Appendix D), with a shorter answer."""

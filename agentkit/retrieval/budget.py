@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.cards import card, schema_text
+from agentkit.retrieval.cards import TokenCounter, card, counted, schema_text
 from agentkit.retrieval.retriever import Hit
-from agentkit.retrieval.tokens import TokenCounter, counted
 from agentkit.tools.definition import ToolDefinition
 
 T = TypeVar("T")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agentkit.library.library import Library
 from agentkit.messages import Usage
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import Channel, IndexConfig, ToolIndex
-from agentkit.retrieval.retriever import Hit
+from agentkit.retrieval.retriever import Hit, SubGoal
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:

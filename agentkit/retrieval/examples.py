@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import Inverted, Part, Rows, ToolIndex, key_of, rarity
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 

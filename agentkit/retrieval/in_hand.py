@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.types.fit import TypedSlot, signature_types, slot_of_value, unify

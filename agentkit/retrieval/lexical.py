@@ -268,8 +268,9 @@ class Matches:
         """The terms that each of some tools holds, in the order of the query."""
         import numpy as np
 
-        wanted = np.asarray(rows, np.int64)
-        here = np.isin(self.rows, wanted)
+        wanted = np.zeros(self.size, bool)
+        wanted[np.asarray(rows, np.int64)] = True
+        here = wanted[self.rows]
         found: dict[int, list[int]] = {}
         for row, number in zip(self.rows[here].tolist(), self.numbers[here].tolist(), strict=True):
             found.setdefault(row, []).append(number)

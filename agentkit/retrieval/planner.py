@@ -10,9 +10,9 @@ from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
-from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.plan_parser import MAX_INTENT, MAX_STEPS, PlannedStep, parse_plan
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.tools.types.fit import TypedSlot
 from agentkit.tools.types.inference import named_type
 

@@ -12,8 +12,8 @@ from agentkit.errors import UsageError
 from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import Embedder, as_embedder
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.lexical import FieldWeights, LexicalChannel, Matches
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.vectors import VectorChannel
 from agentkit.retrieval.word_vectors import MEANING, StaticEmbedder, packaged_embedder
 from agentkit.retrieval.words import terms

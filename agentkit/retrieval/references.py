@@ -9,9 +9,8 @@ from functools import lru_cache
 
 from agentkit.errors import UsageError
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
-from agentkit.retrieval.retriever import Hit
+from agentkit.retrieval.retriever import Hit, SubGoal
 from agentkit.tools.definition import ToolDefinition
 
 _VERSION = 2

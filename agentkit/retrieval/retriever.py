@@ -9,11 +9,28 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from agentkit.episodes import GoalTrace, RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
-from agentkit.retrieval.goals import SubGoal
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
     from agentkit.tools.types.fit import TypedSlot
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubGoal:
+    """What a tool is looked for: one step of what the user asked.
+
+    Attributes:
+        intent: The step in words; the whole query when nobody split it.
+        argument_names: Names of arguments that the step's tool probably takes. A planner model
+            that guesses them helps retrieval more than one that guesses types.
+        inputs: What the step has to work with; empty when unknown, which changes nothing.
+        output: What the step has to give; None when unknown.
+    """
+
+    intent: str
+    argument_names: tuple[str, ...] = ()
+    inputs: tuple[TypedSlot, ...] = ()
+    output: TypedSlot | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,7 +22,7 @@ from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ModelRetry
 from agentkit.library.library import Library
 from agentkit.testing.sample_tools import read_tools
-from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import FORMATS
 
 LIMITS = CompositeLimits()
 """A primitive builds nothing larger than a composite may."""

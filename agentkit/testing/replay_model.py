@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.secrets import KEY_FORMATS
 from agentkit.errors import ReplayMismatchError, StoreFormatError, UsageError
 from agentkit.evolution.learning import SECRET_FIELD
 from agentkit.messages import (

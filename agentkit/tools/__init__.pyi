@@ -1,5 +1,4 @@
 from .canonical import canonical_json as canonical_json
-from .coercion import canonical_arguments as canonical_arguments, coerce as coerce
 from .definition import (
     ChildReference as ChildReference,
     Description as Description,
@@ -38,6 +37,7 @@ from .sources.dialects import (
 from .sources.function import (
     DefinitionOptions as DefinitionOptions,
     definition_from_function as definition_from_function,
+    definition_from_model as definition_from_model,
 )
 from .sources.json_records import (
     DefinitionBatch as DefinitionBatch,
@@ -45,7 +45,6 @@ from .sources.json_records import (
     definition_from_json as definition_from_json,
     definitions_from_json as definitions_from_json,
 )
-from .sources.pydantic_schema import definition_from_model as definition_from_model
 from .tool import Tool as Tool
 from .types.fit import (
     SignatureTypes as SignatureTypes,
@@ -73,5 +72,7 @@ from .types.lattice import (
 )
 from .validation import (
     ArgumentValidator as ArgumentValidator,
+    canonical_arguments as canonical_arguments,
+    coerce as coerce,
     validate_arguments as validate_arguments,
 )

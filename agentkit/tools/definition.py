@@ -276,7 +276,7 @@ class ToolDefinition:
     ) -> ToolDefinition:
         """A definition from a well-formed JSON Schema whose properties carry descriptions.
 
-        Schemas found in the wild go through ``agentkit.tools.sources.definition_from_json``,
+        Schemas found in the wild go through ``agentkit.tools.definition_from_json``,
         which also normalises dialects. The schemas are copied.
 
         Raises:
@@ -475,7 +475,7 @@ def _check_outline(name: str, description: object, parameters: object) -> None:
             raise DefinitionError(
                 f"the tool {name!r} is not usable: {what} is {given!r:.80}; write the description "
                 "as text and the parameters as the JSON Schema of an object, or read tools found "
-                "in the wild with agentkit.tools.sources.definition_from_json",
+                "in the wild with agentkit.tools.definition_from_json",
                 tool_name=name,
             )
 

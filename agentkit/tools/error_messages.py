@@ -14,7 +14,7 @@ from reprlib import Repr
 from typing import Any
 
 from agentkit.messages import JsonObject, ToolFailure
-from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.schema_validator import SchemaError
 
 _SHOWN_CHARACTERS = 60
@@ -305,8 +305,8 @@ _MOST_COMPARED = 500
 """Names that are compared letter by letter, out of any number."""
 
 
-def close_to(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """Texts among ``known`` that look like ``name`` or contain it, ignoring case, best first.
+def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Up to three of the ``known`` texts that look like ``name`` or contain it, best first.
 
     Only texts of about the same length that start alike, share a word, or hold one another are
     compared, so that ten thousand known names take milliseconds.
@@ -317,9 +317,9 @@ def close_to(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, .
     folded: dict[str, str] = {}
     for candidate in islice(_akin(wanted, known), _MOST_COMPARED):
         folded.setdefault(candidate.casefold(), candidate)
-    close = difflib.get_close_matches(wanted, folded, n=limit, cutoff=0.6)
+    close = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.6)
     inside = [text for text in folded if _hold_one_another(text, wanted) and text not in close]
-    return tuple(folded[text] for text in [*close, *inside][:limit])
+    return tuple(folded[text] for text in [*close, *inside][:3])
 
 
 def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:

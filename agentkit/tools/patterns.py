@@ -8,12 +8,18 @@ the length of the text, whatever both are.
 Patterns mean what JSON Schema says, which is ECMA 262: they are searched, ``$`` is the end of the
 text, ``\d`` and ``\w`` are ASCII. Look-around and back-references have no linear-time match; a
 pattern that uses them is refused where its tool is imported or first checked.
+
+The formats that are checked, and the characters of a text that nobody sees, stand here as well.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -257,3 +263,114 @@ def _set_operation(pattern: str) -> re.Match[str] | None:
             if found := _SET_OPERATION.search(inside):
                 return found
     return None
+
+
+# --- formats --------------------------------------------------------------------------------------
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIME = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?([Zz]|[+-]\d{2}:\d{2})?", re.ASCII)
+_DATE_TIME = re.compile(_DATE.pattern + "[Tt ]" + _TIME.pattern, re.ASCII)
+_DURATION = re.compile(
+    r"[+-]?P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)", re.ASCII
+)
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+_URI = re.compile(r"[a-z][a-z0-9+.-]*:[^\s<>\"]+", re.IGNORECASE | re.ASCII)
+
+
+def _parses(shape: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        if shape.fullmatch(text) is None:
+            return False
+        try:
+            parse(text.upper())
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+def _looks_like(shape: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda text: shape.fullmatch(text) is not None
+
+
+def _is_address(version: int) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        from ipaddress import IPv4Address, IPv6Address
+
+        try:
+            IPv4Address(text) if version == 4 else IPv6Address(text)
+        except ValueError:
+            return False
+        return True
+
+    return check
+
+
+FORMATS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "date": _parses(_DATE, date.fromisoformat),
+        "date-time": _parses(_DATE_TIME, datetime.fromisoformat),
+        "duration": _looks_like(_DURATION),
+        "email": _looks_like(_EMAIL),
+        "ipv4": _is_address(4),
+        "ipv6": _is_address(6),
+        "time": _parses(_TIME, time.fromisoformat),
+        "uri": _looks_like(_URI),
+        "uuid": _looks_like(_UUID),
+    }
+)
+"""The check of each format by its name in JSON Schema."""
+
+FORMAT_EXAMPLES: Mapping[str, str] = MappingProxyType(
+    {
+        "date": "2026-05-31",
+        "date-time": "2026-05-31T14:30:00",
+        "duration": "PT1H30M",
+        "email": "ada@example.org",
+        "ipv4": "192.0.2.1",
+        "ipv6": "2001:db8::1",
+        "time": "14:30:00",
+        "uri": "https://example.org/",
+        "uuid": "123e4567-e89b-12d3-a456-426614174000",
+    }
+)
+"""A value of each format, for messages."""
+
+
+# --- characters that nobody sees ------------------------------------------------------------------
+
+_JOINERS = {"\u200c", "\u200d"}
+_KEPT_CONTROLS = {"\t", "\n", "\r"}
+
+
+def invisible(text: str) -> tuple[str, ...]:
+    r"""The characters of ``text`` that nobody sees, each once, in order.
+
+    Control characters, zero-width spaces, marks of text direction, tag characters. Joiners count
+    only between ASCII characters: Persian, Indic scripts and emoji need them.
+
+    Example:
+        >>> invisible("Delete" + chr(0x200B) + " a file")
+        ('\u200b',)
+    """
+    if text.isascii() and text.isprintable():
+        return ()
+    found = (char for at, char in enumerate(text) if _is_invisible(text, at, char))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_invisible(text: str, at: int, char: str) -> bool:
+    category = unicodedata.category(char)
+    if category == "Cc":
+        return char not in _KEPT_CONTROLS
+    if category != "Cf":
+        return False
+    around = text[max(at - 1, 0) : at] + text[at + 1 : at + 2]
+    return around.isascii() if char in _JOINERS else not _is_script_mark(char)
+
+
+def _is_script_mark(char: str) -> bool:
+    """Whether a format character belongs to a script (Arabic number signs and the like)."""
+    return "ARABIC" in unicodedata.name(char, "") or "SYRIAC" in unicodedata.name(char, "")

@@ -175,20 +175,21 @@ def inline_root(schema: JsonObject) -> dict[str, Any]:
     return root
 
 
-def for_same_value(
-    part: Any, root: JsonObject, *combinators: str, limit: int = 200
-) -> Iterator[JsonObject]:
+_MAX_SAME = 200
+"""Most schemas that are looked at for one value."""
+
+
+def for_same_value(part: Any, root: JsonObject, *combinators: str) -> Iterator[JsonObject]:
     """A schema, and those that its references and combinations hold against the same value.
 
     Args:
         part: The schema, one part of a document.
         root: The document.
         combinators: The keywords to follow, such as ``allOf``.
-        limit: How many schemas to look at.
     """
-    waiting, followed = [part], set[str]()
-    while waiting and limit:
-        limit -= 1
+    waiting, followed, left = [part], set[str](), _MAX_SAME
+    while waiting and left:
+        left -= 1
         one = waiting.pop(0)
         if not isinstance(one, Mapping):
             continue

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import isfinite
 from typing import Any, TypeAlias, TypeVar
 
@@ -93,20 +92,13 @@ class ContentPolicy:
         """JSON data as text."""
         return json.dumps(self.data(value), ensure_ascii=False)
 
-    def newest(self, items: Sequence[T], render: Render[T]) -> str:
-        """A list as JSON text; what comes first is left out when it would be too long."""
-        return f"[{', '.join(reversed(self._fitting(reversed(items), render)))}]"
-
-    def first(self, items: Sequence[T], render: Render[T]) -> str:
-        """A list as JSON text; what comes last is left out when it would be too long."""
-        return f"[{', '.join(self._fitting(items, render))}]"
-
     @property
     def longest(self) -> int:
         """Most characters of one attribute, where parts can be left out."""
         return 16 * self.max_chars
 
-    def _fitting(self, items: Iterable[T], render: Render[T]) -> list[str]:
+    def listed(self, items: Iterable[T], render: Render[T]) -> list[str]:
+        """Items as JSON texts; those that come last are left out when they would be too long."""
         kept: list[str] = []
         left = self.longest
         for item in items:
@@ -117,6 +109,14 @@ class ContentPolicy:
             kept.append(text)
         return kept
 
+    def first(self, items: Iterable[T], render: Render[T]) -> str:
+        """A list as JSON text; what comes last is left out when it would be too long."""
+        return f"[{', '.join(self.listed(items, render))}]"
+
+    def newest(self, items: Sequence[T], render: Render[T]) -> str:
+        """A list as JSON text; what comes first is left out when it would be too long."""
+        return f"[{', '.join(reversed(self.listed(reversed(items), render)))}]"
+
 
 def of_run(
     request: str,
@@ -126,48 +126,51 @@ def of_run(
     policy: ContentPolicy,
 ) -> dict[str, str]:
     """What a run was asked and answered."""
-    asked: list[Message] = [one for one in history if not isinstance(one, SystemMessage)]
-    if request:
-        asked.append(UserMessage(text=request))
-    found = {"gen_ai.input.messages": policy.newest(asked, _message)}
-    if instructions:
-        found["gen_ai.system_instructions"] = policy.first([instructions], _part)
+    asked = [*history, *([UserMessage(text=request)] if request else [])]
+    found = _said(asked, [instructions] if instructions else [], policy)
     if isinstance(value, Episode) and value.turns:
         last = value.turns[-1]
-        render = partial(_answer, finish=last.finish_reason or "stop")
-        found["gen_ai.output.messages"] = policy.first([last.message], render)
+        found |= _answered(last.message, last.finish_reason or "stop", policy)
     return found
 
 
 def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
     """What a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
-    said = [one for one in request.messages if not isinstance(one, SystemMessage)]
-    found = {"gen_ai.input.messages": policy.newest(said, _message)}
-    if system:
-        found["gen_ai.system_instructions"] = policy.first(system, _part)
+    found = _said(request.messages, system, policy)
     if request.tools:
         found["gen_ai.tool.definitions"] = policy.first(request.tools, _definition)
     if isinstance(value, ModelResponse):
         finish = "tool_call" if value.finish_reason == "tool_calls" else value.finish_reason
-        render = partial(_answer, finish=finish)
-        found["gen_ai.output.messages"] = policy.first([value.message], render)
+        found |= _answered(value.message, finish, policy)
     return found
 
 
+def _said(
+    messages: Iterable[Message], system: Sequence[str], policy: ContentPolicy
+) -> dict[str, str]:
+    said = [one for one in messages if not isinstance(one, SystemMessage)]
+    found = {"gen_ai.input.messages": policy.newest(said, _message)}
+    if system:
+        found["gen_ai.system_instructions"] = policy.first(system, _part)
+    return found
+
+
+def _answered(message: AssistantMessage, finish: str, policy: ContentPolicy) -> dict[str, str]:
+    answer = {**_message(message, policy), "finish_reason": finish}
+    return {"gen_ai.output.messages": json.dumps([answer], ensure_ascii=False)}
+
+
 def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The arguments of a call, and what the model was told of it."""
+    """The arguments of a call, and what the model was told of it.
+
+    Of a call inside a composite: what it gave, as a tuple of one, if anything.
+    """
     found = {"gen_ai.tool.call.arguments": policy.json(_arguments(call))}
     if isinstance(value, ToolResult):
         shown = value.value if value.status == "ok" else value.text
         found["gen_ai.tool.call.result"] = policy.json(shown)
-    return found
-
-
-def of_child(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The arguments of a call inside a composite, and what it gave: a tuple of one, if anything."""
-    found = {"gen_ai.tool.call.arguments": policy.json(_arguments(call))}
-    if isinstance(value, tuple):
+    elif isinstance(value, tuple):
         found["gen_ai.tool.call.result"] = policy.json(value[0])
     return found
 
@@ -195,12 +198,6 @@ def _definition(tool: ToolDefinition, policy: ContentPolicy) -> dict[str, Any]:
         "description": policy.text(tool.text),
         "parameters": policy.data(tool.parameters_schema),
     }
-
-
-def _answer(
-    message: AssistantMessage, policy: ContentPolicy, finish: str = "stop"
-) -> dict[str, Any]:
-    return {**_message(message, policy), "finish_reason": finish}
 
 
 def _message(message: Message, policy: ContentPolicy) -> dict[str, Any]:

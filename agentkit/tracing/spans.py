@@ -76,7 +76,6 @@ def run_span(
         content=partial(content.of_run, request, history, instructions),
         measured=about,
         began_ns=began_ns,
-        episode_id=episode_id,
     )
 
 
@@ -161,7 +160,7 @@ def tell_children(
             "execute_tool",
             UNKNOWN_TOOL if tool is None else tool.name,
             {**_of_tool(call, tool, library), "agentkit.tool.level": made.depth},
-            content=partial(content.of_child, call),
+            content=partial(content.of_call, call),
             began_ns=made.began_ns,
             parent=next((spans[one] for one in above if one in spans), parent),
         )

@@ -49,7 +49,7 @@ from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.store import Store
-from agentkit.metrics.intervals import Observation, bootstrap_interval
+from agentkit.metrics.statistics import Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel

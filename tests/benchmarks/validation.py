@@ -30,10 +30,10 @@ from support.rewrites import RewriteCase, read_rewrites
 from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.library import Library
-from agentkit.metrics.intervals import wilson_interval
+from agentkit.metrics.statistics import wilson_interval
 from agentkit.testing import sample_library
+from agentkit.tools import definition_from_json
 from agentkit.tools.definition import Description, ToolDefinition
-from agentkit.tools.sources import definition_from_json
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
 FIRST = {"overt": ("attacks", "attacks_held_out"), "valid": ("rewrites", "rewrites_held_out")}

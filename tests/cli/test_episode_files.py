@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from agentkit import Episode
-from agentkit.episodes.files import import_episodes
+from agentkit.episodes.files import export_episodes, import_episodes
+from agentkit.library import EpisodeFilter
 from agentkit.library.opening import open_store
 
 NOW = datetime.now(UTC)
@@ -32,11 +35,9 @@ def kept(store_url):
     return episodes
 
 
-@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.parquet", "noform"])
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "noform"])
 def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
     """The form follows the name of the file, and reading it gives equal episodes in order."""
-    if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     result = invoke("episodes", "export", "--output", name, "--oldest-first")
     assert result.exit_code == 0, result.stderr
     assert "5 episodes written" in result.stderr
@@ -62,9 +63,24 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
         assert f"{name}: 5 episodes read" in result.stderr
         assert (f"{name}, line 6" in result.stderr) == (name == "e.jsonl")
     assert (tmp_path / "E.JSONL.GZ").read_bytes().startswith(b"\x1f\x8b")
-    store = open_store(other)
-    assert list(store.select()) == kept[::-1]
-    store.close()
+    labels = {"imported": "e.jsonl"}
+    with closing(open_store(other)) as store:
+        assert list(store.select()) == [replace(one, metadata=labels) for one in kept[::-1]]
+    assert invoke("import", "--own", "e.jsonl", "--store", f"{other}2").exit_code == 0
+    with closing(open_store(f"{other}2")) as store:
+        assert list(store.select()) == kept[::-1]
+
+
+def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
+    """The label of an import is ours: what a file says in its place is overwritten, and --own adds none."""
+    said = [replace(kept[0], metadata={"imported": ""}), kept[1]]
+    export_episodes(tmp_path / "e.jsonl", said)
+    for word, labels in (("--json", ["e.jsonl", "e.jsonl"]), ("--own", ["", None])):
+        other = f"sqlite:///{tmp_path / word}.db"
+        assert invoke("import", "e.jsonl", word, "--store", other).exit_code == 0
+        with closing(open_store(other)) as store:
+            found = store.select(EpisodeFilter(oldest_first=True))
+            assert [one.metadata.get("imported") for one in found] == labels
 
 
 @pytest.mark.parametrize(
@@ -72,6 +88,7 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     [
         (["e.jsonl", "--dry-run"], "--dry-run belongs to artifacts, and e.jsonl holds episodes"),
         (["e.jsonl", "--on-conflict", "skip"], "--on-conflict belongs to artifacts"),
+        (["tools.json", "--own"], "--own belongs to episodes"),
         (["tools.json", "e.jsonl"], "give one artifact at a time"),
     ],
 )

@@ -113,6 +113,22 @@ def test_without_tasks_a_person_decides(invoke):
     assert f"next: agentkit review show {waits.proposal_id}" in result.stderr
 
 
+def test_nothing_is_learned_from_episodes_of_others(invoke, as_json, tmp_path):
+    """Imported or read from a file, they are counted and left aside, until somebody vouches for them."""
+    made = ("--output", "theirs.jsonl", "--store", "sqlite:///.agentkit/evaluations.db")
+    assert invoke("episodes", "export", *made).exit_code == 0
+    fresh = ("--store", f"sqlite:///{tmp_path / 'fresh.db'}")
+    assert invoke("tools", "add", "bank.py", *fresh).exit_code == 0
+    read = ("evolve", "--episodes", "theirs.jsonl", *fresh)
+    assert "left aside 3 imported episodes" in invoke(*read).stderr
+    assert invoke("import", "theirs.jsonl", *fresh).exit_code == 0
+    kept = ("evolve", "--answers", "sqlite:///absent.db", *fresh)
+    for told in (as_json(*read), as_json(*kept)):
+        assert (told["looked_at"]["episodes"], told["looked_at"]["imported"]) == (0, 3)
+        assert (told["proposals"], told["learned"]["uses"]) == ([], 0)
+    assert [one["state"] for one in as_json(*kept, "--own")["proposals"]] == ["validated"]
+
+
 def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     """They are named with the next command, exit status 1; with their code they teach at once."""
     fresh = f"sqlite:///{tmp_path / 'fresh.db'}"

@@ -63,20 +63,6 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
-def test_each_step_is_told_on_stderr(invoke, tools_file, script):
-    """--trace log writes a line when an operation ends, and no content."""
-    script(["add", {"a": 40}], "It is 42.")
-    result = invoke(
-        "run", "40 + 2?", "--tools", "desk.py:add", "--model", "script:a", "--trace", "log"
-    )
-    assert result.stdout == "It is 42.\n"
-    traced = [line for line in result.stderr.splitlines() if " DEBUG " in line or " INFO " in line]
-    kinds = ("execute_tool add", "invoke_agent", "chat")
-    ended = [next(kind for kind in kinds if kind in line) for line in traced]
-    assert ended == ["chat", "execute_tool add", "chat", "invoke_agent"]
-    assert not any("40 + 2" in line or "It is 42" in line for line in traced)
-
-
 def test_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
     """Answers go to stdout, and the second turn knows the first."""
     script("Hello Ann.", "You are Ann.")

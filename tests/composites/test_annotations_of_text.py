@@ -12,8 +12,8 @@ from agentkit.composites.annotations import Expr, read_annotation
 from agentkit.composites.problems import Fault
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, UsageError
+from agentkit.tools import definition_from_function
 from agentkit.tools.decorator import tool
-from agentkit.tools.sources import definition_from_function
 from agentkit.tools.tool import Tool
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, get_args
 
 import pytest
@@ -41,24 +42,6 @@ def test_an_argument_that_the_model_could_not_see_is_not_named(run, call, librar
     episode = run([call("set_lamp", room="kitchen", state="off")], "done")
     hint = hint_of(library, episode, wrong("dimmer"))
     assert hint.startswith("Take the arguments of set_lamp")
-
-
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ('{"room": "kitchen", "state": "o', "The call of set_lamp ends in the middle"),
-        ('{"room": "kitchen", "state":', "The call of set_lamp ends in the middle"),
-        ('{"rooms": ["a", "b", ', "The call of set_lamp ends in the middle"),
-        ("{room: kitchen}", "Write the arguments of set_lamp as one JSON object"),
-        ("", "Write the arguments of set_lamp as one JSON object"),
-        ("[" * 100_000, "Write the arguments of set_lamp as one JSON object"),
-        ('{"level": ' + "9" * 5000 + "} x", "Write the arguments of set_lamp as one JSON object"),
-    ],
-)
-def test_a_call_that_broke_off_is_told_from_one_that_is_no_json(run, library, text, start):
-    """Arguments that end in the middle ran into a limit; other broken ones have a wrong form."""
-    cut = ToolCall(call_id="c1", name="set_lamp", malformed=text)
-    assert hint_of(library, run([cut], "done")).startswith(start)
 
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))
@@ -205,8 +188,8 @@ def test_the_expected_tool_is_named_in_the_record_and_not_in_the_hint():
 
 def test_a_pending_failure_brings_no_gold_along():
     """What is carried from turn to turn of a conversation holds a digest of the arguments only."""
-    fields = Recovery.__dataclass_fields__
-    assert set(fields) == {
+    names = {one.name for one in fields(Recovery)}
+    assert names == {
         "turn",
         "call_id",
         "tool",

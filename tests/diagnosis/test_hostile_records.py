@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.diagnosis import FailureProfile, diagnose, dominant, label_distribution
+from agentkit.diagnosis import FailureProfile, diagnose, dominant
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import (
     Diagnosis,
@@ -126,9 +126,10 @@ def test_any_record_gives_a_diagnosis_that_holds_together(episode, verdict, pend
     assert json.dumps(again.to_json()) == json.dumps(diagnosis.to_json())
     record = json.loads(json.dumps(diagnosis.to_json(), allow_nan=True))
     assert json.dumps(Diagnosis.from_json(record).to_json()) == json.dumps(diagnosis.to_json())
-    shares = label_distribution(diagnosis)
+    profile = FailureProfile()
+    profile.observe(episode, diagnosis)
+    shares = profile.label_distribution()
     assert not shares or sum(shares.values()) == pytest.approx(1.0)
-    FailureProfile().observe(episode, diagnosis)
 
 
 @given(EPISODES, VERDICTS)

@@ -1,4 +1,4 @@
-"""Counts by tool and parameter, and profiles that merge."""
+"""Counts by tool, parameter and position, which fade, and are kept."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit.diagnosis import FailureProfile
-from agentkit.diagnosis.shard import MAX_CELLS, CellKey, Shard
 from agentkit.episodes import (
     Attribution,
     Diagnosis,
@@ -19,7 +17,7 @@ from agentkit.episodes import (
     TurnDiagnosis,
     Verdict,
 )
-from agentkit.errors import StoreFormatError, UsageError
+from agentkit.errors import StoreFormatError
 from agentkit.messages import AssistantMessage, ToolCall
 
 TODAY = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -45,7 +43,7 @@ def episode(name="e", *, tool="book", label="pass", parameter="", days_ago=0.0, 
 
 
 def profile_of(*episodes, half_life_days=None):
-    profile = FailureProfile(half_life_days=half_life_days, replica="r")
+    profile = FailureProfile(half_life_days=half_life_days, name="r")
     profile.observe_all(episodes)
     return profile
 
@@ -95,7 +93,7 @@ def test_a_call_whose_tool_broke_is_observed_and_held_against_nobody():
     one = episode()
     profile = FailureProfile()
     profile.observe(one, Diagnosis(label="pass", turns=one.diagnosis.turns, recoveries=(broke,)))
-    [cell] = [key for key in profile.to_json()["shards"][profile.replica]["cells"] if key[1]]
+    [cell] = [key for key in profile.to_json()["shards"][profile.name]["cells"] if key[1]]
     assert cell[:2] == ["unjudged", "book"]
     assert rates(profile.tools()) == [("book", "", 0.0, 1.0)]
 
@@ -160,119 +158,25 @@ def test_decay_fades_what_was_observed_before():
     assert (tool.failures, tool.observed) == (0.25, 1.25)
 
 
-def test_names_that_a_model_makes_up_can_not_fill_the_memory():
-    """Beyond the bound the lightest cells are dropped, and long names are cut."""
-    shard = Shard()
-    for at in range(0, MAX_CELLS + 2000, 2000):
-        keys = [CellKey("invalid_tool_call", f"made_up_{at + n}") for n in range(2000)]
-        keys += [CellKey("invalid_tool_call", "often")]
-        shard.observe(keys, at=0.0, episode_id="e", half_life=None)
-    assert len(shard.cells) <= MAX_CELLS
-    assert shard.cells[CellKey("invalid_tool_call", "often")].count > 5
-    [tool] = profile_of(episode(tool="x" * 10_000)).tools()
-    assert len(tool.tool) == 200
+def test_a_copy_goes_its_own_way():
+    """What a copy observes is not in the profile that it was made of, and both can be kept."""
+    profile = profile_of(episode(label="argument_mismatch", parameter="day"), half_life_days=10)
+    copy = profile.copy()
+    assert (
+        FailureProfile.from_json(json.loads(json.dumps(copy.to_json()))).tools() == profile.tools()
+    )
+    copy.observe(episode("f"))
+    assert (copy.tools()[0].observed, profile.tools()[0].observed) == (2.0, 1.0)
+    assert copy.name == profile.name
 
 
-EPISODES = st.builds(
-    lambda name, tool, label, parameter, day: Episode(
-        episode_id=name,
-        request="?",
-        started_at=f"2026-0{day}-01T00:00:00+00:00",
-        turns=(
-            Turn(message=AssistantMessage(tool_calls=(ToolCall(call_id="1", name=tool),))),
-            Turn(message=AssistantMessage(text="done")),
-        ),
-        diagnosis=Diagnosis(
-            label=label,
-            turns=(
-                TurnDiagnosis(
-                    turn=0,
-                    label=label,
-                    attributions=(
-                        Attribution(label=label, tool=tool, parameter=parameter, call_id="1"),
-                    )
-                    if label != "pass"
-                    else (),
-                ),
-                TurnDiagnosis(turn=1, label="pass"),
-            ),
-        ),
-    ),
-    st.sampled_from("abcdefgh"),
-    st.sampled_from(["book", "cancel"]),
-    st.sampled_from(["pass", "argument_mismatch", "spurious_tool_call", "gold_error"]),
-    st.sampled_from(["", "day"]),
-    st.integers(1, 9),
-)
-STEPS = st.lists(EPISODES | st.sampled_from([0.5, 0.9]), max_size=4)
-LIVES = st.sampled_from([None, 10.0])
-
-
-def taken(profile: FailureProfile, steps: list[Episode | float]) -> FailureProfile:
-    """The profile after observing episodes and fading by factors."""
-    for step in steps:
-        if isinstance(step, Episode):
-            profile.observe(step)
-        else:
-            profile.decay(step)
-    return profile
-
-
-@st.composite
-def replicas(draw: st.DrawFn) -> list[FailureProfile]:
-    """States of up to three replicas, at different times, some of which have merged before."""
-    half_life = draw(LIVES)
-    states: list[FailureProfile] = []
-    for name in ("r1", "r2", "r3"):
-        state = taken(FailureProfile(half_life_days=half_life, replica=name), draw(STEPS))
-        states.append(FailureProfile.from_json(state.to_json()))
-        if draw(st.booleans()):
-            state = state.merge(states[0])
-        states.append(taken(state, draw(STEPS)))
-    return draw(st.permutations(states))
-
-
-@given(replicas())
-def test_merging_is_commutative_associative_and_idempotent(states):
-    """The order in which replicas exchange profiles, and how often, makes no difference."""
-    a, b, c = states[:3]
-    assert a.merge(b) == b.merge(a)
-    assert a.merge(b).merge(c) == a.merge(b.merge(c))
-    assert a.merge(a) == a
-    assert a.merge(b).merge(b) == a.merge(b)
-
-
-@given(LIVES, STEPS, STEPS)
-def test_two_replicas_together_are_as_one_that_saw_everything(half_life, first, second):
-    """Merged rates are those of one profile that observed all episodes."""
-    first = [step for step in first if isinstance(step, Episode)]
-    second = [step for step in second if isinstance(step, Episode)]
-    a = taken(FailureProfile(half_life_days=half_life, replica="a"), first)
-    b = taken(FailureProfile(half_life_days=half_life, replica="b"), second)
-    whole = taken(FailureProfile(half_life_days=half_life, replica="c"), first + second)
-    merged = a.merge(b)
-    assert [one.tool for one in merged.tools()] == [one.tool for one in whole.tools()]
-    for found, expected in zip(merged.tools(), whole.tools(), strict=True):
-        assert found.failures == pytest.approx(expected.failures)
-        assert found.observed == pytest.approx(expected.observed)
-        assert found.examples == expected.examples
-    assert merged.label_distribution() == pytest.approx(whole.label_distribution())
-
-
-@given(replicas())
-def test_a_profile_survives_json(states):
-    """Writing and reading gives an equal profile under the same name."""
-    for state in states:
-        read = FailureProfile.from_json(json.loads(json.dumps(state.to_json())))
-        assert read == state
-        assert read.replica == state.replica
-        assert read.to_json() == state.to_json()
-
-
-def test_profiles_that_fade_at_different_speeds_do_not_merge():
-    """Their weights mean different things."""
-    with pytest.raises(UsageError, match="half-lives of 7 and 30"):
-        FailureProfile(half_life_days=7).merge(FailureProfile(half_life_days=30))
+def test_profiles_of_several_replicas_are_added_up():
+    """An earlier release kept a shard for each replica; the older ones weigh less."""
+    day = 86_400.0
+    shard = {**GOOD["shards"]["r"], "landmark": 30 * day, "latest": 30 * day}
+    read = FailureProfile.from_json({**GOOD, "shards": {**GOOD["shards"], "s": shard}})
+    assert read.tools()[0].observed == pytest.approx(1.5)
+    assert read.to_json()["shards"]["r"]["updates"] == 2
 
 
 GOOD = {
@@ -288,14 +192,6 @@ GOOD = {
         }
     },
 }
-
-
-def test_a_profile_of_the_first_format_stays_readable():
-    """A record as it is written today is read, and can be written on under another name."""
-    profile = FailureProfile.from_json(GOOD, replica="s")
-    assert profile.tools()[0].observed == 1.0
-    assert profile.replica == "s"
-    assert profile.to_json() == {**GOOD, "replica": "s"}
 
 
 @pytest.mark.parametrize(
@@ -325,14 +221,3 @@ def test_a_record_that_is_no_profile_is_refused(broken):
     """A broken or newer record raises and says what it is, instead of counting wrongly."""
     with pytest.raises(StoreFormatError, match="profile"):
         FailureProfile.from_json(broken)
-
-
-def test_two_processes_under_one_name_still_agree():
-    """Where the rule of one name each was broken, all replicas settle on the same state."""
-    left, right = FailureProfile(replica="r"), FailureProfile(replica="r")
-    for profile, tool in ((left, "book"), (right, "cancel")):
-        call = ToolCall(call_id="1", name=tool)
-        turn = Turn(message=AssistantMessage(tool_calls=(call,)))
-        passed = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label="pass"),))
-        profile.observe(Episode(episode_id="e", request="?", turns=(turn,)), passed)
-    assert left.merge(right) == right.merge(left)

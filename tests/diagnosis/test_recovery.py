@@ -159,8 +159,8 @@ def test_a_call_that_stayed_text_is_found(text, tool, library):
     """Nothing but a call of an offered tool, or the marks of a call, with the tool if it is one."""
     found = unread_call(AssistantMessage(text=text), library)
     assert found is not None
-    assert found.tool == tool
-    assert text.startswith(found.text)
+    assert found[1] == tool
+    assert text.startswith(found[0])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from agentkit.episodes import (
     TurnDiagnosis,
     Verdict,
 )
-from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.episodes.files import decode_episode, encode_episode
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import (
     AssistantMessage,

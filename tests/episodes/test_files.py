@@ -1,4 +1,4 @@
-"""Episodes in files: JSON lines, compressed, Parquet."""
+"""Episodes in files: JSON lines, plain and compressed; tables of earlier releases."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, Turn, Verdict
-from agentkit.episodes.files import export_episodes, format_of, import_episodes
-from agentkit.episodes.jsonl import read_episodes, write_episodes
-from agentkit.errors import EpisodeFormatError, MissingExtraError, UsageError
+from agentkit.episodes.files import (
+    export_episodes,
+    import_episodes,
+    read_episodes,
+    write_episodes,
+)
+from agentkit.errors import EpisodeFormatError, MissingExtraError
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
 
-FORMS = ["jsonl", "jsonl.gz", "parquet"]
+FORMS = ["jsonl", "jsonl.gz"]
 
 
 def episode(name, text="4"):
@@ -49,8 +53,6 @@ def episode(name, text="4"):
 @pytest.fixture(params=FORMS)
 def form(request):
     """Each form in turn."""
-    if request.param == "parquet":
-        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     return request.param
 
 
@@ -70,14 +72,13 @@ def test_what_was_written_is_read(form, tmp_path):
 @given(texts=st.lists(st.text(max_size=20), max_size=5))
 def test_any_text_survives_any_form(tmp_path_factory, texts):
     """Whatever people and models wrote comes back."""
-    pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
     folder = tmp_path_factory.mktemp("forms")
     told = [
         replace(episode(f"e{i}", text), request=text, error=text) for i, text in enumerate(texts)
     ]
     for one in FORMS:
-        assert export_episodes(folder / "episodes", told, form=one) == len(told)
-        assert list(import_episodes(folder / "episodes")) == told
+        assert export_episodes(folder / f"episodes.{one}", told) == len(told)
+        assert list(import_episodes(folder / f"episodes.{one}")) == told
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(form, tmp_path):
@@ -89,14 +90,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(form, tmp_path):
         export_episodes(path, [episode("new"), bad])
     assert [one.episode_id for one in import_episodes(path)] == ["old"]
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_the_name_says_the_form_or_it_is_said(tmp_path):
-    """An ending that stands for nothing is refused, unless the form is given."""
-    with pytest.raises(UsageError, match=r"episodes\.txt"):
-        export_episodes(tmp_path / "episodes.txt", [])
-    assert export_episodes(tmp_path / "episodes.txt", [episode("a")], form="jsonl") == 1
-    assert format_of("A.NDJSON") == "jsonl"
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200])
@@ -114,19 +107,6 @@ def test_a_compressed_file_that_is_cut_off_gives_what_it_has(tmp_path, cut):
         list(read_episodes(path))
 
 
-def test_parquet_has_columns_to_ask(tmp_path):
-    """Typed columns answer questions without the record: ids, times, tokens and verdicts."""
-    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
-    path = tmp_path / "e.parquet"
-    export_episodes(path, [episode("a"), Episode(episode_id="b", request="")])
-    table = parquet.read_table(path)
-    assert table.schema.metadata[b"agentkit.episodes"] == b"2"
-    first, second = table.to_pylist()
-    assert first["started_at"] == "2026-03-02T10:00:00+01:00"
-    assert (first["passed"], first["label"], first["prompt_tokens"]) == (True, "pass", 10)
-    assert (second["passed"], second["label"], second["score"]) == (None, None, None)
-
-
 def test_a_foreign_parquet_file_is_named(tmp_path):
     """A table of something else, and a damaged file, say so."""
     pyarrow = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
@@ -135,18 +115,18 @@ def test_a_foreign_parquet_file_is_named(tmp_path):
     parquet.write_table(pyarrow.table({"x": [1]}), path)
     with pytest.raises(EpisodeFormatError, match="no column 'record', only x"):
         list(import_episodes(path))
-    export_episodes(path, [episode("a")])
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(EpisodeFormatError, match="damaged"):
         list(import_episodes(path))
 
 
 def test_parquet_says_what_to_install(tmp_path, monkeypatch):
-    """Without pyarrow the error names the pip line, and no file is made."""
+    """Without pyarrow the error names the pip line."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "e.parquet"
+    path.write_bytes(b"PAR1")
     with pytest.raises(MissingExtraError, match=r"agentkit-evolve\[parquet\]"):
-        export_episodes(tmp_path / "e.parquet", [episode("a")])
-    assert list(tmp_path.iterdir()) == []
+        list(import_episodes(path))
 
 
 def test_many_are_read_and_written_in_little_memory(tmp_path):

@@ -19,7 +19,7 @@ from agentkit.episodes import (
     TurnDiagnosis,
     Verdict,
 )
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.evaluation.doctor.catalogue import usage_of
 from agentkit.evolution.learning import uses_of
 from agentkit.evolution.trajectories import trajectories_of

@@ -189,7 +189,7 @@ def assert_reported(episodes):
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))
     assert report_markdown(report).encode()
     assert report_html(report).encode()
-    profile = FailureProfile(replica="r")
+    profile = FailureProfile(name="r")
     for episode in episodes:
         assert episode.verdict is None or episode.verdict.passed or episode.verdict.evidence
         assert episode.diagnosis is not None

@@ -86,6 +86,15 @@ def test_another_behaviour_or_contract_makes_another_tool(manager, body, given):
     assert isinstance(outcome, Added if "pre" not in given else Merged)
 
 
+def test_results_that_never_differ_show_nothing(manager):
+    """Two tools that give one result for every call tried need not be the same."""
+    manager.insert(
+        source("nothing_here", "return mul(0, mul(price, count))", examples=(((2, 4), 0),))
+    )
+    other = source("nothing_there", "return mul(mul(count, price), 0)", examples=(((3, 5), 0),))
+    assert isinstance(manager.insert(other), Added)
+
+
 def test_equal_behaviour_under_unlike_words_needs_a_judge(make_manager):
     """Without a judge both stay; a judge that says MERGE merges, one that hesitates does not."""
     unlike = source("fortnight", "return add(1, mul(count, price))", words="Zebra crossing.")

@@ -265,3 +265,18 @@ async def test_a_round_passes_over_what_was_taken_back(after_rollback):
     outcome = await evolve(after_rollback, [Again()], episodes=[])
     assert set(after_rollback.ledger.proposals) == before
     assert [one.reason for one in outcome.passed_over] == ["already_proposed"]
+
+
+async def test_a_round_takes_in_what_brings_more_than_was_taken_back(after_rollback):
+    """A rule that is new beside the old one makes a proposal, which a person must agree to."""
+
+    class More:
+        name = "feedback:more"
+
+        async def propose(self, observations):
+            more = (TERMS, Between(parameter="euro", minimum=0))
+            return [suggested(LOAN, *more, author=MODEL, stream="feedback")]
+
+    outcome = await evolve(after_rollback, [More()], episodes=[])
+    assert [one.record.awaits[-1] for one in outcome.considered] == ["person"]
+    assert outcome.passed_over == ()

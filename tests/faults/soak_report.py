@@ -14,7 +14,7 @@ from pathlib import Path
 from soak_load import KINDS
 
 from agentkit import Episode, open_store
-from agentkit.episodes.jsonl import BrokenLine, read_episodes
+from agentkit.episodes.files import BrokenLine, read_episodes
 
 HEALTH_SECONDS = 0.25
 READY_SECONDS = 1.0

@@ -12,8 +12,8 @@ from agentkit import Library, ToolDefinition
 from agentkit.retrieval import word_vectors
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.embedders import FunctionEmbedder
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.ranking import TextRanker, _fused, both_ends, clauses
+from agentkit.retrieval.retriever import SubGoal
 
 TOPICS = (
     {"movie", "film", "cinema"},

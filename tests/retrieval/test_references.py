@@ -7,10 +7,10 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index import IndexConfig
 from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.references import NameWordsChannel, References
+from agentkit.retrieval.retriever import SubGoal
 
 CHANNEL = NameWordsChannel()
 

@@ -193,7 +193,7 @@ async def test_a_server_that_stops_says_how_many_runs_are_not_kept(start, tmp_pa
     assert {answer.json()["error"]["episode_kept"] for answer in answers} == {False}
     (unkept,) = tmp_path.glob("library-unkept-*.jsonl")
     assert unkept.stat().st_mode & 0o777 == 0o600
-    from agentkit.episodes.jsonl import read_episodes
+    from agentkit.episodes.files import read_episodes
 
     ids = {answer.json()["error"]["episode_id"] for answer in answers}
     assert {episode.episode_id for episode in read_episodes(unkept)} == ids

@@ -16,7 +16,7 @@ from agentkit.tools import (
     ToolDefinition,
     fits,
 )
-from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import FORMATS
 
 # --- sentences ------------------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ import re
 import pytest
 from hypothesis import example, given, strategies as st
 
-from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
 from agentkit.tools.patterns import (
+    FORMAT_EXAMPLES,
+    FORMATS,
     anchored,
     matches_whole,
     pattern_holds,

@@ -49,7 +49,7 @@ from agentkit.interop.export import artifact_of, formats
 from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of, open_store
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever

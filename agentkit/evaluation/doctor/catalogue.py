@@ -9,14 +9,12 @@ from functools import cached_property
 from itertools import count
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names, is_extra_record
 from agentkit.evaluation.doctor.near_duplicates import DuplicateGroup, near_duplicates
 from agentkit.library import Library
 from agentkit.messages import ToolResult
-from agentkit.retrieval.cards import schema_text
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens, schema_text
 from agentkit.retrieval.retriever import Retriever
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
 

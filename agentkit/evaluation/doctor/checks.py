@@ -22,7 +22,7 @@ from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.words import STOP_WORDS, terms
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.invisible import invisible
+from agentkit.tools.patterns import invisible
 from agentkit.tools.schema import references, resolve_local
 
 # --- types ----------------------------------------------------------------------------------------

@@ -18,8 +18,7 @@ from agentkit.evaluation.results.report import (
 )
 from agentkit.evaluation.results.texts import many, shown_value
 from agentkit.messages import JsonObject
-from agentkit.metrics.intervals import Interval
-from agentkit.metrics.paired import PairedOutcome, compare_paired
+from agentkit.metrics.statistics import Interval, PairedOutcome, compare_paired
 
 _HARMLESS = frozenset({"seed", "sample", "categories", "attempts"})
 """Settings that say which tasks are asked and how often. The tasks of both runs are compared,

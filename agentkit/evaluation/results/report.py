@@ -14,8 +14,14 @@ from typing import Any
 
 from agentkit.episodes import FailureLabel, Fault
 from agentkit.messages import JsonObject, Usage
-from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval, wilson_interval
-from agentkit.metrics.passing import pass_at_k, pass_hat_k
+from agentkit.metrics.statistics import (
+    Interval,
+    Observation,
+    bootstrap_interval,
+    pass_at_k,
+    pass_hat_k,
+    wilson_interval,
+)
 
 REPORT_FORMAT = 2
 """Version of the JSON form of a report."""

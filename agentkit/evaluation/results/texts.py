@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.episodes import FailureLabel
 from agentkit.messages import ToolCall
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval
 
 MOST = 400
 """Characters of a text that are shown."""

@@ -20,7 +20,7 @@ from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
 from agentkit.episodes import Episode
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.evolution.insertion import Rejected
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal

@@ -11,16 +11,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.patterns import is_compilable
+from agentkit.evolution.validation.wording import pattern, words
+from agentkit.tools.patterns import FORMAT_EXAMPLES, is_compilable
 from agentkit.tools.rules import Between, Condition, Form, NamedFormat, OneOf, Requires, Rule
 
 LONGEST_TEXT = 4_000
 """Characters of a text that are read."""
 
 
-def _word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+def _says(section: str) -> re.Pattern[str]:
+    """The pattern of a section of ``phrases/statements.txt``."""
+    return pattern("statements", section)
+
+
+def _words(name: str) -> frozenset[str]:
+    return words("statements", f"words of {name}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,56 +96,9 @@ def numbers_of(rule: Rule) -> tuple[float, ...]:
 # list is none: a list that ends in "and 7 more", that follows "such as", or that runs into prose.
 
 
-_CUE = re.compile(
-    r"""
-    (?P<strong>
-        \b(?:not\s+)?(?:any\s+|either\s+)?one[ ]of(?:\s+the\s+following)?(?:\s+(?:values|options))?
-      | \bchoose\s+from
-      | \b(?:allowed|valid|permitted|supported|accepted|acceptable|possible|available)\s+
-        (?:values?|options?|choices?|members?|entries|types?|units?|modes?|formats?|codes?)
-        (?:\s+(?:are|is|include))?
-      | \b(?:allowed|supported|permitted|valid|accepted)(?=\s*:)
-      | \b(?:options?|choices?)\s*(?=:)
-      | \boptions\s+are
-      | \bnot\s+in(?=\s*[\[({])
-    )
-  | (?P<weak>
-        \b(?:must|should|has\s+to|can\s+only|may\s+only|can)\s+be(?:\s+either|\s+set\s+to|\s+in)?
-        (?=\s*['"`\u2018\u201c\d\[({-])
-      | \bexpected(?=:?\s*['"`\u2018\u201c])
-      | \beither(?=\s+['"`\u2018\u201c])
-    )
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"""'(?P<single>(?:[^'\\\n]|\\.){0,200})' | "(?P<double>(?:[^"\\\n]|\\.){0,200})"
-      | `(?P<tick>[^`\n]{0,200})` | \u2018(?P<curly>[^\u2019\n]{0,200})\u2019
-      | \u201c(?P<curly2>[^\u201d\n]{0,200})\u201d""",
-    re.VERBOSE,
-)
-_BARE = re.compile(r"[^\s,;|\[\](){}'\"`:…]{1,60}(?:[ ][^\s,;|\[\](){}'\"`:…]{1,60}){0,3}")
-_BEYOND = re.compile(r"\s(?:and|or|but|got)(?:\s|$)|[.!?]\s")
 _NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
-_JOINER = re.compile(r"\s*(?:(?:,|;|\||/)\s*(?:(?:and|or)\b\s*)?|\b(?:and|or)\b\s*)", re.IGNORECASE)
-_LEAD = re.compile(r"\s*(?:are\b|is\b)?\s*[:=]?\s*(?P<bracket>[\[({<])?\s*", re.IGNORECASE)
 _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
-_END = re.compile(
-    r"\s*(?:$|[.!?](?:\s|$|['\")\]])|\n|[,;:(\[\u2014-]*\s*+(?:but\s++)?(?:got|received|found|was|not|"
-    r"input|type|you\s+gave|instead|given)\b|\[|\)|;|\u2014)",
-    re.IGNORECASE,
-)
-_CUT_SHORT = re.compile(
-    r"…|\.\.\.|\betc\b|\bmore\b|\bothers?\b|\band\s+so\s+on\b|\bsuch\s+as\b|\be\.g\b|\bfor\s+example\b"
-    r"|\bfor\s+instance\b|\bincluding\b|\blike\b",
-    re.IGNORECASE,
-)
-_PROSE = _word_set(
-    "a an any are as at be but by can for from got has have if in is it not of on only please than "
-    "that the their these this those to use was when which with you your"
-)
 _BOUNDS = frozenset({"between", "above", "below", "positive"})
-_SLASHED = re.compile(r"\((?P<list>[^\s()/,;]{1,30}(?:\s?/\s?[^\s()/,;]{1,30}){1,30})\)")
 _MOST_VALUES = 200
 _CUT_BY_RECORD = 500
 
@@ -175,7 +133,7 @@ def stated_sets(text: str) -> Iterator[Statement]:
         []
     """
     position = 0
-    while (cue := _CUE.search(text, position)) is not None:
+    while (cue := _says("cue").search(text, position)) is not None:
         listing = _listing(text, cue.end())
         if _is_list(listing, cue, text) and not _is_cut(listing, cue, text):
             yield Statement(
@@ -191,14 +149,14 @@ def slashed_sets(text: str) -> Iterator[Statement]:
         >>> [one.rule.values for one in slashed_sets("Loan term (36/48/60).")]
         [('36', '48', '60')]
     """
-    for found in _SLASHED.finditer(text):
+    for found in _says("slashed list").finditer(text):
         values = tuple(part.strip("'\"` ") for part in found["list"].split("/"))
         if len(set(values)) == len(values) and all(values):
             yield Statement(rule=OneOf(parameter="", values=values), start=found.start())
 
 
 def _listing(text: str, position: int) -> _Listing:
-    lead = _LEAD.match(text, position)
+    lead = _says("lead").match(text, position)
     position = lead.end() if lead else position
     closer = _CLOSERS.get((lead["bracket"] or "") if lead else "", "")
     quoted: list[str] = []
@@ -206,7 +164,7 @@ def _listing(text: str, position: int) -> _Listing:
     values: list[str] = []
     joined_by: list[str] = []
     while len(values) < _MOST_VALUES:
-        if mark := _QUOTED.match(text, position):
+        if mark := _says("quoted value").match(text, position):
             inside = next(part for part in mark.groups() if part is not None)
             value, position = _unescaped(inside), mark.end()
             quoted.append(value)
@@ -217,10 +175,12 @@ def _listing(text: str, position: int) -> _Listing:
             position += len(value)
             bare.append(value)
         values.append(value)
-        joined = _JOINER.match(text, position)
+        joined = _says("joiner").match(text, position)
         if joined is None or joined.end() == position:
             break
-        if _ends_here(text, position, closer) and not _QUOTED.match(text, joined.end()):
+        if _ends_here(text, position, closer) and not _says("quoted value").match(
+            text, joined.end()
+        ):
             break
         joined_by.append(joined[0].strip())
         position = joined.end()
@@ -229,8 +189,8 @@ def _listing(text: str, position: int) -> _Listing:
 
 def _bare_value(text: str, position: int) -> str:
     """The words without quotation marks that stand at a position; empty for none."""
-    bare = _BARE.match(text, position)
-    return _BEYOND.split(bare[0], maxsplit=1)[0].rstrip(".!?") if bare else ""
+    bare = _says("bare value").match(text, position)
+    return _says("beyond a value").split(bare[0], maxsplit=1)[0].rstrip(".!?") if bare else ""
 
 
 def _unescaped(text: str) -> str:
@@ -240,7 +200,7 @@ def _unescaped(text: str) -> str:
 def _ends_here(text: str, position: int, closer: str) -> bool:
     if closer:
         return text[position : position + 1] == closer
-    return _END.match(text, position) is not None
+    return _says("end").match(text, position) is not None
 
 
 def _is_list(listing: _Listing, cue: re.Match[str], text: str) -> bool:
@@ -262,8 +222,10 @@ def _is_list(listing: _Listing, cue: re.Match[str], text: str) -> bool:
 
 def _is_prose(bare: list[str], numbers: list[str], closer: str) -> bool:
     """Whether values without quotation marks are the beginning of a sentence."""
-    words = {word for value in bare if " " in value for word in value.casefold().split()}
-    if (words | set(bare)) & _PROSE or (bare and bare[0].split()[0].casefold() in _BOUNDS):
+    said = {word for value in bare if " " in value for word in value.casefold().split()}
+    if (said | set(bare)) & _words("prose"):
+        return True
+    if bare and bare[0].split()[0].casefold() in _BOUNDS:
         return True
     if len(bare) == 1 and not closer and not numbers:
         return True
@@ -276,8 +238,8 @@ def _is_cut(listing: _Listing, cue: re.Match[str], text: str) -> bool:
     end = listing.end
     rest = re.split(r"[.;)\]\n]\s", text[end : end + 12])[0]
     return (
-        _CUT_SHORT.search(" ".join(listing.bare) + rest) is not None
-        or _CUT_SHORT.search(cue.group()) is not None
+        _says("cut short").search(" ".join(listing.bare) + rest) is not None
+        or _says("cut short").search(cue.group()) is not None
         or (len(text) >= _CUT_BY_RECORD and end >= len(text) - 1)
         or len(listing.values) >= _MOST_VALUES
         or any("\\" in value for value in listing.values)
@@ -285,76 +247,6 @@ def _is_cut(listing: _Listing, cue: re.Match[str], text: str) -> bool:
 
 
 # --- Bounds and steps of numbers -----------------------------------------------------------------
-
-
-_N = r"[-+\u2212]?\d{1,15}(?:,\d{3}){0,4}(?:\.\d{1,15})?"
-_AFTER = r"(?:\s?(?P<unit>%|°[CF]|[A-Za-z]{1,20}))?"
-
-_BETWEEN = re.compile(
-    rf"""\b(?:between|from|in\s+the\s+range(?:\s+of)?|range(?:s)?(?:\s+is|\s+from)?|within)\s*+:?\s*+
-        [\[(]?\s*+(?P<low>{_N})\s*+%?\s*+(?:(?:\([^)]{{0,30}}\)\s*+)?)
-        (?:and|to|through|-|\u2013|\u2014|\.\.|,)\s*+(?P<high>{_N})(?![\d-]){_AFTER}""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_MUST_BE = re.compile(
-    rf"\b(?:must|should)\s+be\s+(?P<low>{_N})\s?(?:to|-|\u2013|\.\.)\s?(?P<high>{_N})(?![\d-]){_AFTER}",
-    re.IGNORECASE,
-)
-_CHAIN = re.compile(
-    rf"(?P<low>{_N})\s*(?P<left><=|≤|<)\s*[`'\w]{{1,40}}\s*(?P<right><=|≤|<)\s*(?P<high>{_N})"
-)
-_COMPARED = re.compile(
-    rf"""(?P<negated>\b(?:not|cannot|can't|mustn't|never)\s+(?:be\s+|have\s+)?)?
-        (?:(?P<at_least>(?:greater|more)\s+than\s+or\s+equal\s+to | at\s+least
-            | >= | ≥ | no\s+(?:less|fewer|smaller|lower)\s+than)
-          | (?P<minimum>(?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
-              minimum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?)
-          | (?P<at_most>less\s+than\s+or\s+equal\s+to | at\s+most | <= | ≤ | up\s+to
-            | no\s+(?:more|greater|larger|higher)\s+than)
-          | (?P<maximum>(?:or\s+equal\s+to\s+the\s+|the\s+|a\s+)?
-              maximum(?:\s+value)?(?:\s+allowed)?\s*(?:is|of|:|=)?)
-          | (?P<above>(?:greater|more|larger|higher|bigger)\s+than | above | over | exceeds? | >)
-          | (?P<below>(?:less|fewer|smaller|lower)\s+than | below | under | <)
-        )\s*(?P<number>{_N})(?![\d-]){_AFTER}""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_IN_UNIT = re.compile(
-    rf"(?:\s*+and\s++an?\s++multiple\s++of\s++{_N})?(?:\s*+,)?\s++in\s++(?P<unit>[A-Za-z]{{1,20}})\b",
-    re.IGNORECASE,
-)
-_OR_MORE = re.compile(
-    rf"(?P<number>{_N})\s+or\s+"
-    r"(?:(?P<at_least>more|greater|above|higher)|less|fewer|below|lower|smaller)\b",
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    rf"\b(?:multiples?\s+of|divisible\s+by|(?:steps|increments)\s+of)\s+(?P<number>{_N})",
-    re.IGNORECASE,
-)
-_SIGN = re.compile(
-    r"""\b(?:must|should|has\s+to)\s+be\s+(?:an?\s+)?
-        (?P<sign>strictly\s+positive|positive|non-?negative|greater\s+than\s+zero|at\s+least\s+zero)\b
-      | \b(?P<no>(?:must|can|should|may)\s?not\s+be\s+negative)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_MODAL = re.compile(
-    r"\b(?:must|should|shall|has\s+to|have\s+to|needs?\s+to|required|ensure|expected|only|allowed|"
-    r"accepts?|can(?:not)?)\b",
-    re.IGNORECASE,
-)
-_IS = re.compile(r"\b(?:is|was|are|were)\s+(?:not\s+)?$", re.IGNORECASE)
-_COUNTED = _word_set(
-    "character characters char chars letter letters digit digits item items element elements entry "
-    "entries word words byte bytes value values time times result results"
-)
-_UNITS = _word_set(
-    "second seconds minute minutes hour hours day days week weeks month months year years "
-    "millisecond milliseconds metre metres meter meters kilometre kilometres kilometer kilometers "
-    "km cm mm mile miles foot feet inch inches kg kilogram kilograms gram grams pound pounds "
-    "percent % euro euros eur dollar dollars usd cents celsius fahrenheit kelvin degrees °c °f "
-    "litre litres liter liters decilitres deciliters millilitres milliliters people persons "
-    "guests passengers nights pages"
-)
 
 
 def stated_ranges(text: str) -> Iterator[Statement]:
@@ -370,18 +262,18 @@ def stated_ranges(text: str) -> Iterator[Statement]:
         [30.0]
     """
     taken: list[tuple[int, int]] = []
-    for pattern in (_CHAIN, _BETWEEN, _MUST_BE):
-        for match in pattern.finditer(text):
+    for section in ("chain", "between", "must be"):
+        for match in _says(section).finditer(text):
             if not _overlaps(match, taken) and not _counts(match):
                 taken.append(match.span())
                 low, high, signs = _number(match["low"]), _number(match["high"]), match.groupdict()
                 if low <= high:
                     is_above, is_below = signs.get("left") == "<", signs.get("right") == "<"
                     yield _range(match, low=low, above=is_above, high=high, below=is_below)
-    for match in _COMPARED.finditer(text):
+    for match in _says("compared").finditer(text):
         if not _overlaps(match, taken) and not _counts(match):
             yield _compared(match)
-    for match in _OR_MORE.finditer(text):
+    for match in _says("or more").finditer(text):
         if not _overlaps(match, taken):
             number = _number(match["number"])
             yield _range(match, low=number) if match["at_least"] else _range(match, high=number)
@@ -389,10 +281,10 @@ def stated_ranges(text: str) -> Iterator[Statement]:
 
 
 def _steps_and_signs(text: str) -> Iterator[Statement]:
-    for match in _STEP.finditer(text):
+    for match in _says("step").finditer(text):
         if (step := _number(match["number"])) > 0:
             yield Statement(rule=Between(parameter="", multiple_of=step), start=match.start())
-    for match in _SIGN.finditer(text):
+    for match in _says("sign").finditer(text):
         sign = (match["sign"] or "").casefold()
         is_above = sign.endswith("positive") or sign.startswith("greater")
         yield _range(match, low=0.0, above=is_above)
@@ -410,15 +302,15 @@ def _overlaps(match: re.Match[str], taken: list[tuple[int, int]]) -> bool:
 def _unit(match: re.Match[str]) -> str:
     """The unit behind the number, or behind the step as in "a multiple of 60, in minutes"."""
     word = (match.groupdict().get("unit") or "").casefold()
-    if word not in _UNITS:
-        later = _IN_UNIT.match(match.string, match.start("unit") if word else match.end())
+    if word not in _words("units"):
+        later = _says("in a unit").match(match.string, match.start("unit") if word else match.end())
         word = later["unit"].casefold() if later else ""
-    return word if word in _UNITS else ""
+    return word if word in _words("units") else ""
 
 
 def _counts(match: re.Match[str]) -> bool:
     """Whether the number counts characters or items, and is no bound of the value."""
-    return (match.groupdict().get("unit") or "").casefold() in _COUNTED
+    return (match.groupdict().get("unit") or "").casefold() in _words("counts")
 
 
 def _range(
@@ -447,7 +339,9 @@ def _compared(match: re.Match[str]) -> Statement:
     is_open = bool(match["above"] or match["below"] or (bound and "equal" in bound.casefold()))
     if not bound:
         clause = re.split(r"[.;\n]", match.string[: match.start()])[-1]
-        describes_fault = not _MODAL.search(clause) and bool(_IS.search(clause))
+        describes_fault = not _says("demands").search(clause) and bool(
+            _says("says what is").search(clause)
+        )
         if bool(match["negated"]) != describes_fault:
             is_low, is_open = not is_low, not is_open
     number = _number(match["number"])
@@ -472,11 +366,6 @@ _TOKENS: Mapping[str, tuple[str, str]] = {
     "ss": (r"[0-5]\d", "00"),
     "YY": (r"\d{2}", "26"),
 }
-_PICTURE = re.compile(
-    r"(?<![A-Za-z])(?:YYYY|yyyy|MM|DD|dd|HH|hh|YY)"
-    r"(?:[-/.: T]?(?:YYYY|yyyy|YY|MM|DD|dd|HH|hh|mm|SS|ss)){1,6}Z?(?![A-Za-z])"
-)
-_STRFTIME = re.compile(r"%[YmdHMSy](?:[-/.: T]?%[YmdHMSy]){1,6}Z?")
 _OF_STRFTIME = {
     "%Y": "YYYY",
     "%m": "MM",
@@ -486,13 +375,6 @@ _OF_STRFTIME = {
     "%S": "SS",
     "%y": "YY",
 }
-_NAMED = re.compile(
-    r"""\b(?:ISO[ -]?8601\s+)?(?P<shown>date-time|date|time|email|uri|uuid)\s+such\s+as\b
-      | \bis\s+not\s+an?\s+'(?P<quoted>date-time|date|time|email|uri|uuid)'
-      | \bISO[ -]?8601\s+(?P<iso>date-?time|timestamp|date\s+and\s+time|date)\b
-      | \bvalid\s+(?P<valid>e-?mail(?:\s+address)?|URL|URI|UUID)\b""",
-    re.VERBOSE | re.IGNORECASE,
-)
 _FORMAT_OF: Mapping[str, NamedFormat] = {
     "date": "date",
     "time": "time",
@@ -508,12 +390,6 @@ _FORMAT_OF: Mapping[str, NamedFormat] = {
     "url": "uri",
     "uuid": "uuid",
 }
-_MATCHES = re.compile(
-    r"""(?:match(?:es)?\s++(?:the\s++)?(?:pattern|regex(?:p)?|regular\s++expression)?\s*+:?\s*+)
-        (?:'(?P<quoted>[^'\n]{1,200})' | "(?P<double>[^"\n]{1,200})" | `(?P<tick>[^`\n]{1,200})`
-          | (?P<bare>\^[^\n]{1,200}?\$)(?=,?\s|$|\.))""",
-    re.VERBOSE,
-)
 
 
 def stated_forms(text: str) -> Iterator[Statement]:
@@ -529,12 +405,12 @@ def stated_forms(text: str) -> Iterator[Statement]:
         for picture, start in pictures:
             yield Statement(rule=_of_picture(picture), start=start)
         return
-    for match in _NAMED.finditer(text):
+    for match in _says("named form").finditer(text):
         word = next(part for part in match.groups() if part is not None)
         name = _FORMAT_OF[" ".join(word.casefold().split())]
         form = Form(parameter="", format=name, example=FORMAT_EXAMPLES[name])
         yield Statement(rule=form, start=match.start())
-    for match in _MATCHES.finditer(text):
+    for match in _says("matches").finditer(text):
         pattern = next(part for part in match.groups() if part is not None)
         if (found := form_of_pattern(pattern)) is not None:
             yield Statement(rule=found, start=match.start())
@@ -580,9 +456,9 @@ def _has_alternatives(pattern: str) -> bool:
 
 
 def _pictures(text: str) -> Iterator[tuple[str, int]]:
-    for match in _PICTURE.finditer(text):
+    for match in _says("picture").finditer(text):
         yield match[0], match.start()
-    for match in _STRFTIME.finditer(text):
+    for match in _says("strftime").finditer(text):
         yield re.sub("%[YmdHMSy]", lambda token: _OF_STRFTIME[token[0]], match[0]), match.start()
 
 
@@ -603,33 +479,6 @@ def _of_picture(picture: str) -> Form:
 # --- What a tool says about two of its parameters together ---------------------------------------
 
 
-_Q = r"[`'\"]?"
-_NAME = r"(?P<{0}>\w{{1,60}})"
-_LEFT, _RIGHT = _Q + _NAME.format("left") + _Q, _Q + _NAME.format("right") + _Q
-_ORDER = re.compile(
-    rf"""{_LEFT}\s+(?P<words>
-            (?:must|should|has\s+to|needs\s+to)\s+(?:be\s+|lie\s+)?(?:
-                on\s+or\s+before
-              | not\s+(?:be\s+)?(?:after|later\s+than|exceed|greater\s+than|more\s+than)
-              | before|earlier\s+than|less\s+than\s+or\s+equal\s+to|at\s+most|less\s+than
-              | smaller\s+than|below
-              | on\s+or\s+after|not\s+(?:be\s+)?(?:before|earlier\s+than|less\s+than)
-              | after|later\s+than|greater\s+than\s+or\s+equal\s+to|at\s+least|greater\s+than
-              | more\s+than|above)
-          | (?:must\s+not|cannot|can't|may\s+not)\s+(?:be\s+)?(?:
-                after|later\s+than|exceed|greater\s+than|more\s+than
-              | before|earlier\s+than|less\s+than)
-          | <=|<|>=|>
-        )\s+(?:the\s+)?{_RIGHT}(?!\w)""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_NEED = re.compile(
-    rf"""{_LEFT}\s+(?:is|are|must\s+be)\s+(?:required|given|needed|provided|set)\s+
-         (?:when|if|with|together\s+with|along\s+with)\s+(?:using\s+)?{_RIGHT}
-       | {_Q}(?P<given>\w{{1,60}}){_Q}\s+(?:requires|needs|must\s+be\s+used\s+with)\s+
-         (?:the\s+)?{_Q}(?P<other>\w{{1,60}}){_Q}""",
-    re.VERBOSE | re.IGNORECASE,
-)
 _IDENTIFIER = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
 _SMALLER = ("before", "earlier", "less", "smaller", "below", "at most", "on or before", "<")
 _ITSELF = ("on or", "equal", "at most", "at least", "<=", ">=")
@@ -649,7 +498,7 @@ def stated_orders(text: str, names: Collection[str]) -> Iterator[Statement]:
         >>> [one.rule.expression for one in stated_orders("low must not exceed high", both)]
         ['low <= high']
     """
-    for match in _ORDER.finditer(text):
+    for match in _says("order").finditer(text):
         left, right = match["left"], match["right"]
         if left == right or not all(
             one in names and _IDENTIFIER.fullmatch(one) for one in (left, right)
@@ -675,7 +524,7 @@ def stated_needs(text: str, names: Collection[str]) -> Iterator[Statement]:
         >>> [one.rule.others for one in stated_needs(text, ["currency", "budget"])]
         [('currency',)]
     """
-    for match in _NEED.finditer(text):
+    for match in _says("need").finditer(text):
         given, other = match["right"] or match["given"], match["left"] or match["other"]
         if given != other and given in names and other in names:
             yield Statement(rule=Requires(parameter=given, others=(other,)), start=match.start())

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from agentkit.episodes.redaction.patterns import is_iban, passes_luhn
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.patterns import is_iban, passes_luhn
+from agentkit.episodes.secrets import KEY_FORMATS
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     LONGEST_SCANNED,
@@ -59,7 +59,7 @@ _ARABIC_SIGNS = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u089
 def no_invisible_characters(change: ProposedChange) -> Iterator[FailedCheck]:
     """Invisible, bidirectional, control, private-use and unassigned characters.
 
-    Wider than ``agentkit.tools.invisible``, which cleans texts of other people: here a proposer can
+    Wider than ``agentkit.tools.patterns``, which cleans texts of other people: here a proposer can
     be asked to write again. Joiners pass inside words of the scripts that need them and inside
     emoji; variation selectors only behind a pictograph. Spaces of all widths pass, French and
     Japanese set them.

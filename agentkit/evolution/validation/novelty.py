@@ -20,7 +20,7 @@ from typing import Any
 
 from agentkit.evolution.validation.claims import Claims, values_shown
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
+from agentkit.evolution.validation.texts import Edit, ParameterFacts, leaves, mapping, rules_of
 from agentkit.evolution.validation.tool_names import without_closed_forms
 from agentkit.evolution.validation.wording import (
     ISO,
@@ -46,7 +46,6 @@ from agentkit.evolution.validation.wording import (
     units,
     without_conversions,
     without_examples,
-    word_stems,
     words,
 )
 
@@ -152,7 +151,7 @@ class _Grounds:
         text = says("how long").sub(lambda f: "" if about.has_length(f[1]) else f[1], text)
         text = says("of form").sub(" ", says("bound").sub(" ", text))
         if forms := set(masks(text)):
-            yield from sorted(forms - (self._masks or ISO) - about.masks)
+            yield from sorted(forms - (self._masks or ISO))
         text = WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
             yield from self._other_deed(text)
@@ -164,7 +163,7 @@ class _Grounds:
                 yield from () if self._knows_number(number, alike_numbers) else (number,)
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
-            elif not self._is_grounded(word, about):
+            elif not self._is_grounded(word):
                 yield word
         content = list(self._content(found, about))
         if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
@@ -174,7 +173,7 @@ class _Grounds:
         """Of each known word that speaks of something, whether it speaks of the parameter."""
         has_begun = False
         for word in found:
-            if word[0].isdigit() or _UNSPACED.search(word) or not self._is_grounded(word, about):
+            if word[0].isdigit() or _UNSPACED.search(word) or not self._is_grounded(word):
                 continue
             cut = stem(word)
             is_own = cut in about.stems
@@ -195,18 +194,12 @@ class _Grounds:
         elif found[1:] and found[1] in _BEFORE_OBJECTS:
             yield found[0]
 
-    def _is_grounded(self, word: str, about: _About) -> bool:
+    def _is_grounded(self, word: str) -> bool:
         cut = stem(word)
-        if cut in self.stems or (len(word) == 1 and word.isascii()) or word in about.listed:
+        is_letter = len(word) == 1 and word.isascii()
+        if is_letter or cut in self.stems or cut in stems() or word in plain_abroad():
             return True
-        deed = word.replace("ations", "ating").replace("ation", "ating")  # creation: creating
-        if deed != word and stem(deed) in self.stems:
-            return True
-        if cut in stems():
-            return not (about.is_fixed and cut in stems("writing")) or about.is_written(cut)
-        measure = units().get(word)
-        is_known = measure in self._measures or counts().get(word) in self._numbers
-        return word in plain_abroad() or is_known
+        return units().get(word) in self._measures or counts().get(word) in self._numbers
 
     def _knows_number(self, written: str, alike_numbers: Counter[str]) -> bool:
         """One that stands somewhere already, or that another number of the text explains."""
@@ -227,29 +220,19 @@ class _About:
     """The parameter that a text is about, as far as its words are concerned."""
 
     def __init__(self, change: ProposedChange, edit: Edit) -> None:
-        facts = change.parameters.get(edit.parameter)
+        self._facts = change.parameters.get(edit.parameter) or ParameterFacts(path="")
         before = str(mapping(change.base.description.parameters).get(edit.parameter, ""))
-        values = list(facts.values) if facts else []
-        self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
-        self._facts, self._before = facts, folded(before)
-        self.masks = ISO if facts is not None and facts.is_formed else frozenset[str]()
-        known = (*values, *change.given(edit.parameter))
+        self._before = folded(before)
+        known = (*self._facts.values, *change.given(edit.parameter))
         self.stems = stems_of(folded(" ".join((before, spaced(edit.parameter), *map(str, known)))))
         self.stems |= frozenset().union(*(group for group in alike() if group & self.stems))
-        shown = LETTERS.findall(folded(" ".join(values_shown(before))))
-        values_so_far = frozenset(word for word in shown if len(word) > 2 and not is_plain(word))
-        is_all = values_so_far <= frozenset(LETTERS.findall(folded(edit.after)))
-        self.listed = values_so_far if len(values_so_far) > 1 and is_all else frozenset[str]()
-        """The examples so far, where a text names them all again."""
         codes = _MASKED.sub(" ", " ".join(_CODE.findall(before))).split()
         taken = (*known, *change.taken(edit.parameter), *codes)
-        self._examples = taken or tuple(values_shown(edit.after))
+        self._examples = tuple(map(str, taken or values_shown(edit.after)))
 
     def other_defaults(self, text: str) -> Iterator[str]:
         """The values that a clause calls the default, where schema and text so far have others."""
         by_default = says("by default")
-        if self._facts is None or not by_default.search(text):
-            return
         told = [clause for clause in _CLAUSE.split(self._before) if by_default.search(clause)]
         known = folded(" ".join((str(self._facts.default), *told)))
         values = {folded(str(value)) for value in self._facts.values if isinstance(value, str)}
@@ -261,20 +244,12 @@ class _About:
             if numbers and not numbers & numbers_in(known):
                 yield f"default {min(numbers):g}"
 
-    def is_written(self, cut: str) -> bool:
-        """Whether a known value is in capitals or in small letters, as a word claims."""
-        values = [value for value in self._examples if isinstance(value, str)]
-        if cut in word_stems("capitals"):
-            return any(map(str.isupper, values))
-        return cut in word_stems("small letters") and any(map(str.islower, values))
-
     def has_length(self, written: str) -> bool:
         """Whether a value that was given, or is listed, has so many characters of some kind."""
         number = counts().get(written) or float(written)
         return any(
             number in {len(value), *(sum(map(kind, value)) for kind in (str.isdigit, str.isalpha))}
-            or number == len(value.partition(".")[2])
-            for value in map(str, self._examples)
+            for value in self._examples
         )
 
 

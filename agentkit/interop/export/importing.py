@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentkit.errors import UsageError
-from agentkit.evolution.approvals import checks_text
 from agentkit.evolution.checker import (
     broken_calls,
     moved_pins,
@@ -20,6 +19,7 @@ from agentkit.evolution.checker import (
 from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.lifecycle import checks_text
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.repository import bound_library

@@ -17,8 +17,7 @@ from typing import Any, TypeGuard
 
 from agentkit.tools.canonical import exact, is_finite, is_multiple, same_json
 from agentkit.tools.error_messages import close_to, path_text, value_text
-from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
-from agentkit.tools.patterns import matches_whole, why_unsafe
+from agentkit.tools.patterns import FORMAT_EXAMPLES, FORMATS, matches_whole, why_unsafe
 from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
 from agentkit.tools.rules.rendering import scalar_text
 

@@ -17,8 +17,7 @@ from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_finite, json_key, same_json
-from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.patterns import anchored, why_unsafe
+from agentkit.tools.patterns import FORMAT_EXAMPLES, anchored, why_unsafe
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,

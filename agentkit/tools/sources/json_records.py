@@ -173,16 +173,13 @@ def _theirs(
     )
 
 
-def definitions_from_json(
-    data: object, *, reference: str = "", licence: str | None = None
-) -> DefinitionBatch:
+def definitions_from_json(data: object, *, reference: str = "") -> DefinitionBatch:
     r"""Every definition in a document; an entry that is unusable is reported, never dropped.
 
     Args:
         data: Text (JSON, or JSON lines) or decoded JSON: one record, a list of records, or an
             object that holds such a list, as the answer to MCP's ``tools/list`` does.
         reference: File or URL that it came from.
-        licence: SPDX expression of the source.
 
     Example:
         >>> batch = definitions_from_json('{"name": "add"}\n{"nom": "sub"}\n')
@@ -197,7 +194,7 @@ def definitions_from_json(
         try:
             if problem:
                 raise DefinitionError(problem)  # noqa: TRY301 - one place turns both into a value
-            definitions.append(definition_from_json(entry, reference=reference, licence=licence))
+            definitions.append(definition_from_json(entry, reference=reference))
         except DefinitionError as error:
             rejected.append(RejectedEntry(index=index, reason=str(error), entry=entry))
     return DefinitionBatch(definitions=tuple(definitions), rejected=tuple(rejected))

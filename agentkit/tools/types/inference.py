@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import FORMATS
 from agentkit.tools.types.lattice import (
     ANY,
     MEANINGS,

@@ -290,12 +290,6 @@ class TypeSet:
     def __lt__(self, other: TypeSet) -> bool:
         return self != other and self <= other
 
-    def __ge__(self, other: TypeSet) -> bool:
-        return other <= self
-
-    def __gt__(self, other: TypeSet) -> bool:
-        return other < self
-
     def __str__(self) -> str:
         if self.is_any:
             return "any"
@@ -497,12 +491,14 @@ def declared_type(
         any
     """
     document = root if root is not None else schema
-    reader = _Reader(root=document if isinstance(document, Mapping) else {}, is_result=is_result)
+    reader = _SchemaReader(
+        root=document if isinstance(document, Mapping) else {}, is_result=is_result
+    )
     return reader.read(schema, 0, frozenset())
 
 
 @dataclass(kw_only=True, slots=True)
-class _Reader:
+class _SchemaReader:
     """One run over a schema."""
 
     root: JsonObject

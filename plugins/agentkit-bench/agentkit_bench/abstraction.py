@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.library.dag import Dag, reachable
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.retriever import SubGoal
 
 Verdict: TypeAlias = Literal["covers", "too_broad", "indistinct"]
 """How a composite c with the score s(c) stands to the parts of it that are ranked.

@@ -14,8 +14,7 @@ from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS, Asked, ask, fitted, shortened, values_in
-from agentkit.retrieval.cards import card
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.cards import TokenCounter, card, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
 Shown: TypeAlias = Callable[[ToolDefinition], str]

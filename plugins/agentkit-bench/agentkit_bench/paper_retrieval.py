@@ -13,12 +13,11 @@ from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS
 from agentkit.retrieval.candidates import Candidates, Stage
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages, stage_name
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, planned
-from agentkit.retrieval.retriever import Retrieval
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.retriever import Retrieval, SubGoal
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.types.fit import SignatureTypes, TypedSlot, signature_types, unify
 from agentkit_bench.paper_judge import (

@@ -11,14 +11,12 @@ from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.cards import card, schema_text
+from agentkit.retrieval.cards import TokenCounter, card, counted, estimate_tokens, schema_text
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.embedders import Embedder, as_embedder
-from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.plan_parser import MAX_STEPS
-from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
-from agentkit.retrieval.tokens import TokenCounter, counted, estimate_tokens
+from agentkit.retrieval.retriever import Hit, Retrieval, Retriever, SubGoal
 from agentkit.retrieval.vectors import VectorChannel
 from agentkit.retrieval.word_vectors import StaticEmbedder, packaged_embedder
 from agentkit_bench.paper_judge import RANK_DESCRIPTIONS, ModelJudge, Ranked

@@ -14,10 +14,10 @@ from agentkit.messages import Usage
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
 from agentkit.retrieval.candidates import Candidates
+from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.embedders import Embedder
-from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.vectors import vector_text
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition

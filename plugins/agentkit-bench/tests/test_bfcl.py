@@ -11,7 +11,7 @@ from agentkit.errors import DatasetError
 from agentkit.evaluation import AllowedCalls, AnyCall, NoCall
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, UserMessage
 from agentkit.metrics import AllowedCall, match_allowed_values
-from agentkit.tools.sources import definition_from_json
+from agentkit.tools import definition_from_json
 from agentkit_bench import JAVA, JAVASCRIPT
 from agentkit_bench.bfcl import CATEGORIES, load_bfcl
 

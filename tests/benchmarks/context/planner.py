@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.retrieval.cards import estimate_tokens
 from agentkit.retrieval.planner import PLANNER_PROMPT
-from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.retrieval.words import terms
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ToolDefinition

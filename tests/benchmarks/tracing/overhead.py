@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import logging
 import sys
 import time
 from collections.abc import Callable
@@ -37,19 +36,13 @@ from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
 from agentkit.tracing import ContentPolicy, Tracing
 
-VARIANTS = ("off", "logging", "otel api", "otel sdk", "otel content")
+VARIANTS = ("off", "otel api", "otel sdk", "otel content")
 PARTS = {"one plain call": 0, "one composite of 10": 10}
 WARM_UP, STRETCH = 30, 20
 
 
 def tracer_for(variant: str) -> tuple[Tracing | None, Callable[[], object]]:
     """The tracer of a variant, and what empties its memory."""
-    if variant == "logging":
-        logger = logging.getLogger("measured")
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
-        logger.addHandler(logging.NullHandler())
-        return Tracing(log=logger), lambda: None
     if variant in {"off", "otel api"}:
         return None if variant == "off" else Tracing(), lambda: None
     from opentelemetry.sdk.metrics import MeterProvider

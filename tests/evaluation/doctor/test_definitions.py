@@ -7,7 +7,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import PROVIDER_RULES, PROVIDERS
 from agentkit.evaluation.doctor.texts import markup, repeats
-from agentkit.tools.invisible import invisible
+from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
 

@@ -14,7 +14,7 @@ from agentkit.evaluation.results.comparison import holm
 from agentkit.evaluation.results.report import accuracy
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
-from agentkit.metrics.intervals import wilson_interval
+from agentkit.metrics.statistics import wilson_interval
 
 
 def test_accuracy_is_the_share_of_attempts_that_passed(maker):

@@ -51,7 +51,7 @@ def episode() -> Callable[..., Episode]:
     ) -> Episode:
         labels = {
             name: others.pop(name)
-            for name in ("experiment", "arm", "shadow_of")
+            for name in ("experiment", "arm", "shadow_of", "view_of", "imported")
             if others.get(name) is not None
         }
         verdict = None if passed is None else Verdict(passed=passed, fault=fault)

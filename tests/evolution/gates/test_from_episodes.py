@@ -65,6 +65,20 @@ def test_a_run_that_broke_off_counts_as_a_failure(shadow):
     assert [one.candidate for one in found] == [0, 0]
 
 
+def test_imported_episodes_are_on_neither_side(shadow, episode):
+    """Labels and verdicts of a file decide no experiment; its verdicts on our episodes neither."""
+    forged = [
+        episode("f1", 3, passed=True, experiment="p1", arm="candidate", imported="theirs.jsonl"),
+        *shadow(4, False, True, imported="theirs.jsonl"),
+        episode(
+            "f2", 5, passed=True, experiment="p1", arm="control", view_of="e1", imported="x.jsonl"
+        ),
+    ]
+    ours = episode("e1", 6, passed=False, experiment="p1", arm="control")
+    assert [one.session for one in canary_scores([*forged, ours], "p1")] == ["e1"]
+    assert shadow_pairs(forged, "p1") == shadow_selections(forged, "p1") == ()
+
+
 def test_canary_takes_the_first_judged_episode_of_each_session(episode):
     """Later ones depend on it; the arm of a session is that of its first episode."""
     episodes = [

@@ -53,35 +53,25 @@ def test_a_block_becomes_a_candidate(question, loan):
     ("answer", "code"),
     [
         ("", "empty_answer"),
-        (" \n\t", "empty_answer"),
         ("The description is fine as it is.", "no_block"),
         ("x" * 1_000_000, "answer_too_long"),
-        ("<description>" * 90_000, "answer_too_long"),
         ("<description>{", "half_block"),
         ('{"tool": "calculate_loan"}</description>', "half_block"),
         (block(tool="no_such_tool"), "unknown_tool"),
         (block(summary="Which tool?"), "no_tool_name"),
-        (block(tool="", summary="Which tool?"), "no_tool_name"),
-        (block(tool=7), "no_tool_name"),
         (block(tool="calculate_loan", effects=["reads"]), "unknown_field"),
         (block(tool="calculate_loan", summary="a", description="b"), "duplicate_field"),
         (block(tool="calculate_loan", summary=["a"]), "wrong_field_type"),
         (block(tool="calculate_loan", parameters="all"), "wrong_field_type"),
-        (block(tool="calculate_loan", parameters={"periods": 36}), "wrong_field_type"),
         (block(tool="calculate_loan", usage_rules="one"), "wrong_field_type"),
         (block(tool="calculate_loan", rules=[{"kind": "never"}]), "invalid_rule"),
-        (block(tool="calculate_loan", rules=[{"kind": "one_of", "values": [1]}]), "invalid_rule"),
         ("<description>{'tool': 'calculate_loan'}</description>", "invalid_json"),
-        ('<description>{"tool": "calculate_loan"</description>', "invalid_json"),
-        ('<description>["calculate_loan"]</description>', "invalid_json"),
         ('<description>{"tool": "a", "tool": "b"}</description>', "invalid_json"),
         ('<description>{"tool": NaN}</description>', "invalid_json"),
         (f'<description>{{"tool": {"9" * 5000}}}</description>', "invalid_json"),
-        ('<description>{"examples": [{"arguments": {"a": 1e999}}]}</description>', "invalid_json"),
         (f"<description>{'[' * 40_000}</description>", "invalid_json"),
         (f"<description>{chr(0xD800)}</description>", "invalid_text"),
         ('<description>{"tool": "\\ud800"}</description>', "invalid_json"),
-        ("<description></description>", "no_tool_name"),
         ("<description>Make it better.</description>", "no_tool_name"),
     ],
 )
@@ -91,30 +81,6 @@ def test_what_can_not_be_read_has_a_code(question, answer, code):
     assert codes(found) == [code]
     assert all(isinstance(one, UnreadableProposal) for one in found)
     assert all(len(one.text) <= 4_000 for one in found)
-
-
-def test_each_block_is_judged_alone(question):
-    """A bad block takes nothing from the good ones around it."""
-    answer = "\n".join(
-        [
-            block(tool="calculate_loan", summary="One."),
-            "<description>{broken</description>",
-            block(tool="search_used_cars", summary="Two."),
-            "<description>never closed",
-        ]
-    )
-    found = read_answer(answer, question)
-    good = [one for one in found if isinstance(one, Proposal)]
-    assert [one.candidate.description.summary for one in good] == ["One.", "Two."]
-    assert codes(found) == ["invalid_json", "half_block"]
-
-
-def test_the_same_block_twice_is_one_change(question):
-    """The second of two blocks that say the same is told as a duplicate."""
-    said = block(tool="calculate_loan", summary="One.")
-    first, second = read_answer(f"{said}\n{said}", question)
-    assert isinstance(first, Proposal)
-    assert codes([second]) == ["duplicate_block"]
 
 
 def test_the_contract_is_not_the_models_to_change(question, loan):
@@ -185,45 +151,21 @@ QUESTION = Question(
 
 TOKENS = st.sampled_from(
     [
-        "<description>",
-        "</description>",
-        '{"tool": "loan"}',
-        '{"tool": "loan", "summary": "',
-        '"parameters": {',
-        "Tool Name: loan\n",
-        "Required Parameters:\n",
-        "periods(int): ",
-        "```json\n",
-        "}",
-        '"',
-        "[",
-        "\ud800",
-        "\x00",
+        *("<description>", "</description>", '{"tool": "loan"}', "Tool Name: loan\n"),
+        *('{"tool": "loan", "summary": "', '"parameters": {', "Required Parameters:\n"),
+        *("periods(int): ", "```json\n", "}", '"', "[", "\ud800", "\x00"),
     ]
 )
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inside: (
-        st.lists(inside, max_size=3) | st.dictionaries(st.text(max_size=12), inside, max_size=3)
-    ),
-    max_leaves=5,
-)
-
-
-def check(answer: str) -> None:
-    """What comes out is a proposal that can be stored, or says why it is none."""
-    for one in read_answer(answer, QUESTION):
-        if isinstance(one, Proposal):
-            assert Proposal.from_json(json.loads(json.dumps(one.to_json()))) == one
-        else:
-            assert isinstance(one, UnreadableProposal)
-            assert one.failed
 
 
 @given(st.lists(TOKENS | st.text(max_size=30), max_size=12).map("".join))
 def test_any_text_gives_values(answer):
-    """Tags, halves of JSON and noise in any order never raise."""
-    check(answer)
+    """Tags, halves of JSON and noise in any order give proposals that can be stored, or reasons."""
+    for one in read_answer(answer, QUESTION):
+        if isinstance(one, Proposal):
+            assert Proposal.from_json(json.loads(json.dumps(one.to_json()))) == one
+        else:
+            assert one.failed
 
 
 # --- Models that can be held to a schema are asked for the block as JSON -------------------------

@@ -6,8 +6,7 @@ import pytest
 
 from agentkit.composites.language import BUILTINS
 from agentkit.episodes import Episode, Turn
-from agentkit.evolution.insertion import Added
-from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
+from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.composites import CompositeStream, propose_composites
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
@@ -34,19 +33,6 @@ async def test_a_composite_is_a_proposal_without_a_base(make_episode, manager):
     outcome = await manager.insert_async(found.candidate, evidence=found.evidence)
     assert "order_total" in manager.refresh()
     assert outcome.version > 1
-
-
-async def test_what_is_outside_the_language_is_unreadable(make_episode):
-    """A function that never got into the language comes with the reasons, line by line."""
-    calls = (("mul", {"a": 4, "b": 3}, 12), ("add", {"a": 12, "b": 2}, 14))
-    episode = make_episode("e1", *calls)
-    bad = "```python\ndef f(a: int) -> int:\n    import os\n    return add(a, a)\n```"
-    model = ScriptedModel([bad, "NOTHING"])
-    seen = Observations(library=primitive_library(), episodes=(episode,))
-    [found] = await CompositeStream(model, max_repairs=1).propose(seen)
-    assert isinstance(found, UnreadableProposal)
-    assert found.failed
-    assert "import os" in found.text
 
 
 # --- A model proposes composites from solved tasks, and mends what is wrong with them ------------
@@ -133,14 +119,3 @@ async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(library
     assert candidate.problems[0].code == "unknown_tool"
     assert candidate.attempts == 4
     assert len(model.requests) == 4
-
-
-async def test_a_review_goes_into_the_repair(manager):
-    """What trying a function shows is sent back like what reading it shows."""
-    wrong = GOOD.replace('"result": 14', '"result": 15')
-    model = ScriptedModel([fenced(wrong), fenced(GOOD)])
-    (candidate,) = await propose_composites(EPISODE, manager.library, model, review=manager.review)
-    assert candidate.rejection is None
-    assert "gave 14, not 15" in model.requests[1].messages[-1].text
-    outcome = await manager.insert_async(candidate.definition, evidence=candidate.evidence)
-    assert isinstance(outcome, Added)

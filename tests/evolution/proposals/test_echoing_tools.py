@@ -20,10 +20,8 @@ from urllib.parse import unquote
 import pytest
 
 from agentkit import (
-    ModelRetry,
     ToolDefinition,
     open_store,
-    tool as tool_of_code,
 )
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Observations
@@ -355,14 +353,3 @@ async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
     ]
     [record] = await submitted(tool(), episodes)
     assert record.state == "proposed"
-
-
-@tool_of_code(effects=("reads",))
-def convert(unit: str, note: str) -> str:
-    """Convert a length.
-
-    Args:
-        unit: Unit of the result.
-        note: A note.
-    """
-    raise ModelRetry(f"unit must be one of 'metric', '{base64.b64decode(note).decode().strip()}'")

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, ToolDefinition, tool
-from agentkit.episodes import Episode, Evidence, Turn, Verdict
+from agentkit.episodes import Episode, Turn
 from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.proposers.observed import EvidenceConfig
+from agentkit.evolution.proposers.observed import EvidenceConfig, RuleSuggestion, applied
+from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Specification
-from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Rule
+from agentkit.tools.rules import Between, CallBefore, Condition, Form, OneOf, Requires, Rule
 
 # --- Rules that the evidence proposer learns from what tools refuse, and how surely --------------
 
@@ -72,36 +73,6 @@ def refused(make_episode):
 async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule):
     """Two refusals in two episodes that state the same make the rule that they state."""
     assert await learned_evidence_rules(library, *refused(text, text)) == [rule]
-
-
-async def test_the_reason_holds_the_numbers(library, refused, make_episode):
-    """A person who reads the proposal sees what it rests on; the evidence is its episodes."""
-    kept = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 36}, 250.0))
-    found = await EvidenceProposer().propose(
-        Observations(
-            library=library,
-            episodes=(
-                *refused(EVIDENCE_RULES_TERMS + "31", EVIDENCE_RULES_TERMS + "31"),
-                kept,
-            ),
-        )
-    )
-    [one] = found
-    assert one.evidence == ("e0", "e1")
-    assert "when it refuses a call (2 failed calls in 2 conversations)." in one.reason
-    assert one.author.kind == "program"
-    assert one.stream == "evidence"
-
-
-async def test_one_episode_is_not_enough(library, refused, make_episode):
-    """Neither one refusal nor many in one episode make a rule."""
-    assert await learned_evidence_rules(library, *refused(EVIDENCE_RULES_TERMS + "31")) == []
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, EVIDENCE_RULES_TERMS + "31")
-    assert await learned_evidence_rules(library, make_episode("e", call, call, call)) == []
-    lenient = EvidenceConfig(min_failures=1, min_episodes=1)
-    assert await learned_evidence_rules(
-        library, *refused(EVIDENCE_RULES_TERMS + "31"), knobs=lenient
-    )
 
 
 async def test_a_value_that_was_taken_forbids_the_rule(library, refused, make_episode):
@@ -194,8 +165,6 @@ async def test_the_case_study_of_the_loan(make_episode, wrong_value):
 
 async def test_a_rule_that_refuses_what_is_right_is_dropped(loan, make_episode, wrong_value):
     """The model kept to a learned rule and was wrong for it: the rule goes."""
-    from dataclasses import replace
-
     rule = OneOf(parameter="periods", values=(36, 48))
     strict = replace(loan, specification=replace(loan.specification, rules=(rule,)))
     verdict = wrong_value("calculate_loan", "periods", expected=[72], actual=48)
@@ -237,26 +206,6 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
     refusals = sum(days not in allowed for days in tried)
     expected = [OneOf(parameter="days", values=tuple(allowed))] if refusals >= 2 else []
     assert await learned_evidence_rules(Library([wait]), *episodes) == expected
-
-
-# --- Whatever tools say and calls hold, the evidence proposer gives values -----------------------
-
-
-def episode(at, calls, verdict):
-    """An episode of one turn a call."""
-    turns = []
-    for number, (name, arguments, outcome) in enumerate(calls):
-        call = ToolCall(call_id=str(number), name=name, arguments=arguments)
-        is_failed = isinstance(outcome, ToolFailure)
-        result = ToolResult(
-            call_id=call.call_id,
-            name=name,
-            status="failed" if is_failed else "ok",
-            failure=outcome if is_failed else None,
-            value=None if is_failed else outcome,
-        )
-        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-    return Episode(episode_id=f"e{at}", request="A room?", turns=tuple(turns), verdict=verdict)
 
 
 # --- What the evidence proposer infers: look-ups, confused tools, when to ask or to answer -------
@@ -317,17 +266,6 @@ async def test_a_look_up_that_always_came_first_becomes_a_rule(tools, make_episo
     rule = CallBefore(tool="find_station", parameter="station")
     # "no station 'Town7'" is a ModelRetry, which blames the argument whose value it quotes
     assert await proposed(tools, *good, *bad) == [("read_forecast", (rule,), ())]
-
-
-def confused(make_episode, at):
-    """The archive was read where the forecast was due."""
-    evidence = (
-        Evidence(kind="missing_call", message="", tool="read_forecast"),
-        Evidence(kind="unexpected_call", message="", tool="read_archive", call_id="c0"),
-    )
-    verdict = Verdict(passed=False, evidence=evidence)
-    call = ("read_archive", {"station": f"ST-{at}"}, "rain")
-    return make_episode(f"mix{at}", call, request=f"Tomorrow at ST-{at}?", verdict=verdict)
 
 
 # --- What the evidence proposer does about a tool that has learned rules in an earlier round -----
@@ -405,3 +343,43 @@ async def test_our_own_refusals_teach_nothing(loan):
     runs = await loan_runs(library, 31, 31, 50)
     assert all(one.results[0].failure.cause == "one_of" for one in runs)
     assert await proposals(library, *runs) == []
+
+
+# --- Rules that the proposer writes pass the checks that every suggestion passes ------------------
+
+
+FORECAST = ToolDefinition.from_schema(
+    "read_forecast",
+    "Read the forecast of a station for a number of days ahead.",
+    {
+        "type": "object",
+        "properties": {
+            "station": {"type": "string", "description": "Id of the station."},
+            "first": {"type": "integer", "description": "First day."},
+            "last": {"type": "integer", "description": "Last day."},
+            "unit": {"type": "string", "description": "Unit of temperature."},
+        },
+        "required": ["station"],
+    },
+)
+STATION = ToolDefinition(name="find_station")
+LIBRARY = Library([FORECAST, STATION])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rule": OneOf(parameter="unit", values=("celsius", "kelvin"))},
+        {"rule": Between(parameter="last", minimum=1, maximum=14, unit="days")},
+        {"rule": Form(parameter="station", pattern="^[A-Z]{2}$", words="2 capital letters")},
+        {"rule": Requires(parameter="first", others=("last",))},
+        {"rule": Condition(expression="first <= last", words="first must be at most last")},
+        {"rule": CallBefore(tool="find_station", parameter="station")},
+    ],
+)
+def test_no_check_objects(said):
+    """Each kind of lesson, put into a definition, has nothing against it."""
+    lesson = RuleSuggestion(basis="seen", failures=2, episodes=("a", "b"), **said)
+    candidate = applied(FORECAST, [lesson])
+    change = ProposedChange(base=FORECAST, candidate=candidate, library=LIBRARY)
+    assert validate(change).failed == ()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
-from agentkit import Library
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.streams import (
@@ -17,7 +15,6 @@ from agentkit.evolution.proposers.streams import (
     is_perfect,
 )
 from agentkit.testing import ScriptedModel
-from agentkit.tools.rules import OneOf
 
 # --- The evolution stream learns from perfect episodes, and from nothing else --------------------
 
@@ -132,35 +129,6 @@ async def test_the_model_sees_gold_solution_and_text(library, failed_loan):
     assert (found.stream, found.evidence) == ("feedback", ("e1",))
 
 
-async def test_the_answer_must_not_be_the_gold_value(library, make_episode, wrong_value):
-    """The tool states nothing, so 36 can only come from the gold call."""
-    verdict = wrong_value("calculate_loan", "periods", expected=[36], actual=31)
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, "!no")
-    model = ScriptedModel(
-        [said_feedback_stream("calculate_loan", parameters={"periods": "Use 36."})]
-    )
-    seen = Observations(library=library, episodes=(make_episode("e", call, verdict=verdict),))
-    [found] = await FeedbackStream(model).propose(seen)
-    assert isinstance(found, UnreadableProposal)
-    assert found.failed[0].code == "instance_value"
-    assert "'36'" in found.failed[0].message
-
-
-async def test_a_rule_that_is_too_strict_can_be_relaxed(loan, make_episode, wrong_value):
-    """The model answers with the rules as they should be; what it leaves out is gone."""
-    rule = OneOf(parameter="periods", values=(36, 48))
-    strict = replace(loan, specification=replace(loan.specification, rules=(rule,)))
-    verdict = wrong_value("calculate_loan", "periods", expected=[60], actual=48)
-    call = ("calculate_loan", {"total_price": 8.5, "periods": 48}, 250.0)
-    model = ScriptedModel([said_feedback_stream("calculate_loan", rules=[])])
-    seen = Observations(
-        library=Library([strict]), episodes=(make_episode("e", call, verdict=verdict),)
-    )
-    [found] = await FeedbackStream(model).propose(seen)
-    assert found.candidate.specification.rules == ()
-    assert '"kind": "one_of"' in model.requests[0].messages[-1].text
-
-
 async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value):
     """What a user wrote can not close the form of the prompt or answer in the model's place."""
     verdict = wrong_value("calculate_loan", "periods", expected=[36], actual=31)
@@ -172,16 +140,3 @@ async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value
     asked = model.requests[0].messages[-1].text
     assert asked.count("<description>") == 1
     assert "${tool}" in asked
-
-
-# --- Values of episodes do not turn up in the words that everybody reads -------------------------
-
-
-# --- Prompts are versioned files that come with the package and are shown in the documentatio ----
-# Prompts are versioned files that come with the package and are shown in the documentation.
-
-
-"""SHA-256 of each version. A prompt that changes gets a new name: events refer to these hashes."""
-
-
-# --- Proposals as JSON ---------------------------------------------------------------------------

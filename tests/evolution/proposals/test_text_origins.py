@@ -14,7 +14,6 @@ import pytest
 from agentkit import ToolDefinition, open_store
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution import ToolManager
-from agentkit.evolution.checker import Judgement
 from agentkit.evolution.learning import FEEDBACK as NAME
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
@@ -212,22 +211,6 @@ def test_a_proposal_written_before_there_were_origins_waits(manager):
     assert Proposal.from_json(record).origins[0].kind == "unknown"
     del record["origins"]
     assert states([manager.submit(Proposal.from_json(record))]) == WAITS
-
-
-@pytest.mark.parametrize("agrees", [True, False])
-async def test_a_judge_may_decide_about_words(make_episode, agrees):
-    """With a judge of another model nobody waits: it says yes, or rejects them."""
-
-    async def judge(change):
-        return Judgement(author=MODEL, agrees=agrees, reason="read")
-
-    manager = ToolManager(open_store("memory:"), change_judge=judge)
-    manager.register([made()])
-    episodes = tuple(make_episode(f"e{at}", ("convert", CALL, LISTED)) for at in range(2))
-    seen = Observations(library=manager.library, episodes=episodes)
-    [proposal] = await EvidenceProposer().propose(seen)
-    record = await manager.submit_async(proposal)
-    assert record.state == ("validated" if agrees else "rejected")
 
 
 async def test_what_users_correct_takes_no_rule_away(submitted, make_episode):

@@ -249,3 +249,14 @@ async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, 
 
     assert sides(store, tried) == []
     assert shadow.counts["unavailable"] == 1
+
+
+async def test_what_a_candidate_answered_is_not_repeated(store, tried, rains):
+    """There is nothing to compare it with."""
+    shadow = runner(store)
+    model = reader([call(city="Oslo")], [call(city="Oslo")])
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?", metadata={"arm": "candidate"})
+    await shadow.drain()
+
+    assert (shadow.counts["skipped"], sides(store, tried)) == (1, [])

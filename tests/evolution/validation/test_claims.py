@@ -7,7 +7,6 @@ import pytest
 from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.lexical_checks import not_copied
 from agentkit.testing.rewrites import rewrite
-from agentkit.tools.rules import OneOf
 
 
 @pytest.mark.parametrize(
@@ -49,14 +48,6 @@ def test_what_schema_and_rules_bear_out_passes(tool, place, text):
     assert validate(rewrite(tool, {place: text})).failed == ()
 
 
-def test_a_rule_beside_the_text_closes_its_list():
-    """The same sentence passes with a ``OneOf`` rule, to which calls are held."""
-    words = {"parameters.make": "Maker; the only makers are Toyota and Volvo."}
-    assert not validate(rewrite("cars_search", words)).is_valid
-    rule = OneOf(parameter="make", values=("Toyota", "Volvo"))
-    assert validate(rewrite("cars_search", words, rules=(rule,))).is_valid
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -92,18 +83,6 @@ def promise_codes(text):
 def test_a_guarantee_as_a_promise_is_refused(text):
     """What the definition does not bear out is refused, also as a noun that says of what."""
     assert "false_claim" in promise_codes(text)
-
-
-@pytest.mark.parametrize(
-    ("tool", "text"),
-    [
-        ("cars_details", "Read-only."),
-        ("cars_search", "An account is written like DE89370400440532013001."),
-    ],
-)
-def test_what_effects_declare_and_belongs_to_nobody_passes(tool, text):
-    """A tool that is declared to only read may say so; wrong check digits are no account."""
-    assert validate(rewrite(tool, {"rule": text})).failed == ()
 
 
 SAID = (
@@ -145,13 +124,6 @@ def test_taken_over_words_are_found(text):
 def test_shared_words_are_not_taken_over(text):
     """A few words in common, a date that shows a format and short numbers are no copies."""
     assert codes(text) == []
-
-
-def test_what_the_base_says_is_its_own():
-    """A sentence of the definition that a user quoted may stay in the definition."""
-    sentence = "Find used cars in stock. Gives stock ids, cheapest first."
-    change = rewrite("cars_search", {"rule": sentence}, sources=(sentence,))
-    assert list(not_copied(change)) == []
 
 
 def test_examples_are_calls_that_were_made():

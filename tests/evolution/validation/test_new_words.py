@@ -12,7 +12,7 @@ from agentkit.evolution.validation.wording import stem
 from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.rules import Between, OneOf
+from agentkit.tools.rules import Between
 
 
 def words_of(*args, **kwargs):
@@ -69,18 +69,6 @@ def test_what_moves_a_value_or_names_something_else_is_new(tool, place, text, ne
     assert found
     assert new is None or found == new
     assert "judge" in validate(rewrite(tool, {place: text})).needs
-
-
-def test_rules_beside_a_text_ground_it():
-    """A number or value that a rule holds calls to is no longer new."""
-    words = {"parameters.max_price": "Highest price in euros, at least 500."}
-    assert says_new(rewrite("cars_search", words))
-    rule = Between(parameter="max_price", minimum=500)
-    assert not says_new(rewrite("cars_search", words, rules=(rule,)))
-    makers = {"parameters.make": "Maker: Toyota, Volvo or Opel."}
-    assert says_new(rewrite("cars_search", makers))
-    listed = OneOf(parameter="make", values=("Toyota", "Volvo", "Opel"))
-    assert not says_new(rewrite("cars_search", makers, rules=(listed,)))
 
 
 def test_accepted_calls_bear_out_how_a_value_is_written():
@@ -226,17 +214,3 @@ def test_a_meaning_that_is_turned_round_waits(place, text):
     reads = replace(TICKET, signature=replace(TICKET.signature, effects=Effects.of(["reads"])))
     report = validate(rewrite("ticket_create", {place: text}, library=Library([reads])))
     assert report.failed or "judge" in report.needs
-
-
-@pytest.mark.parametrize(
-    ("place", "text"),
-    [
-        ("parameters.urgent", "True for an urgent ticket, false otherwise."),
-        ("parameters.team", "Team that gets the ticket: support or sales."),
-        ("parameters.price", "Net price of one day in euros."),
-    ],
-)
-def test_the_same_in_other_words_needs_nobody(place, text):
-    """What the text of the parameter says already may be said again."""
-    report = validate(rewrite("ticket_create", {place: text}, library=Library([TICKET])))
-    assert (report.failed, report.needs) == ((), ())

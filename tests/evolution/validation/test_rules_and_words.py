@@ -29,18 +29,6 @@ def test_a_limit_in_words_alone_is_refused_and_passes_with_its_rule():
     assert codes(with_rule) == []
 
 
-def test_a_rule_that_an_example_breaks_is_refused():
-    """What was answered once can not be forbidden now."""
-    rule = Between(parameter="amount", minimum=20_000)
-    assert codes(rewrite("loan_monthly_payment", rules=(rule,))) == ["invalid_rule"]
-
-
-def test_a_choice_in_words_alone_is_refused_and_passes_with_its_rule():
-    """One value of an enum is left only by a ``OneOf`` rule."""
-    words = {"parameters.unit": "Always `celsius`."}
-    assert codes(rewrite("weather_now", words)) == ["unsupported_rule"]
-
-
 def test_tooldna_case_studies_pass(library):
     """The two rewrites that the paper shows (table 5 and appendix D) are what this is for."""
     periods = "Loan term (36/48/60). Must be 36, 48, or 60; other values cause errors."
@@ -60,42 +48,12 @@ def test_tooldna_rejected_updates_are_rejected(library):
     assert codes(rewrite("calculate_loan", invented, library=library)) == ["unknown_parameter"]
 
 
-def test_a_tool_to_call_first_may_be_named():
-    """An order between tools is a rule, and the text may say it then."""
-    words = {"rule": "Call cars_search first; stock_id comes from its result."}
-    assert codes(rewrite("cars_details", words)) == ["other_tool"]
-    rule = CallBefore(tool="cars_search", parameter="stock_id")
-    assert codes(rewrite("cars_details", words, rules=(rule,))) == []
-
-
 def test_a_required_pair_may_be_called_so():
     """With a ``Requires`` rule the other parameter may be called required."""
     words = {"parameters.min_year": "Earliest year of registration. Required."}
     assert codes(rewrite("cars_search", words)) == ["presence_contradicted"]
     rule = Requires(parameter="make", others=("min_year",))
     assert "presence_contradicted" not in codes(rewrite("cars_search", words, rules=(rule,)))
-
-
-@pytest.mark.parametrize(
-    ("tool", "text"),
-    [
-        (
-            "weather_now",
-            "Do not use it for this, which another tool does: expected temperature in degrees Celsius for each of the coming days.",
-        ),
-        (
-            "cars_reserve",
-            "Call it only when the value of customer is known from the user or from an earlier result; otherwise ask for it.",
-        ),
-        (
-            "cars_search",
-            "Call it only when the request asks for what it does; otherwise answer without it.",
-        ),
-    ],
-)
-def test_sentences_that_tell_tools_apart_pass(tool, text):
-    """What the evidence proposer writes of confused and superfluous calls is acceptable."""
-    assert codes(rewrite(tool, {"rule": text})) == []
 
 
 def test_taking_calls_from_another_tool_needs_others_to_agree():

@@ -12,7 +12,7 @@ from support.openapi_documents import large_openapi_document
 
 from agentkit.errors import DefinitionError, MissingExtraError
 from agentkit.interop.openapi import openapi_tools
-from agentkit.tools.sources import normalise_schema
+from agentkit.tools import normalise_schema
 
 YAML = """\
 openapi: 3.1.0

@@ -21,7 +21,7 @@ from agentkit.tools import (
     ToolDefinition,
     narrowed_schema,
 )
-from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import FORMATS
 
 # --- the narrowed schema --------------------------------------------------------------------------
 

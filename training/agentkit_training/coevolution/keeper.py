@@ -10,7 +10,7 @@ from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.diagnosis import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut

@@ -35,8 +35,7 @@ from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.library import Library
 from agentkit.library.dag import depth
 from agentkit.models.base import ChatModel
-from agentkit.retrieval.cards import schema_text
-from agentkit.retrieval.tokens import estimate_tokens
+from agentkit.retrieval.cards import estimate_tokens, schema_text
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit_bench.language.measures import texts_of, word_distance

@@ -297,11 +297,11 @@ class CoevolutionStep:
         return TypeAdapter(cls).validate_python(record)
 
 
-_REPLICA = "coevolve"
+_PROFILE = "coevolve"
 
 
 def _empty() -> FailureProfile:
-    return FailureProfile(half_life_days=None, replica=_REPLICA)
+    return FailureProfile(half_life_days=None, name=_PROFILE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -326,10 +326,10 @@ class Memory:
             decay: What the weight of earlier failures is multiplied with.
         """
         seen = tuple(episodes)
-        profile = self.profile.merge(_empty())
+        profile = self.profile.copy()
         profile.decay(decay)
         profile.observe_all(seen)
-        first = profile.merge(_empty()) if self.first_profile is None else self.first_profile
+        first = profile.copy() if self.first_profile is None else self.first_profile
         return replace(self, profile=profile, first_profile=first, pending=(*self.pending, *seen))
 
     def shown(self, *, closed_loop: bool) -> FailureProfile:

@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from agentkit.diagnosis.findings import reported_error
 from agentkit.episodes import Episode, Turn
-from agentkit.episodes.naming import in_library_names
+from agentkit.episodes.labels import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectation, GoldCall, NoCall

@@ -58,7 +58,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
-from agentkit.metrics.remembering import remembered
+from agentkit.metrics.calls import remembered
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema import resolve_local
 from agentkit.tools.schema_validator import fits

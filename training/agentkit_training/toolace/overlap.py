@@ -6,8 +6,8 @@ mean shortfall over several attempts (Eq. 5).
 
 Where the paper is silent:
 
-* Arguments match when they are canonically equal (``agentkit.tools.coercion``): ``"3"`` is 3 where
-  an integer is declared.
+* Arguments match when they are canonically equal (``agentkit.tools.validation``): ``"3"`` is 3
+  where an integer is declared.
 * An argument that equals its declared default counts as not given. Otherwise a tool with many
   optional parameters would make any two calls alike, and writing a default out would change S.
 * Two calls of one tool without arguments are the same call: S is 1, where Eq. 2 has 0/0.

@@ -30,7 +30,7 @@ ON = LearningInterface(cues="always", feedback="always", guidelines="always")
 
 def profile_of(counts):
     """A profile of episodes of one turn each."""
-    profile = FailureProfile(half_life_days=None, replica="test")
+    profile = FailureProfile(half_life_days=None, name="test")
     for label, count in counts.items():
         for number in range(count):
             diagnosis = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label=label),))

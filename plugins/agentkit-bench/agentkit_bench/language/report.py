@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit.errors import ToolNotFoundError
 from agentkit.library.library import nearest_names
 from agentkit.library.store import EventStore, ToolRevision, ToolStore
-from agentkit.retrieval.cards import schema_text
-from agentkit.retrieval.tokens import TokenCounter, counted, estimate_tokens
+from agentkit.retrieval.cards import TokenCounter, counted, estimate_tokens, schema_text
 from agentkit.retrieval.word_vectors import packaged_embedder
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.language.measures import (

@@ -20,7 +20,7 @@ from agentkit.cli.output import (
     stdout,
 )
 from agentkit.errors import UsageError
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval
 from agentkit_bench.retrieval.apart import CorpusFiles, measure_apart
 from agentkit_bench.retrieval.comparing import compare
 from agentkit_bench.retrieval.corpus import Identity, Split

@@ -14,9 +14,8 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from agentkit.retrieval.cards import card, schema_text
+from agentkit.retrieval.cards import TokenCounter, card, estimate_tokens, schema_text
 from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.retrieval.corpus import RetrievalCorpus, RetrievalQuery
 from agentkit_bench.retrieval.equipment import Equipment

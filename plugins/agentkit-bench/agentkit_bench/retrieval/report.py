@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval
 
 RECALL_AT = (1, 5, 10, 32)
 FULL_AT = (5, 10, 32)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence, Set as AbstractSet
 from statistics import NormalDist, fmean, variance
 
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.statistics import Interval
 
 
 def recall_at(gold: AbstractSet[str], ranked: Sequence[str], depth: int) -> float:

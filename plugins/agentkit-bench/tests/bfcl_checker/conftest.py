@@ -15,7 +15,7 @@ from agentkit.evaluation import AllowedCalls
 from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.metrics import AllowedCall
-from agentkit.tools.sources import definition_from_json
+from agentkit.tools import definition_from_json
 from agentkit_bench import JAVA, JAVASCRIPT
 
 LANGUAGES = {"simple_java": JAVA, "simple_javascript": JAVASCRIPT}

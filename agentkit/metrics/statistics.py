@@ -1,7 +1,10 @@
-"""Intervals: how far a measured share or mean may be from the true one.
+"""How sure measured numbers are: intervals, comparisons of two systems, repeated attempts.
 
 A Wilson interval for a share of independent tasks, and a bootstrap over tasks for any mean, where
-attempts at one task repeat.
+attempts at one task repeat. Of two systems on the same tasks, what both pass or both fail says
+nothing about the difference: the tasks on which they differ are judged by McNemar's exact test
+with mid-p, and the size of the difference by a paired bootstrap. ``pass_at_k`` and ``pass_hat_k``
+say what several attempts at one task tell of more or fewer of them.
 """
 
 from __future__ import annotations
@@ -10,8 +13,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
 
@@ -103,20 +107,18 @@ def bootstrap_interval(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
-    method: Literal["percentile", "bca"] = "bca",
 ) -> Interval:
-    """A bootstrap interval for the mean over tasks (Efron 1979, 1987).
+    """A bootstrap interval for the mean over tasks, corrected for bias and skewness (Efron 1987).
 
     Tasks are drawn with replacement; the attempts at a task stay together. The same observations,
-    in whatever order, and the same seed give the same interval.
+    in whatever order, and the same seed give the same interval; where all resamples agree it is a
+    point.
 
     Args:
         observations: The measured values, at least one.
         level: The level of confidence, between 0 and 1.
         resamples: How often to draw.
         seed: Of the random numbers.
-        method: ``bca`` corrects for bias and skewness (Efron 1987), ``percentile`` does not. Where
-            all resamples agree, both give a point.
 
     Raises:
         UsageError: There are no observations, one is not finite, or a number is out of range.
@@ -133,9 +135,7 @@ def bootstrap_interval(
         raise UsageError(f"resamples must be 1 or more, got {resamples}")
     drawn = _resampled_means(means, resamples, seed)
     value = math.fsum(means) / len(means)
-    tails = ((1 - level) / 2, (1 + level) / 2)
-    if method == "bca":
-        tails = _corrected(tails, drawn, value, means)
+    tails = _corrected(((1 - level) / 2, (1 + level) / 2), drawn, value, means)
     import numpy as np
 
     low, high = (float(end) for end in np.quantile(drawn, tails))
@@ -175,7 +175,7 @@ def _resampled_means(means: Sequence[float], resamples: int, seed: int) -> NDArr
 
 def _corrected(
     tails: tuple[float, float],
-    drawn: Any,
+    drawn: NDArray[np.float64],
     value: float,
     means: Sequence[float],
 ) -> tuple[float, float]:
@@ -206,3 +206,163 @@ def _acceleration(means: Sequence[float]) -> float:
     parts = [offset / largest for offset in offsets]  # skewness has no scale, powers of floats do
     variance = math.fsum(part**2 for part in parts)
     return math.fsum(part**3 for part in parts) / (6 * variance * math.sqrt(variance))
+
+
+# --- two systems ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedOutcome:
+    """How two systems did on one task.
+
+    Attributes:
+        task: The task. Several outcomes of one task are averaged first.
+        first: Score of the first system; 1 or 0 for passed or not.
+        second: Score of the second.
+    """
+
+    task: str
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedComparison:
+    """Two systems compared.
+
+    Attributes:
+        tasks: How many tasks both attempted.
+        only_first: Tasks on which the first did better.
+        only_second: Tasks on which the second did better.
+        difference: Mean score of the second less that of the first, with its interval.
+        p_value: How likely it is that tasks divide so unevenly if neither is better (mid-p).
+    """
+
+    tasks: int
+    only_first: int
+    only_second: int
+    difference: Interval
+    p_value: float
+
+
+def mcnemar_mid_p(only_first: int, only_second: int) -> float:
+    """The two-sided mid-p value of McNemar's exact test (Fagerland et al. 2013).
+
+    Counts what is as extreme as observed half, what is more extreme in full. Less conservative than
+    the exact test, it still keeps the level in practice. Computed with integers and rounded once.
+
+    Args:
+        only_first: Tasks that only the first system passed.
+        only_second: Tasks that only the second passed.
+
+    Returns:
+        The p-value; 1 when the systems never differ.
+
+    Raises:
+        UsageError: A count is negative.
+
+    Example:
+        >>> round(mcnemar_mid_p(2, 10), 4)
+        0.0225
+    """
+    if min(only_first, only_second) < 0:
+        raise UsageError(f"counts of tasks can not be negative: {only_first}, {only_second}")
+    differ, fewer = only_first + only_second, min(only_first, only_second)
+    more_extreme = 2 * sum(comb(differ, at) for at in range(fewer))
+    as_extreme = comb(differ, fewer) if only_first == only_second else 2 * comb(differ, fewer)
+    if not differ:
+        return 1.0
+    return (2 * more_extreme + as_extreme) / (1 << (differ + 1))
+
+
+def compare_paired(
+    outcomes: Iterable[PairedOutcome], *, resamples: int = 10_000
+) -> PairedComparison:
+    """Compare two systems on the tasks that both attempted.
+
+    With one 0-or-1 outcome a task the p-value is McNemar's. With scores between, or several
+    attempts averaged, it is the sign test on tasks with a difference, which is the same formula.
+
+    Args:
+        outcomes: One for each task, or for each pair of attempts at it; at least one.
+        resamples: How often the bootstrap draws.
+
+    Raises:
+        UsageError: There are no outcomes, or one is not finite.
+
+    Example:
+        >>> pairs = [PairedOutcome(task=str(n), first=n % 3 == 0, second=1) for n in range(30)]
+        >>> found = compare_paired(pairs)
+        >>> found.only_first, found.only_second, round(found.difference.value, 3)
+        (0, 20, 0.667)
+    """
+    differences = [Observation(value=one.second - one.first, task=one.task) for one in outcomes]
+    interval = bootstrap_interval(differences, resamples=resamples)
+    totals: dict[str, float] = {}
+    for one in differences:
+        totals[one.task] = totals.get(one.task, 0.0) + one.value
+    only_first = sum(total < 0 for total in totals.values())
+    only_second = sum(total > 0 for total in totals.values())
+    return PairedComparison(
+        tasks=len(totals),
+        only_first=only_first,
+        only_second=only_second,
+        difference=interval,
+        p_value=mcnemar_mid_p(only_first, only_second),
+    )
+
+
+# --- several attempts -----------------------------------------------------------------------------
+
+
+def pass_at_k(passed: int, attempts: int, k: int) -> float:
+    """The chance that at least one of ``k`` attempts passes, estimated without bias.
+
+    Chen et al., "Evaluating Large Language Models Trained on Code" (2021), Eq. 1.
+
+    Args:
+        passed: How many attempts passed.
+        attempts: How many were made.
+        k: How many would be made.
+
+    Raises:
+        UsageError: The numbers contradict each other, or there are fewer attempts than ``k``.
+
+    Example:
+        >>> pass_at_k(3, 10, 1), round(pass_at_k(3, 10, 5), 4)
+        (0.3, 0.9167)
+    """
+    _check_counts(passed, attempts, k)
+    chosen = comb(attempts, k)
+    return (chosen - comb(attempts - passed, k)) / chosen
+
+
+def pass_hat_k(passed: int, attempts: int, k: int) -> float:
+    """The chance that all of ``k`` attempts pass: how reliable an agent is (pass^k).
+
+    Yao et al., "tau-bench" (2024), section 3.
+
+    Args:
+        passed: How many attempts passed.
+        attempts: How many were made.
+        k: How many would be made.
+
+    Raises:
+        UsageError: The numbers contradict each other, or there are fewer attempts than ``k``.
+
+    Example:
+        >>> pass_hat_k(3, 4, 1), pass_hat_k(3, 4, 2), pass_hat_k(3, 4, 4)
+        (0.75, 0.5, 0.0)
+    """
+    _check_counts(passed, attempts, k)
+    return comb(passed, k) / comb(attempts, k)
+
+
+def _check_counts(passed: int, attempts: int, k: int) -> None:
+    if not 0 <= passed <= attempts:
+        raise UsageError(f"{passed} of {attempts} attempts can not have passed")
+    if not 1 <= k <= attempts:
+        raise UsageError(
+            f"k = {k} can not be estimated from {attempts} attempts; make at least k attempts, and "
+            "ask for k of 1 or more"
+        )

@@ -1,0 +1,27 @@
+from .diagnosis import (
+    Attribution as Attribution,
+    Diagnosis as Diagnosis,
+    FailureLabel as FailureLabel,
+    Recovery as Recovery,
+    RecoveryOutcome as RecoveryOutcome,
+    TurnDiagnosis as TurnDiagnosis,
+)
+from .episode import (
+    CutReason as CutReason,
+    Episode as Episode,
+    GoalTrace as GoalTrace,
+    RefineMode as RefineMode,
+    RefineTrace as RefineTrace,
+    RetrievalTrace as RetrievalTrace,
+    StageReport as StageReport,
+    StopReason as StopReason,
+    Turn as Turn,
+    Verifier as Verifier,
+)
+from .redaction import Redaction as Redaction, change_texts as change_texts
+from .verdict import (
+    Evidence as Evidence,
+    EvidenceKind as EvidenceKind,
+    Fault as Fault,
+    Verdict as Verdict,
+)

@@ -1,0 +1,123 @@
+"""Records of episodes as JSON, and with some of their fields changed, however deep these lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from agentkit.messages import AssistantMessage, JsonObject, message_from_json, message_to_json
+
+T = TypeVar("T")
+
+
+class _Form(NamedTuple):
+    """How one kind of value is written and read; None: as it is."""
+
+    write: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
+
+
+def to_record(value: Any) -> dict[str, Any]:
+    """A record as a JSON object.
+
+    Fields that the class lists as ``_OPTIONAL`` are left out where they hold their default.
+    """
+    record = {}
+    kind: Any = type(value)
+    for name, default, (write, _) in _plan(kind):
+        held = getattr(value, name)
+        if default is MISSING or held != default:
+            record[name] = held if write is None or held is None else write(held)
+    return record
+
+
+def from_record(kind: type[T], record: JsonObject) -> T:
+    """The inverse of ``to_record``.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: It is no such record.
+    """
+    values = dict(record)
+    for name, _, (_, read) in _plan(cast("Any", kind)):
+        if read is not None and values.get(name) is not None:
+            values[name] = read(values[name])
+    return kind(**values)
+
+
+@cache
+def _plan(kind: Any) -> tuple[tuple[str, Any, _Form], ...]:
+    """The fields of a record: name, the value with which it is left out, how it is written."""
+    hints = get_type_hints(kind)
+    plan = []
+    for one in fields(kind):
+        default = one.default if one.default_factory is MISSING else one.default_factory()
+        left_out = default if one.name in kind._OPTIONAL else MISSING  # noqa: SLF001 - ours
+        plan.append((one.name, left_out, _form(hints[one.name])))
+    return tuple(plan)
+
+
+def _form(hint: Any) -> _Form:
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in {UnionType, Union}:
+        return _form(next(one for one in inner if one is not NoneType))
+    if origin is tuple:
+        write, read = _form(inner[0])
+        return _Form(
+            write=list if write is None else lambda held: [write(one) for one in held],
+            read=tuple if read is None else lambda held: tuple([read(one) for one in held]),
+        )
+    if origin is Mapping:
+        return _Form(write=dict)
+    if hint is AssistantMessage:
+        return _Form(write=message_to_json, read=_answer)
+    if not is_dataclass(hint):
+        return _Form()
+    kind = cast("Any", hint)
+    is_ours = hasattr(kind, "_OPTIONAL")
+    return _Form(
+        write=to_record if is_ours else kind.to_json,
+        read=getattr(kind, "from_json", None) or partial(from_record, kind),
+    )
+
+
+def _answer(record: JsonObject) -> AssistantMessage:
+    message = message_from_json(record)
+    if not isinstance(message, AssistantMessage):
+        raise TypeError(f"a turn's message has the role {message.role!r}, not 'assistant'")
+    return message
+
+
+def changed(
+    record: T,
+    fields: Mapping[type, Sequence[str]],
+    change: Callable[[Any], Any],
+    also: Callable[[Any], Mapping[str, Any]] = lambda _: {},
+) -> T:
+    """The record with what stands in these fields changed; records in them are changed in turn.
+
+    Args:
+        record: A dataclass that ``fields`` names, a tuple of such, or what is changed itself.
+        fields: The fields to change, by the class of the record.
+        change: Changes a value that is neither a tuple nor such a record.
+        also: What else to change in a record, as its fields and their new values.
+    """
+    value: Any = record
+    if isinstance(value, tuple):
+        return cast("T", tuple(changed(one, fields, change, also) for one in value))
+    names = fields.get(type(value))
+    if names is None:
+        return cast("T", change(value))
+    new = {name: changed(getattr(value, name), fields, change, also) for name in names}
+    return cast("T", replace(value, **{**new, **also(value)}))
