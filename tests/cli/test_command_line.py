@@ -35,6 +35,7 @@ ONE_MEANING: Mapping[str, str] = {
     "--on-conflict": "what becomes of a name that is taken; import proposes where others replace",
     "--output": "the file to write",
     "-o": "the file to write",
+    "--own": "the episodes are of one's own agents",
     "--overrule": "the person knows better than a check; import names tools, review names checks",
     "--pin": "the library version that is held",
     "--refine": "how the model looks over its calls",
