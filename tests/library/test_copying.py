@@ -122,7 +122,7 @@ def test_another_history_is_left_alone(source, target, own, place):
     assert all_told(target) == before
 
 
-@pytest.mark.parametrize("cut", range(1, 12))
+@pytest.mark.parametrize("cut", [1, 2, 5, 8, 11])
 def test_an_interrupted_copy_is_ended_by_another(source, target, cut):
     """After a failure at any write, copying again gives what an undisturbed copy gives."""
 

@@ -66,7 +66,7 @@ class PickyStore(SwitchedStore):
 
 
 class OneByOneStore:
-    """A store without abilities, as the least plugin has it."""
+    """A store without capabilities, as the least plugin has it."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -399,11 +399,11 @@ class TestWriter(EpisodeStoreConformance):
         store.close()
 
 
-def test_abilities_are_those_of_the_parts(plain_store):
+def test_capabilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (BatchAppending, Pruning):
-        assert isinstance(store, ability)
+    for capability in (BatchAppending, Pruning):
+        assert isinstance(store, capability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
     assert not isinstance(plain, BatchAppending | Pruning)

@@ -108,6 +108,15 @@ def test_a_change_moves_up_to_the_top(library):
     assert after["house"].definition.body == library["house"].definition.body
 
 
+def test_moved_pins_bring_the_effects_of_the_children(library):
+    """A composite above a child that began to write writes too, through all layers."""
+    add_ = library["add"].definition
+    writing = replace(add_, signature=replace(add_.signature, effects=Effects.of(["destructive"])))
+    moved = {one.name: one for one in repinned(library, [writing])}
+    assert len(moved) > 2
+    assert all(one.signature.effects.destructive for one in moved.values())
+
+
 def test_a_circle_can_not_be_repinned(library):
     """A digest that would have to contain itself is refused, with the path."""
     twice, frame = library["twice"].definition, library["frame"].definition
