@@ -1,7 +1,6 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .dry_run import InsertPolicy as InsertPolicy
-from .duplicates import ModelJudge as ModelJudge
 from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,

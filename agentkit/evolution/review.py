@@ -371,7 +371,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         UsageError: There is no such proposal.
     """
     record = manager.ledger.find(which)
-    stands = manager.standing(record.proposal_id)
+    stands = manager.status(record.proposal_id)
     base = manager.revision(record.tool_name, record.base) if record.base else None
     candidate = record.candidate
     views = [None if one is None else ModelView.of(one) for one in (base, candidate)]

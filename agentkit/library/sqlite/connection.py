@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -63,6 +64,23 @@ Tracer: TypeAlias = Callable[[str, object], None]
 _PRIMARY_CODE = 0xFF  # SQLite keeps the general error code in the lowest byte of a specific one
 
 
+def check_plain(path: Path) -> None:
+    """Refuse a pipe or device in the place of the file, and links too in that of those beside it.
+
+    Raises:
+        StoreError: There is one: SQLite would wait at it for good, or write where it leads.
+    """
+    file = os.path.realpath(path)
+    for name in (file, *(f"{file}{ending}" for ending in ("-journal", "-wal", "-shm"))):
+        with suppress(OSError):  # there is none
+            mode = os.lstat(name).st_mode
+            if not stat.S_ISREG(mode) and not (name == file and stat.S_ISDIR(mode)):
+                raise StoreError(
+                    f"{name} is no plain file, and SQLite would read and write it. Nothing was "
+                    "changed; delete it, or name another store"
+                )
+
+
 class SQLiteConnection:
     """A connection that several threads may use, one statement or transaction at a time.
 
@@ -97,6 +115,7 @@ class SQLiteConnection:
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
         self._place = path.absolute()
+        check_plain(self._place)
         with self._translated():
             for reference in _OPEN.valuerefs():  # whole, whatever threads do
                 if (one := reference()) is not None:
