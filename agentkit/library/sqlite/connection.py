@@ -1,8 +1,9 @@
 """A connection to a SQLite file that threads share, and its write-ahead log.
 
-The log is brought into the file while nobody else writes. SQLite does so by itself behind a commit, when no lock keeps other writers out. In versions before
-3.51.3 that may meet a writer who begins the log anew, and part of what is committed later is never
-brought over: https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
+The log is brought into the file while nobody else writes. SQLite does so by itself behind a commit,
+when no lock keeps other writers out. In versions before 3.51.3 that may meet a writer who begins
+the log anew, and part of what is committed later is never brought over:
+https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
 """
 
 from __future__ import annotations
