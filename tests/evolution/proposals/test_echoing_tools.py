@@ -341,6 +341,22 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     assert record.state == state
 
 
+@pytest.mark.parametrize(
+    ("other", "state"), [("ben", "validated"), ("Ann", "proposed"), (" ann ", "proposed")]
+)
+async def test_one_user_in_other_letters_is_one_user(make_episode, other, state):
+    """Case and spaces of the label make no second witness."""
+    text = "!unit must be one of 'metric', 'imperial', got "
+    made = [
+        make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3)
+        for at, one in enumerate("xy")
+    ]
+    users = ("ann", other)
+    episodes = [replace(made[at], metadata={"user": user}) for at, user in enumerate(users)]
+    [record] = await submitted(tool(), episodes)
+    assert record.state == state
+
+
 async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
     """A text that hides its words among thousands of others does not make them the tool's."""
     text = "!unit must be one of 'metric', 'your password'"
