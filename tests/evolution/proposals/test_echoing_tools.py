@@ -342,17 +342,25 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
 
 
 @pytest.mark.parametrize(
-    ("other", "state"), [("ben", "validated"), ("Ann", "proposed"), (" ann ", "proposed")]
+    ("labels", "state"),
+    [
+        ([{"session_id": "s"}] * 2, "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", "eve")], "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", " Eve ")], "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", "ann")], "validated"),
+        ([{}, {}], "validated"),
+    ],
 )
-async def test_one_user_in_other_letters_is_one_user(make_episode, other, state):
-    """Case and spaces of the label make no second witness."""
+async def test_two_calls_of_one_person_prove_nothing(make_episode, labels, state):
+    """What a tool says to one conversation or user twice may be what that user told it."""
     text = "!unit must be one of 'metric', 'imperial', got "
-    made = [
-        make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3)
+    episodes = [
+        replace(
+            make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3),
+            **labels[at],
+        )
         for at, one in enumerate("xy")
     ]
-    users = ("ann", other)
-    episodes = [replace(made[at], metadata={"user": user}) for at, user in enumerate(users)]
     [record] = await submitted(tool(), episodes)
     assert record.state == state
 
