@@ -26,7 +26,7 @@ from agentkit.composites.guards import (
 )
 from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
-from agentkit.composites.waiting import WaitingLowering, unshared
+from agentkit.composites.waiting import WaitingLowering
 from agentkit.errors import DefinitionError, SourceProblem, UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
@@ -117,7 +117,7 @@ class Composite:
         places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
         body: Callable[[Frame], Any]
         if self.needs_event_loop:
-            body = WaitingLowering(slots, self._children).program(unshared(self.program).body)
+            body = WaitingLowering(slots, self._children).program(self.program.body)
         else:
             children = self._children
             lowering = Lowering(slots, lambda node, given: children[node.child].lower(node, given))

@@ -19,7 +19,6 @@ from .insertion import (
     RejectionCode as RejectionCode,
 )
 from .learning import (
-    LearningConfig as LearningConfig,
     LearnReport as LearnReport,
     feedback_on as feedback_on,
 )

@@ -40,7 +40,6 @@ from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
 from agentkit.evolution.learning import (
-    LearningConfig,
     LearnReport,
     Passed,
     has_passed,
@@ -260,7 +259,6 @@ class ToolManager:
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         dry_run: bool = False,
@@ -275,7 +273,6 @@ class ToolManager:
 
         Args:
             episodes: What happened, in any order.
-            rules: What is kept.
             passed: Which episodes went well; by default those whose verdict says so.
             reason: Why, for the tools' history.
             dry_run: Write nothing, and report what would be added.
@@ -313,7 +310,7 @@ class ToolManager:
             nonlocal report
             tried = {one for one in state.ledger.experiments if state.ledger.experiment(one)}
             uses = tuple(one for one in every_use if one.tool not in tried)
-            grown, report = lessons_of(uses, state.library, rules, self._learned_from)
+            grown, report = lessons_of(uses, state.library, self._learned_from)
             changed = repinned(state.library, grown) if grown else ()
             above = tuple(one.name for one in changed if one.name not in report.added)
             report = replace(report, repinned=above)

@@ -235,7 +235,7 @@ def test_letting_go_leaves_no_trace(library_url, store, raw):
     assert list(store.check()) == []
 
 
-def _fill_redis(store):
+def _fill_everything(store):
     last = None
     for number in range(3):
         draft = EventDraft(kind="written", author=Author(kind="program", name="t"))
@@ -285,7 +285,7 @@ DAMAGE = {
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_found(library_url, store, raw, damage):
     """Each kind of damage gives a fault, and nothing is mended."""
-    _fill_redis(store)
+    _fill_everything(store)
     client, keys = raw(library_url)
     DAMAGE[damage](client, keys)
     before = [client.dump(key) for key in keys.all]
@@ -298,7 +298,7 @@ def test_damage_is_found(library_url, store, raw, damage):
 )
 def test_a_damaged_library_takes_no_commit(library_url, store, raw, damage):
     """What was shortened by hand is not written on."""
-    _fill_redis(store)
+    _fill_everything(store)
     client, keys = raw(library_url)
     DAMAGE[damage](client, keys)
     before = [client.dump(key) for key in keys.all]
@@ -311,7 +311,7 @@ def test_a_damaged_library_takes_no_commit(library_url, store, raw, damage):
 
 def test_a_key_of_another_type_stops_a_commit_before_its_first_write(library_url, store, raw):
     """Whichever key was replaced by something else, nothing is written, not even in part."""
-    _fill_redis(store)
+    _fill_everything(store)
     client, keys = raw(library_url)
     for key in (keys.versions, keys.proposals, keys.definitions, keys.tools, keys.revisions):
         held = client.dump(key)

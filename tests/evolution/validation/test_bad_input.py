@@ -20,7 +20,6 @@ from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import (
     Description,
     Example,
-    Signature,
     ToolDefinition,
 )
 from agentkit.tools.rules import Condition, Form, OneOf
@@ -64,26 +63,6 @@ def test_texts_of_other_types_are_malformed(words):
 def test_examples_that_are_no_calls_are_malformed(examples):
     """Arguments that are no object, or no JSON, are told and break nothing."""
     assert "malformed" in codes(replace(BASE, examples=examples))
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"properties": {"x": {"$ref": "#"}}},
-        {"properties": {"x": {"$ref": "#/properties/x"}}},
-        {"properties": {"x": {"minimum": 10**400, "enum": [10**400]}}},
-        {"properties": {}},
-    ],
-)
-def test_an_odd_base_can_still_be_rewritten(parameters):
-    """References to itself and huge numbers in the contract do not keep its words from changing."""
-    base = ToolDefinition(
-        name="odd",
-        signature=Signature(parameters=parameters),
-        description=Description(summary="Counts the days of a stay."),
-    )
-    better = replace(base, description=Description(summary="Counts the days of a stay, as 3."))
-    assert codes(better, base) == set()
 
 
 @pytest.mark.parametrize(
@@ -203,15 +182,6 @@ def test_any_change_of_the_contract_is_found(tool, data):
     change = ProposedChange(base=tool, candidate=candidate, library=sample_library())
     codes = {found.code for check in STRUCTURAL_CHECKS for found in check(change)}
     assert (codes == {"no_change"}) == (candidate.digest == tool.digest)
-
-
-@pytest.mark.parametrize("char", ["\u217f", "\uff57", "\u212f"])
-def test_compatibility_characters_are_no_letters_of_words(char):
-    """A Roman numeral by itself passes; in a word it looks like the letter that it is not."""
-    found = validate(rewrite("cars_search", {"rule": f"Nu{char}ber of the car."})).failed
-    assert "confusable_characters" in {failed.code for failed in found}
-    alone = rewrite("cars_search", {"rule": "Price in \u2103, chapter \u2167."})
-    assert "confusable_characters" not in {failed.code for failed in validate(alone).failed}
 
 
 @pytest.mark.parametrize(

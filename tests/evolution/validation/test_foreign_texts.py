@@ -52,7 +52,7 @@ def test_an_order_is_found_wherever_it_stands(definition, place):
         ToolDefinition(
             name="p", examples=(Example(arguments={"x": [*["word"] * 900, ORDER]}, result=1),)
         ),
-        described(summary="x" * (8_000 - 20) + " " + ORDER),
+        described(summary="x" * (8_000 - 10) + " " + ORDER),
     ],
     ids=["long text", "much text", "many texts", "many values", "over a seam"],
 )
