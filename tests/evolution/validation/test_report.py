@@ -70,7 +70,7 @@ BOTH = ("judge", "person")
         ("transfer_money", BOTH),
         ("refund_order", BOTH),
         ("weather_now", BOTH),  # open world: what it is asked leaves the house
-        ("calendar_create_event", ()),  # writes, and can be undone
+        ("calendar_create_event", ("judge",)),  # writes, and can be undone
         ("loan_monthly_payment", ()),  # about money, and known to move none
         ("calculate_loan", ()),  # declares nothing, and moves none by its words
         ("run_sql_query", ()),
@@ -101,7 +101,7 @@ def test_the_policy_can_be_changed(library):
     change = rewrite("calculate_loan", {"rule": "Give each value once."}, library=library)
     strict = ValidationPolicy(undeclared=("person",), always=("judge",))
     assert validate(change, policy=strict).needs == BOTH
-    loose = ValidationPolicy(destructive=(), open_world=(), money=(), comparing=())
+    loose = ValidationPolicy(destructive=(), open_world=(), money=(), comparing=(), writing=())
     known = library["transfer_money"].definition.description.summary
     cancel = rewrite("transfer_money", {"rule": known}, library=library)
     assert validate(cancel, policy=loose).needs == ()
