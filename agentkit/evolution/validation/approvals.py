@@ -160,7 +160,8 @@ def _only_reads(definition: ToolDefinition | None) -> bool:
 def _words_a_writer(change: ProposedChange) -> bool:
     """Whether a text changes of a tool that declares to write; texts of a new tool are all new."""
     effects = change.base.signature.effects
-    return bool(effects.writes) and any(edit.kind in _READ for edit in change.edits)
+    is_writer = bool(effects.writes) and not effects.destructive  # which has needs of its own
+    return is_writer and any(edit.kind in _READ for edit in change.edits)
 
 
 def is_about_money(definition: ToolDefinition) -> bool:
