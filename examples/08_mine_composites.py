@@ -88,7 +88,7 @@ for composite in result.composites:
 
 manager = ToolManager(store)
 for record in asyncio.run(submit_mined(manager, store.select(), MiningConfig())):
-    print(f"{record.tool_name}: {manager.standing(record.proposal_id).why}")
+    print(f"{record.tool_name}: {manager.status(record.proposal_id).why}")
     manager.approve(record.proposal_id, person=Author(kind="person", name="ada"))
     (moved,) = manager.advance(record.proposal_id)
     print(f"{record.tool_name}: {moved.after} in version {manager.library.version}, {moved.why}")

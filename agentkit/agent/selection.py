@@ -96,7 +96,8 @@ class SelectedTools:
         Returns:
             The names of those that were not offered before.
         """
-        new = {name: self.library[name] for name in names if name in self.library}
+        found = ((name, self.library.get(name)) for name in names)
+        new = {name: one for name, one in found if one is not None and not _is_foreign_search(one)}
         added = tuple(name for name in new if name not in self._tools)
         if added:
             self._tools |= {name: new[name] for name in added}
@@ -108,7 +109,8 @@ OFFER_ALL_UP_TO = 32
 """With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
 
 SEARCH_TOOL = "search_tools"
-"""Its name. In a library that has a tool of its own by this name, there is no search."""
+"""Its name. Where code of one's own is a tool of this name, there is no search; a tool from
+elsewhere that is called so takes nobody's place, and is not offered where there is search."""
 
 _PURPOSE = (
     "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "
@@ -145,6 +147,13 @@ _PARAMETERS = {
 }
 
 
+def _is_foreign_search(tool: Tool) -> bool:
+    """Whether a tool has the name of the search, and is no code of one's own."""
+    definition = tool.definition
+    is_elsewhere = definition.is_composite or definition.origin.kind in {"mcp", "openapi"}
+    return tool.name == SEARCH_TOOL and (is_elsewhere or not tool.is_bound)
+
+
 @dataclass(kw_only=True)
 class ToolSearch:
     """What the model's searches of one run found.
@@ -178,7 +187,8 @@ class ToolSearch:
         found = await _retrieved(
             self.retriever, query, self.tools.library, self.tracing, self.results
         )
-        shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
+        hits = found.hits[: int(limit)]  # JSON's integers include 5.0
+        shown = [hit.definition for hit in hits if hit.definition.name != SEARCH_TOOL]
         names = {definition.name for definition in shown}
         self.tools.show(names)
         self.tools.add(one.name for one in found.offered if one.name in names)
@@ -385,7 +395,9 @@ class ToolSelector:
         library = tools.library
         begun = len(tools.names if shown.first is None else shown.first.offered)
         wants_more = begun < len(library)
-        is_searchable = self._policy.search_tool and wants_more and SEARCH_TOOL not in library
+        named_so = library.get(SEARCH_TOOL)
+        has_own = named_so is not None and not _is_foreign_search(named_so)
+        is_searchable = self._policy.search_tool and wants_more and not has_own
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:

@@ -23,7 +23,7 @@ from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.chain_check import told_digests
+from agentkit.library.chain_check import event_digests
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
 from agentkit.library.directory.store import folder_of
@@ -344,7 +344,7 @@ def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Fi
         (name, digest)
         for event in events
         if event.author.kind == "person"
-        for name, digest in told_digests(event)
+        for name, digest in event_digests(event)
     }
     servers: dict[str, list[str]] = {}
     for one in library.definitions:

@@ -23,7 +23,7 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import opened_to_read
 from agentkit.evaluation.doctor.catalogue import Catalogue
-from agentkit.evaluation.doctor.checkup import Checkup, examine
+from agentkit.evaluation.doctor.checks import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
 from agentkit.evaluation.doctor.provider_rules import PROVIDERS
 from agentkit.tools.definition import ToolDefinition

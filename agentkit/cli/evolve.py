@@ -43,7 +43,6 @@ from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.proposal import Proposer
 from agentkit.evolution.proposers.composites import CompositeStream
@@ -221,7 +220,7 @@ class _Round:
                     rules=current_project().rules,
                     tools=what.tool,
                     mining=MiningConfig() if "mine" in what.only else None,
-                    learning=LearningConfig() if "learn" in what.only else None,
+                    learning="learn" in what.only,
                 )
             )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
 from agentkit.cli.project import current_project
-from agentkit.episodes.replacing import first_link
+from agentkit.episodes.replacing import first_stray
 from agentkit.errors import StoreError, StoreLookupError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
@@ -37,10 +37,10 @@ def opened(url: str) -> Iterator[Store]:
     """The store at ``url``, closed afterwards. The folder ``.agentkit`` is made when absent."""
     path = file_of(url)
     if path is not None and path.parent.name == FOLDER:
-        if (link := first_link(path.parent)) is not None:
+        if (stray := first_stray(path.parent)) is not None:
             raise StoreError(
-                f"{link} is a link, and agentkit does not write outside of {path.parent}. Nothing "
-                "was changed; delete the link, or name the place that it leads to with --store"
+                f"{stray[0]} is {stray[1]}, and agentkit does not write outside of {path.parent}. "
+                "Nothing was changed; delete it, or name the place that it leads to with --store"
             )
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700)

@@ -28,7 +28,7 @@ from agentkit.composites.guards import (
     Activation,
     Evaluate,
     Frame,
-    Guard,
+    GuardError,
     TracedCall,
     fail_on,
     repeated_signal,
@@ -302,7 +302,7 @@ def _adopted(frame: Frame, node: Call, result: Any) -> Any:
     try:
         try:
             meter.cross(result)
-        except Guard as error:
+        except GuardError as error:
             if error.code != "opaque_value":
                 raise
             result = plain(result)

@@ -24,9 +24,9 @@ from agentkit.composites.guards import (
     TracedCall,
     run_error,
 )
-from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
-from agentkit.composites.waiting import WaitingLowering, unshared
+from agentkit.composites.waiting import WaitingLowering
 from agentkit.errors import DefinitionError, SourceProblem, UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
@@ -113,11 +113,11 @@ class Composite:
     @cached_property
     def _lowered(self) -> _Lowered:
         """The program as closures, made at the first run: most composites of a library wait."""
-        slots = Slots(parameter.name for parameter in self.program.parameters)
+        slots = FrameLayout(parameter.name for parameter in self.program.parameters)
         places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
         body: Callable[[Frame], Any]
         if self.needs_event_loop:
-            body = WaitingLowering(slots, self._children).program(unshared(self.program).body)
+            body = WaitingLowering(slots, self._children).program(self.program.body)
         else:
             children = self._children
             lowering = Lowering(slots, lambda node, given: children[node.child].lower(node, given))

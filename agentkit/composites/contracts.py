@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn
 
 from agentkit.composites import language as ir
 from agentkit.composites.guards import ACTIVATION, METER, OUTERMOST, Frame, Meter, fail
-from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import CONTRACT_LIMITS, CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
@@ -44,7 +44,7 @@ class Expression:
     def __init__(self, program: ir.Expression, *, text: str, names: Sequence[str]) -> None:
         self.text = text
         self.names = tuple(names)
-        slots = Slots(names)
+        slots = FrameLayout(names)
         lowering = Lowering(slots)
         self._evaluate = lowering.lower(program)
         self._cost = lowering.nodes

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.guards import ACTIVATION, FIRST_SLOT, METER, OUTERMOST, Frame, Meter
-from agentkit.composites.interpreter import Lowering, Slots
+from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.language import Block, Call, Expression, Program
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError
@@ -84,7 +84,7 @@ def _folded(node: Expression) -> Any:
     frame: Frame = [None] * FIRST_SLOT
     frame[METER], frame[ACTIVATION] = Meter(_SMALL), OUTERMOST
     try:
-        return Lowering(Slots(())).lower(node)(frame)
+        return Lowering(FrameLayout(())).lower(node)(frame)
     except CompositeRunError:
         return UNKNOWN
 

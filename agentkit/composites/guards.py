@@ -1,7 +1,7 @@
 """What keeps a run within its limits: the meter, the weight of values, and guarded operators.
 
 An operation charges for what it builds or looks through and raises what Python raises, or a
-``Guard``. ``fail`` turns either into an error that says where.
+``GuardError``. ``fail`` turns either into an error that says where.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VALUES = SCALARS | CONTAINERS
 _SEQUENCES = frozenset({str, list, tuple})
 
 
-class Guard(Exception):  # noqa: N818 - a signal inside the interpreter, never seen by callers
+class GuardError(Exception):
     """An operation that Python would carry out and the interpreter does not.
 
     Attributes:
@@ -56,7 +56,7 @@ Evaluate: TypeAlias = Callable[[Frame], Any]
 """An expression, lowered."""
 
 FAILURES = (
-    Guard,
+    GuardError,
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -148,8 +148,8 @@ def fail(frame: Frame, node: Expression | None, error: BaseException) -> NoRetur
 
 
 def fail_on(path: Sequence[str], node: Expression | None, error: BaseException) -> NoReturn:
-    """The same for any place; a ``Guard`` has nothing to add as a cause."""
-    if isinstance(error, Guard):
+    """The same for any place; a ``GuardError`` has nothing to add as a cause."""
+    if isinstance(error, GuardError):
         raise run_error(path, node, error.code, error.message) from None
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     raise run_error(path, node, code, described(error)) from error
@@ -229,24 +229,28 @@ class Meter:
         """Take fuel.
 
         Raises:
-            Guard: There is not enough left.
+            GuardError: There is not enough left.
         """
         self.fuel -= units
         if self.fuel < 0:
             raise self.out_of_fuel()
 
-    def out_of_fuel(self) -> Guard:
+    def out_of_fuel(self) -> GuardError:
         """What is raised when the work of a run is used up."""
-        return Guard("fuel", f"the run has used its {self.limits.fuel} units of work")
+        return GuardError("fuel", f"the run has used its {self.limits.fuel} units of work")
 
-    def too_many_calls(self) -> Guard:
+    def too_many_calls(self) -> GuardError:
         """What is raised for one call more than the limit."""
         most = self.limits.child_calls
-        return Guard("child_calls", f"more than {most} calls of children; at most {most} are made")
+        return GuardError(
+            "child_calls", f"more than {most} calls of children; at most {most} are made"
+        )
 
-    def too_late(self) -> Guard:
+    def too_late(self) -> GuardError:
         """What is raised when the deadline has passed."""
-        return Guard("deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds")
+        return GuardError(
+            "deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds"
+        )
 
     def look(self, value: Any) -> None:
         """Pay for looking through a value once."""
@@ -261,7 +265,7 @@ class Meter:
         most = self.limits.string_chars
         if characters > most:
             what = f"a text of {characters} characters; at most {most} are built"
-            raise Guard("string_chars", what)
+            raise GuardError("string_chars", what)
         self.spend(characters >> 3)
 
     def copy_items(self, count: int) -> None:
@@ -277,24 +281,28 @@ class Meter:
         else:
             self.copy_items(size)
 
-    def too_many_items(self) -> Guard:
+    def too_many_items(self) -> GuardError:
         """What is raised when a container grows beyond the limit."""
         most = self.limits.collection_items
-        return Guard("collection_items", f"more than {most} items; at most {most} are collected")
+        return GuardError(
+            "collection_items", f"more than {most} items; at most {most} are collected"
+        )
 
     def number(self, value: Any) -> Any:
         """A computed number, when it may be one."""
         if type(value) is int:
             self.check_bits(value.bit_length())
         elif type(value) is complex:
-            raise Guard("complex_number", "the result is a complex number")
+            raise GuardError("complex_number", "the result is a complex number")
         return value
 
     def check_bits(self, bits: int) -> None:
         """Refuse integers beyond the limit."""
         most = self.limits.integer_bits
         if bits > most:
-            raise Guard("integer_bits", f"an integer of {bits} bits; at most {most} are computed")
+            raise GuardError(
+                "integer_bits", f"an integer of {bits} bits; at most {most} are computed"
+            )
 
 
 # --- weights --------------------------------------------------------------------------------------
@@ -318,7 +326,7 @@ def weigh(value: Any, budget: int) -> int:
     it, prints it or hands it on asks for its weight first, and the weighing stops at the budget.
 
     Raises:
-        Guard: It is more than ``budget``, nested too deeply, or holds what is no JSON data.
+        GuardError: It is more than ``budget``, nested too deeply, or holds what is no JSON data.
     """
     if type(value) not in CONTAINERS:
         words, _ = _weigh_level((value,))
@@ -338,10 +346,10 @@ def weigh(value: Any, budget: int) -> int:
         words, containers = _weigh_level(items)
         total += words
         if total > budget:
-            raise Guard("fuel", "the value is too large for the work that is left")
+            raise GuardError("fuel", "the value is too large for the work that is left")
         if not containers:
             return total
-    raise Guard("nesting", f"the value is nested more than {_DEEPEST_VALUE} levels deep")
+    raise GuardError("nesting", f"the value is nested more than {_DEEPEST_VALUE} levels deep")
 
 
 def _weigh_level(items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
@@ -365,7 +373,7 @@ def _weigh_level(items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
         elif kind in CONTAINERS:
             containers.append(item)
         elif kind not in ATOMS:
-            raise Guard("opaque_value", f"a {kind.__name__} is no JSON data")
+            raise GuardError("opaque_value", f"a {kind.__name__} is no JSON data")
     return words, containers
 
 
@@ -387,7 +395,7 @@ def check_values(*values: Any) -> None:
     """Refuse what is no JSON data: its operators are code that nobody has counted."""
     for value in values:
         if type(value) not in VALUES:
-            raise Guard("opaque_value", f"a {type(value).__name__} is no JSON data")
+            raise GuardError("opaque_value", f"a {type(value).__name__} is no JSON data")
 
 
 def add(meter: Meter, left: Any, right: Any) -> Any:
@@ -424,7 +432,7 @@ def _power(meter: Meter, left: Any, right: Any) -> Any:
 
 def _modulo(meter: Meter, left: Any, right: Any) -> Any:
     if type(left) is str:
-        raise Guard("string_format", "text % value is not part of the language")
+        raise GuardError("string_format", "text % value is not part of the language")
     check_values(left, right)
     return _arithmetic(meter, operator.mod, left, right)
 

@@ -28,7 +28,7 @@ from agentkit.composites.guards import (
     SIGNS,
     Evaluate,
     Frame,
-    Guard,
+    GuardError,
     fail,
     item_of,
     look_at_key,
@@ -60,7 +60,7 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class Slots:
+class FrameLayout:
     """Where the variables of a program stand in its frame.
 
     Those of comprehensions stand among them: the checks refuse one that hides another variable.
@@ -94,7 +94,7 @@ class Lowering:
             comprehension costs.
     """
 
-    def __init__(self, slots: Slots, lower_call: LowerCall | None = None) -> None:
+    def __init__(self, slots: FrameLayout, lower_call: LowerCall | None = None) -> None:
         self.slots = slots
         self.nodes = 0
         self._lower_call = lower_call
@@ -545,7 +545,7 @@ def _update(lowering: Lowering, node: ir.Update) -> Run:
                 f"`{node.target} {node.operator}= ...` would change a list that others may hold; "
                 f"write `{node.target} = {node.target} {node.operator} ...`"
             )
-            fail(frame, written, Guard("in_place_list", message))
+            fail(frame, written, GuardError("in_place_list", message))
         return frame[place]
 
     changed = _arithmetic(written, node.operator, current, lowering.lower(node.value))

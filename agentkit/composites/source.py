@@ -29,7 +29,7 @@ from agentkit.tools.definition import (
     ToolDefinition,
 )
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.sources.annotations import CallableShape, Parameter
+from agentkit.tools.sources.annotations import CallableParameter, CallableShape
 from agentkit.tools.sources.docstrings import read_worked_call, worked_calls
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
 from agentkit.tools.tool import Tool, tools_by_name
@@ -220,7 +220,7 @@ class _Composer:
             docstring=self._parsed.docstring,
             reference=reference,
             parameters=tuple(
-                Parameter(
+                CallableParameter(
                     name=parameter.name,
                     annotation=annotations.get(parameter.name, Any),
                     default=None if parameter.default is None else parameter.default.value,

@@ -24,10 +24,10 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from operator import itemgetter
 from types import CoroutineType
-from typing import Any, NoReturn, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.children import Child, gathering
@@ -36,7 +36,6 @@ from agentkit.composites.guards import (
     METER,
     Evaluate,
     Frame,
-    check_values,
     fail,
     failing_at,
 )
@@ -44,10 +43,10 @@ from agentkit.composites.interpreter import (
     BREAK,
     CONTINUE,
     RETURN,
+    FrameLayout,
     Lowering,
     Run,
     Signal,
-    Slots,
     comparison,
     first_expression,
     put,
@@ -56,7 +55,6 @@ from agentkit.composites.language import CONSUMERS, ITERATORS
 from agentkit.composites.problems import refusal
 from agentkit.errors import SourceProblem
 
-Node = TypeVar("Node", bound=ir.Node)
 Wait: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Signal]]
 Stream: TypeAlias = Callable[[Frame], AsyncGenerator[Any, None]]
 
@@ -88,23 +86,13 @@ Step: TypeAlias = Run | Wait | WaitingCall
 """One thing that a program does: at once, by waiting, or by calling a child."""
 
 
-def unshared(node: Node) -> Node:
-    """The same tree with no node in two places, so that a node's ``id`` is its place."""
-
-    def one(value: Any) -> Any:
-        return unshared(value) if hasattr(value, "__dataclass_fields__") else value
-
-    changes: dict[str, Any] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        changes[field.name] = tuple(map(one, value)) if isinstance(value, tuple) else one(value)
-    return replace(node, **changes)
-
-
 class WaitingLowering(Lowering):
-    """Lowers an ``unshared`` program, some of whose children have to be waited for."""
+    """Lowers a program, some of whose children have to be waited for.
 
-    def __init__(self, slots: Slots, children: Mapping[str, Child]) -> None:
+    A node's ``id`` is its place: neither the parser nor the codec puts one node in two places.
+    """
+
+    def __init__(self, slots: FrameLayout, children: Mapping[str, Child]) -> None:
         super().__init__(slots, lambda node, values: children[node.child].lower(node, values))
         self._children = children
         self._held: dict[int, int] = {}
@@ -131,7 +119,7 @@ class WaitingLowering(Lowering):
             case ir.If(then=then, otherwise=otherwise) if self._any_waits(then + otherwise):
                 steps = self._prepare(node.test)
                 return [*steps, _branch(self.lower(node.test), *map(self._way, (then, otherwise)))]
-            case ir.For(source=source, body=body) if self._any_waits(body) or self._is_slow(source):
+            case ir.For(body=body) if self._any_waits(body):
                 return self._for(node)
             case _:
                 first = first_expression(node)
@@ -139,18 +127,17 @@ class WaitingLowering(Lowering):
                 return [*steps, self.statement(node)]
 
     def _for(self, node: ir.For) -> list[Step]:
-        bind, (steps, stream) = self.bind(node.targets, node.source), self._stream(node.source)
-        body = self.program(node.body)
+        bind, steps = self.bind(node.targets, node.source), self._prepare(node.source)
+        source, body = self.iterate(node.source), self.program(node.body)
 
         async def wait(frame: Frame) -> Signal:
-            async with aclosing(stream(frame)) as items:
-                async for item in items:
-                    bind(frame, item)
-                    signal = await body(frame)
-                    if signal is BREAK:
-                        break
-                    if signal is RETURN:
-                        return signal
+            for item in source(frame):
+                bind(frame, item)
+                signal = await body(frame)
+                if signal is BREAK:
+                    break
+                if signal is RETURN:
+                    return signal
             return None
 
         return [*steps, wait]
@@ -175,11 +162,9 @@ class WaitingLowering(Lowering):
         return isinstance(node, ir.Call) and self._children[node.child].needs_event_loop
 
     def _is_slow(self, node: ir.Expression) -> bool:
-        """Whether it is an iterator whose items have to be waited for one by one."""
-        if isinstance(node, ir.Comprehension):
-            return node.kind == "generator" and self._any_waits(ir.within(node))
-        numbered = isinstance(node, ir.Builtin) and node.function == "enumerate"
-        return numbered and any(map(self._is_slow, ir.operands(node)))
+        """Whether it is a generator whose items have to be waited for one by one."""
+        is_generator = isinstance(node, ir.Comprehension) and node.kind == "generator"
+        return is_generator and self._any_waits(ir.within(node))  # type: ignore[arg-type]  # just seen
 
     # --- expressions ------------------------------------------------------------------------------
 
@@ -295,44 +280,6 @@ class WaitingLowering(Lowering):
 
     # --- items one by one -------------------------------------------------------------------------
 
-    def _stream(self, source: ir.Expression) -> tuple[list[Step], Stream]:
-        """What is done before the first item, and what gives the items one after the other."""
-        if self._is_slow(source) and isinstance(source, ir.Comprehension):
-            return self._generated(source)
-        if self._is_slow(source) and isinstance(source, ir.Builtin):
-            return self._numbered(source)
-        steps, items, place = self._prepare(source), self.iterate(source), self.slots.fresh()
-
-        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
-            for item in frame[place]:
-                yield item
-
-        return [*steps, _store(place, items)], each
-
-    def _numbered(self, node: ir.Builtin) -> tuple[list[Step], Stream]:
-        """``enumerate`` of items that have to be waited for."""
-        if len(node.arguments) > 1:
-            _refuse_iterator()
-        self.nodes += 1
-        place, (steps, stream) = self.slots.fresh(), self._stream(node.arguments[0])
-        starts = [step for given in node.keywords for step in self._held_value(given.value)]
-        given = [(keyword.name, self.lower(keyword.value)) for keyword in node.keywords]
-
-        def start(frame: Frame) -> None:
-            with failing_at(frame, node):
-                keywords = {name: value(frame) for name, value in given}
-                check_values(*keywords.values())
-                enumerate((), **keywords)  # complains as Python does
-                frame[place] = int(keywords.get("start", 0))
-
-        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
-            async with aclosing(stream(frame)) as items:
-                async for item in items:
-                    frame[place] += 1
-                    yield frame[place] - 1, item
-
-        return [*steps, *starts, start], each
-
     def _generated(self, node: ir.Comprehension) -> tuple[list[Step], Stream]:
         """The items of a comprehension, or pairs of key and value."""
         self.nodes += 1
@@ -382,13 +329,18 @@ class WaitingLowering(Lowering):
     def _consumed(self, node: ir.Builtin | ir.Method) -> list[Step]:
         """Collect the items that ``sum`` and the like have to wait for, as far as it asks for."""
         name = node.function if isinstance(node, ir.Builtin) else node.method
-        if name not in CONSUMERS - ITERATORS or len(node.arguments) > 1:
+        generator, *others = node.arguments
+        if (
+            name not in CONSUMERS - ITERATORS
+            or others
+            or not isinstance(generator, ir.Comprehension)
+        ):
             _refuse_iterator()
         steps = self._receiver(node) if isinstance(node, ir.Method) else []
-        before, stream = self._stream(node.arguments[0])
+        before, stream = self._generated(generator)
         keywords = node.keywords if isinstance(node, ir.Builtin) else ()
         starts = [step for given in keywords for step in self._held_value(given.value)]
-        place = self._hold(node.arguments[0])
+        place = self._hold(generator)
 
         async def wait(frame: Frame) -> None:
             made: list[Any] = []

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Opens no link, and does not wait at a pipe for somebody at its other end."""
 
 
 @contextmanager
@@ -68,31 +69,41 @@ def for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def following_no_link(path: str, flags: int) -> int:
-    """An opener for ``open`` for which a link is no file, but an ``OSError``.
+def only_plain(path: str, flags: int, mode: int = 0o666) -> int:
+    """An opener for ``open`` for which a link, pipe or device is no file, but an ``OSError``.
 
-    Git keeps links, so a checkout may hold one that leads anywhere.
+    Git keeps links and an archive pipes, so a checkout may hold one that leads anywhere, or at
+    which a program would wait for good.
     """
-    return os.open(path, flags | _NO_FOLLOW, 0o666)
+    descriptor = os.open(path, flags | _NO_FOLLOW, mode)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return descriptor
 
 
 def for_owner_here(path: str, flags: int) -> int:
-    """``for_owner`` for a file in a folder of ours, which no link leads out of."""
-    return for_owner(path, flags | _NO_FOLLOW)
+    """``for_owner`` for a plain file in a folder of ours, which no link leads out of."""
+    return only_plain(path, flags, 0o600)
 
 
-def first_link(folder: Path) -> Path | None:
-    """A link that leads out of a folder of ours: the folder itself, or what lies directly in it.
+def first_stray(folder: Path) -> tuple[Path, str] | None:
+    """What is no plain file in a folder of ours, and what it is: itself, or directly in it.
 
     Raises:
         OSError: The folder can not be listed; one that this user may not list is passed over.
     """
     if folder.is_symlink():
-        return folder
+        return folder, "a link"
     if not folder.is_dir() or not os.access(folder, os.R_OK):
         return None
     with os.scandir(folder) as found:
-        return next((Path(one.path) for one in found if one.is_symlink()), None)
+        for one in found:
+            if one.is_symlink():
+                return Path(one.path), "a link"
+            if not (one.is_file() or one.is_dir()):
+                return Path(one.path), "a pipe or a device"
+    return None
 
 
 def make_private(path: Path) -> None:

@@ -1,7 +1,6 @@
 from .compare import EpisodeGates as EpisodeGates
 from .decide import LifecyclePolicy as LifecyclePolicy
 from .dry_run import InsertPolicy as InsertPolicy
-from .duplicates import ModelJudge as ModelJudge
 from .gate_statistics import Elond as Elond
 from .gates import (
     ArmScore as ArmScore,
@@ -20,7 +19,6 @@ from .insertion import (
     RejectionCode as RejectionCode,
 )
 from .learning import (
-    LearningConfig as LearningConfig,
     LearnReport as LearnReport,
     feedback_on as feedback_on,
 )

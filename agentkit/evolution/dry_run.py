@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -63,11 +63,6 @@ class InsertPolicy:
             raise UsageError(f"InsertPolicy.seconds must be positive, got {self.seconds}")
 
 
-Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
-"""Says whether a candidate and a tool that behaves like it are meant for the same; see
-``ModelJudge``."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Procedure:
     """What InsertTool works with.
@@ -75,12 +70,10 @@ class Procedure:
     Attributes:
         policy: What a candidate has to show.
         limits: What composites may cost.
-        judge: Asked whether two tools mean the same, where they do the same and their words differ.
     """
 
     policy: InsertPolicy = field(default_factory=InsertPolicy)
     limits: CompositeLimits = field(default_factory=CompositeLimits)
-    judge: Judge | None = None
 
 
 # --- When two results are the same ---------------------------------------------------------------
@@ -361,7 +354,6 @@ class DryRun:
 
     def __init__(self, tools: Mapping[str, Tool], procedure: Procedure) -> None:
         self._tools = tools
-        self.procedure = procedure
         self.policy = procedure.policy
         most = self.policy.seconds
         seconds = min(procedure.limits.deadline_seconds or most, most)

@@ -23,7 +23,7 @@ from agentkit.agent.session import new_episode_id
 from agentkit.episodes import Episode, Evidence, RetrievalTrace, Verdict
 from agentkit.episodes.labels import VIEW_OF, in_library_names, is_late_verdict, with_late_verdicts
 from agentkit.episodes.redaction import Redaction
-from agentkit.errors import DefinitionError, UsageError
+from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
@@ -221,19 +221,7 @@ _LONGEST_QUERY = 1_000  # characters; a longer one teaches nothing
 _LONGEST_ARGUMENT = 500  # characters of JSON
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LearningConfig:
-    """What becomes an example of use.
-
-    Attributes:
-        max_examples: Most examples with a query that a tool has; beyond, nothing is learned.
-    """
-
-    max_examples: int = 60
-
-    def __post_init__(self) -> None:
-        if self.max_examples < 1:
-            raise UsageError("LearningConfig.max_examples must be 1 or more")
+_MOST_LEARNED = 60  # examples with a query that a tool has; beyond, nothing is learned
 
 
 SkipReason = Literal[
@@ -319,7 +307,6 @@ def _counted(number: int, noun: str) -> str:
 def lessons_of(
     uses: Sequence[Use],
     library: Library,
-    rules: LearningConfig,
     learned_from: Callable[[str], Collection[str]],
 ) -> tuple[tuple[ToolDefinition, ...], LearnReport]:
     """The definitions with what they learn, and what came of each use.
@@ -327,7 +314,6 @@ def lessons_of(
     Args:
         uses: Successful calls with the words that they served, in the order of time.
         library: The library as it is.
-        rules: What is kept.
         learned_from: Ids of the episodes that a tool has learned from.
     """
     by_tool: dict[str, list[Use]] = {}
@@ -342,7 +328,7 @@ def lessons_of(
         if tool is None:
             skipped += [_skipped(use, "unknown_tool") for use in own]
             continue
-        chosen = _chosen(own, tool.definition, rules, learned_from(name), skipped)
+        chosen = _chosen(own, tool.definition, learned_from(name), skipped)
         if chosen:
             added[name] = tuple(map(_example, chosen))
             examples = (*tool.definition.examples, *added[name])
@@ -380,7 +366,6 @@ def _is_short(value: Any) -> bool:
 def _chosen(
     uses: Iterable[Use],
     definition: ToolDefinition,
-    rules: LearningConfig,
     learned: Collection[str],
     skipped: list[Skipped],
 ) -> list[Use]:
@@ -401,7 +386,7 @@ def _chosen(
             skipped.append(_skipped(use, reason))
         elif fitting is not None:
             candidates[words] = replace(use, arguments=fitting)
-    room = max(0, rules.max_examples - len(asked))
+    room = max(0, _MOST_LEARNED - len(asked))
     found = list(candidates.values())
     skipped += [_skipped(use, "full") for use in found[room:]]
     return found[:room]

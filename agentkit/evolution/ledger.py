@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -154,11 +153,6 @@ class Ledger:
         if record is not None and record.place is not None:
             return record.place
         return TestPlace(number=len(self.tested) + 1, discoveries=len(self.passed))
-
-    def counts(self) -> dict[ProposalState, int]:
-        """How many proposals are in each state, in the order of the life cycle; none left out."""
-        counted = Counter(record.state for record in self.proposals.values())
-        return {state: counted[state] for state in NEXT}
 
 
 class _Fold:

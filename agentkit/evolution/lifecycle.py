@@ -155,17 +155,14 @@ def _readable(proposal: Proposal) -> Suggestion:
         record = proposal.to_json()
         size = len(canonical_json(record))
         ToolDefinition.from_json(record["candidate"])
-    except DefinitionError as error:
-        code, message = "malformed", f"the candidate is no definition: {error}"
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        code, message = "not_json", f"the candidate is no JSON data: {error}"
+    except (DefinitionError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        message = f"the candidate is no definition: {error}"
     else:
         if size <= MAX_BYTES:
             return proposal
-        code = "too_large"
         message = f"the candidate has {size:,} bytes, at most {MAX_BYTES:,} are kept"
     failed = FailedCheck(
-        code=code,
+        code="malformed",
         layer="lexical",
         message=message,
         advice="answer with the changed texts alone, as JSON data",

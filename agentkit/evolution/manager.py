@@ -36,11 +36,10 @@ from agentkit.evolution.decide import (
     recorded_reports,
     status_of,
 )
-from agentkit.evolution.dry_run import InsertPolicy, Judge, Procedure, with_examples
+from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
 from agentkit.evolution.learning import (
-    LearningConfig,
     LearnReport,
     Passed,
     has_passed,
@@ -89,8 +88,6 @@ class ToolManager:
         policy: What is asked of a candidate.
         limits: Caps on the text of composites and on their runs.
         author: Who writes, for the history.
-        judge: Decides on duplicates whose words differ, such as ``ModelJudge``; without one both
-            are kept.
         lifecycle: What proposals have to go through before they serve.
         validate: All checks of a suggested change.
         change_judge: Reads the changes that need a judge; without one they wait. It must not be
@@ -127,7 +124,6 @@ class ToolManager:
         policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
         limits: CompositeLimits = CompositeLimits(),  # noqa: B008 - frozen
         author: str | Author = "agentkit",
-        judge: Judge | None = None,
         lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
         validate: Validate = validate,
         change_judge: ChangeJudge | None = None,
@@ -137,7 +133,7 @@ class ToolManager:
     ) -> None:
         self._store = store
         self._policy = lifecycle
-        self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
+        self._procedure = Procedure(policy=policy, limits=limits)
         self._judge = change_judge
         self._assess = gates
         self._author = Author(kind="program", name=author) if isinstance(author, str) else author
@@ -152,7 +148,7 @@ class ToolManager:
         checker = CandidateChecker(
             validate=validate,
             revision=self._repository.revision,
-            inserting=Procedure(policy=policy, limits=limits),
+            inserting=self._procedure,
         )
         self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
@@ -263,7 +259,6 @@ class ToolManager:
         self,
         episodes: Iterable[Episode],
         *,
-        rules: LearningConfig = LearningConfig(),  # noqa: B008 - frozen
         passed: Passed = has_passed,
         reason: str = "",
         dry_run: bool = False,
@@ -278,7 +273,6 @@ class ToolManager:
 
         Args:
             episodes: What happened, in any order.
-            rules: What is kept.
             passed: Which episodes went well; by default those whose verdict says so.
             reason: Why, for the tools' history.
             dry_run: Write nothing, and report what would be added.
@@ -316,7 +310,7 @@ class ToolManager:
             nonlocal report
             tried = {one for one in state.ledger.experiments if state.ledger.experiment(one)}
             uses = tuple(one for one in every_use if one.tool not in tried)
-            grown, report = lessons_of(uses, state.library, rules, self._learned_from)
+            grown, report = lessons_of(uses, state.library, self._learned_from)
             changed = repinned(state.library, grown) if grown else ()
             above = tuple(one.name for one in changed if one.name not in report.added)
             report = replace(report, repinned=above)
@@ -345,7 +339,6 @@ class ToolManager:
 
         Raises:
             StoreError: The store failed.
-            ModelError: The judge could not answer.
             UsageError: Called where an event loop runs; await ``insert_async`` there.
         """
         return _waited(lambda: self.insert_async(candidate, evidence=evidence, reason=reason))
@@ -615,7 +608,7 @@ class ToolManager:
 
         return self._said(proposal_id, decide)
 
-    def standing(self, proposal_id: str) -> ProposalStatus:
+    def status(self, proposal_id: str) -> ProposalStatus:
         """What a proposal waits for, or why it ended, and which command comes next.
 
         Numbers of a shadow or canary that goes on are not looked at; ``advance`` tells them.

@@ -72,7 +72,7 @@ class Background(ABC, Generic[T]):
 
     Attributes:
         counts: What came of the work, by outcome: ``done`` counts all that was handled, ``dropped``
-            what found the queue full or closed, ``failed`` what raised (see the log).
+            what found the queue full, ``failed`` what raised (see the log).
     """
 
     def __init__(self, *, size: int, name: str) -> None:
@@ -81,7 +81,6 @@ class Background(ABC, Generic[T]):
         self._waiting: deque[T] = deque()
         self._lock = threading.Lock()
         self._worker: asyncio.Task[None] | None = None
-        self._closed = False
         self.counts: Counter[str] = Counter()
 
     async def drain(self) -> None:
@@ -99,17 +98,6 @@ class Background(ABC, Generic[T]):
         """
         wait_for(self.drain())
 
-    async def aclose(self) -> None:
-        """Stop what is at work, drop what waits, and take nothing more; ``drain`` loses nothing."""
-        self._closed = True
-        worker = self._at_work()
-        if worker is not None and worker.get_loop() is asyncio.get_running_loop():
-            worker.cancel()
-            await asyncio.wait([worker])
-        with self._lock:
-            self.counts["dropped"] += len(self._waiting)
-            self._waiting.clear()
-
     @abstractmethod
     async def _handle(self, work: T) -> None:
         """Do one piece of work; what it raises is logged and counted."""
@@ -121,7 +109,7 @@ class Background(ABC, Generic[T]):
     def _put(self, work: T, *, start: bool) -> None:
         """Put a piece of work on the queue; ``start``: the running loop may begin with it."""
         with self._lock:
-            accepted = not self._closed and len(self._waiting) < self._size
+            accepted = len(self._waiting) < self._size
             if accepted:
                 self._waiting.append(work)
             else:

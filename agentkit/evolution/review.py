@@ -31,7 +31,6 @@ from agentkit.evolution.proposers.composites import source_of
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
 from agentkit.library.dag import ancestors
-from agentkit.library.events import EventKind
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.definition import ToolDefinition
@@ -71,31 +70,6 @@ _REJECTED_BY: Mapping[str, str] = {
     "library": "a change of the library under it",
     "parents": "a composite that would break",
 }
-
-_EVENTS: Mapping[EventKind, str] = {
-    "proposed": "proposed",
-    "validated": "passed the checks",
-    "shadow": "run unseen",
-    "canary": "given a share of the sessions",
-    "active": "put into use",
-    "superseded": "replaced",
-    "rejected": "rejected",
-    "quarantined": "held back",
-    "rolled_back": "taken back",
-    "judged": "judged",
-    "approved": "approved",
-    "overruled": "checks overruled",
-    "assessed": "compared",
-    "rebased": "moved onto the new definition",
-    "written": "changed the library",
-    "marked": "to be validated again",
-    "revalidated": "validated again",
-    "pinned": "pinned",
-    "unpinned": "pin removed",
-    "proposer_quarantined": "proposer quarantined",
-    "proposer_released": "proposer released",
-}
-
 
 _SPEAKERS: Mapping[OriginKind, str] = {
     "person": "a person",
@@ -266,7 +240,7 @@ class HistoryEntry:
     Attributes:
         number: Place of its event among all events.
         at: ISO 8601 time in UTC.
-        what: What happened, in words.
+        what: What happened, as the log calls it.
         who: Name of who did it.
         who_kind: ``person``, ``model`` or ``program``.
         reason: Why.
@@ -371,7 +345,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         UsageError: There is no such proposal.
     """
     record = manager.ledger.find(which)
-    stands = manager.standing(record.proposal_id)
+    stands = manager.status(record.proposal_id)
     base = manager.revision(record.tool_name, record.base) if record.base else None
     candidate = record.candidate
     views = [None if one is None else ModelView.of(one) for one in (base, candidate)]
@@ -532,7 +506,7 @@ def _history(record: ProposalRecord) -> Iterator[HistoryEntry]:
         yield HistoryEntry(
             number=event.sequence,
             at=event.at,
-            what=_EVENTS.get(event.kind, event.kind.replace("_", " ")),
+            what=event.kind.replace("_", " "),
             who=event.author.name,
             who_kind=event.author.kind,
             reason=event.reason if event.kind != "proposed" else "",

@@ -32,14 +32,14 @@ from agentkit.episodes.labels import (
     is_imported,
     with_late_verdicts,
 )
-from agentkit.episodes.replacing import following_no_link
+from agentkit.episodes.replacing import only_plain
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
     GateConfig,
     GateReport,
 )
-from agentkit.evolution.learning import LearningConfig, LearnReport, has_passed, is_by_user
+from agentkit.evolution.learning import LearnReport, has_passed, is_by_user
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig, submit_mined
 from agentkit.evolution.proposal import (
@@ -214,7 +214,7 @@ async def evolve(
     rules: GateConfig = GateConfig(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
     mining: MiningConfig | None = None,
-    learning: LearningConfig | None = None,
+    learning: bool = False,
 ) -> EvolutionReport:
     """Make one round.
 
@@ -239,8 +239,8 @@ async def evolve(
         tools: Names of the tools to look at, the worst first; empty for all.
         mining: How calls that recur are made into composites, which wait as proposals; None mines
             nothing.
-        learning: What tools keep of the requests that they answered well; None learns nothing.
-            What users praised is not among it: a stranger's word adds no words to the library.
+        learning: Whether tools keep examples of the requests that they answered well. What users
+            praised is not among it: a stranger's word adds no words to the library.
 
     Raises:
         UsageError: A proposer answers with something that is no suggestion.
@@ -272,8 +272,8 @@ async def evolve(
         one for proposer in proposers async for one in _asked(manager, proposer, observations)
     ]
     learned = None
-    if learning is not None:
-        learned = manager.learn(seen, rules=learning, passed=_has_passed_by_verifier)
+    if learning:
+        learned = manager.learn(seen, passed=_has_passed_by_verifier)
     if mining is not None:
         await submit_mined(manager, seen, mining)
     decided = {name for name, one in known.items() if not one.is_open}
@@ -426,7 +426,7 @@ async def _considered(
         report=report,
         why=why,
         before="proposed" if before is None else before.state,
-        commands=manager.standing(record.proposal_id).commands,
+        commands=manager.status(record.proposal_id).commands,
     )
 
 
@@ -459,7 +459,7 @@ def evolving(store_url: str) -> Iterator[None]:
         return
     path = _place(store_url)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "a+", encoding="utf-8", opener=following_no_link) as file:
+    with open(path, "a+", encoding="utf-8", opener=only_plain) as file:
         if not _taken(file):
             raise StoreError(_who(file, store_url))
         since = datetime.now(UTC).isoformat(timespec="seconds")

@@ -245,17 +245,17 @@ def _library_faults(
 ) -> Iterator[ChainFault]:
     """What an event says and the store does not; each history is read once."""
     version = event.library_version
-    for name, told in told_digests(event):
+    for name, stated in event_digests(event):
         if name not in histories:
             histories[name] = store.history(name)
         earlier = [one.definition for one in histories[name] if one.version <= version]
         held = earlier[-1] if earlier else None
         actual = "" if held is None else actual_digest(held)
-        if actual != told:
+        if actual != stated:
             yield _fault(
                 event,
                 "definition",
-                f"says that {name!r} had {_words(told)} at library version {version}, but the "
+                f"says that {name!r} had {_words(stated)} at library version {version}, but the "
                 f"store holds {_words(actual)}",
             )
     bulk = bulk_of(event)
@@ -281,7 +281,7 @@ def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
     return count, event.facts.get("digest")
 
 
-def told_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
+def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
     """The tools of which an event tells, with the digest of each; empty for one that is gone.
 
     Those of a very large change are not among them: see ``bulk_of``.
@@ -293,24 +293,28 @@ def told_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
     for part in ("tools", "repinned"):
         digests = event.facts.get(part)
         if isinstance(digests, Mapping):
-            yield from ((name, told) for name, told in digests.items() if isinstance(told, str))
+            yield from (
+                (name, stated) for name, stated in digests.items() if isinstance(stated, str)
+            )
     removed = event.facts.get("removed")
     if isinstance(removed, list):
         yield from ((name, "") for name in removed if isinstance(name, str))
 
 
-def _words(told: str) -> str:
-    return f"the definition with digest {told[:12]}" if told else "none"
+def _words(stated: str) -> str:
+    return f"the definition with digest {stated[:12]}" if stated else "none"
 
 
 def _untold(events: Iterable[LibraryEvent], versions: Iterable[int]) -> Iterator[ChainFault]:
     """Notes on versions without an event; those in a row are one note."""
-    told = {e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"}
+    stated = {
+        e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"
+    }
     after = 0
     rows: list[tuple[int, list[int]]] = []
     for version in versions:
-        if version in told:
-            after = told[version]
+        if version in stated:
+            after = stated[version]
         elif rows and rows[-1][1][-1] == version - 1:
             rows[-1][1].append(version)
         else:

@@ -244,7 +244,7 @@ def now() -> str:
 def begun_at(episode: Episode, *, kept: datetime) -> datetime:
     """``Episode.started_at`` as a time; where it says none, the time at which it was kept.
 
-    A time without a zone is UTC, as the field promises. What began after it was kept was told by a
+    A time without a zone is UTC, as the field promises. What began after it was kept has a
     clock that is ahead, and counts as kept: else it would outlast all others, for years.
 
     Example:
@@ -253,8 +253,8 @@ def begun_at(episode: Episode, *, kept: datetime) -> datetime:
         '2026-03-02T10:00:00+00:00'
     """
     try:
-        told = datetime.fromisoformat(episode.started_at)
-        begun = told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+        moment = datetime.fromisoformat(episode.started_at)
+        begun = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         return min(begun, kept)
     except (ValueError, TypeError, OverflowError):  # empty, or no time at all
         return kept

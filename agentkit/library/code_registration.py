@@ -17,7 +17,7 @@ from agentkit.errors import (
     ReadOnlyStoreError,
     StoreUnavailableError,
 )
-from agentkit.library.chain_check import told_digests
+from agentkit.library.chain_check import event_digests
 from agentkit.library.changes import commit_with_retry, now
 from agentkit.library.code_binding import (
     CodeBinding,
@@ -233,11 +233,11 @@ def _plan(store: LibraryStore, tools: Sequence[Tool]) -> _Plan:
     ]
     if not (changed or reworded):
         return _Plan(held=held, new=new)
-    told = _last_from_code(store)
+    last = _last_from_code(store)
     revisions = {}
     for name in changed:
         earlier = [one.definition for one in store.history(name) if one.definition]
-        seen = [one for one in earlier if one.digest == told.get(name)]
+        seen = [one for one in earlier if one.digest == last.get(name)]
         base = next(iter((*seen[-1:], *earlier)), known[name])
         revisions[name] = _carry_over(code[name], known[name], base, held)
     return _Plan(
@@ -250,7 +250,7 @@ def _plan(store: LibraryStore, tools: Sequence[Tool]) -> _Plan:
             if any(
                 one.definition.description != code[name].description
                 for one in store.history(name)
-                if one.definition and one.definition.digest == told.get(name)
+                if one.definition and one.definition.digest == last.get(name)
             )
         ),
     )
@@ -262,7 +262,7 @@ def _last_from_code(store: LibraryStore) -> Mapping[str, str]:
         name: digest
         for event in store.events()
         if event.kind == "written" and event.facts.get("operation") in _FROM_CODE
-        for name, digest in told_digests(event)
+        for name, digest in event_digests(event)
     }
 
 

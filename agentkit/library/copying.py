@@ -42,16 +42,16 @@ Progress: TypeAlias = Callable[[str], ProgressCallback]
 
 
 def silent(_title: str) -> ProgressCallback:
-    """Tells nobody of a step."""
+    """Reports nothing."""
     return lambda _done, _total: None
 
 
-def counted(items: Iterable[T], told: ProgressCallback, *, total: int) -> Iterator[T]:
-    """The same items; each is told of. Where their number is not known (0), none is."""
+def counted(items: Iterable[T], report: ProgressCallback, *, total: int) -> Iterator[T]:
+    """The same items; each is reported. Where their number is not known (0), none is."""
     for number, item in enumerate(items, start=1):
         yield item
         if total:
-            told(min(number, total), total)
+            report(min(number, total), total)
 
 
 def episode_count(store: Store) -> int:
@@ -197,8 +197,8 @@ def compare_stores(
     found = [of_versions, _libraries_differ(one, other), of_events]
     kept = 0
     if episodes:
-        told = progress("comparing episodes")
-        mine = counted(episodes_of(first), told, total=episode_count(first))
+        report = progress("comparing episodes")
+        mine = counted(episodes_of(first), report, total=episode_count(first))
         kept, of_episodes = _walk(islice(mine, limit.episodes), episodes_of(second), _episode)
         found.append(of_episodes)
     return Comparison(

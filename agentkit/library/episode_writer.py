@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -121,13 +121,11 @@ class _SpilledFile:
         path: The file.
         lock: The same, open and locked until the store has all of it.
         count: Episodes in it.
-        first: Number of the first one in the writer's order; 0 for those of earlier programs.
     """
 
     path: Path
     lock: BinaryIO
     count: int
-    first: int = 0
 
     def read(self, on_broken: Callable[[BrokenLine], None] = lambda _: None) -> Iterator[Episode]:
         """The episodes in order; none when the file is gone, for then the store has them.
@@ -184,7 +182,7 @@ class _SpillFolder:
             raise
         if not _CAN_LOCK:
             file.close()
-        return _SpilledFile(path=path, lock=file, count=len(episodes), first=episodes[0].number)
+        return _SpilledFile(path=path, lock=file, count=len(episodes))
 
     def refuse(self, line: bytes, reason: str) -> Path:
         """Set an episode aside that the store will never take, with the reason.
@@ -371,8 +369,18 @@ class EpisodeWriter:
         return next((one for one in waiting if one.episode_id == episode_id), None)
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes that match, pending ones included."""
-        return select_with_pending(self._store, self._waiting(), matching)
+        """The episodes that match, pending ones included, each once.
+
+        Those that are pending now are younger than all that the store has, and some may reach it
+        while this looks.
+        """
+        check_filter(matching)
+        waiting = {one.episode_id: one for one in self._waiting() if matches(one, matching)}
+        kept = self._store.select(matching)
+        rest = (one for one in kept if one.episode_id not in waiting)
+        if matching.oldest_first:
+            return islice(chain(rest, waiting.values()), matching.limit)
+        return islice(chain(reversed(waiting.values()), rest), matching.limit)
 
     def flush(self, *, timeout_seconds: float = 60.0) -> None:
         """Wait until the store has everything that was appended before.
@@ -503,16 +511,10 @@ class EpisodeWriter:
         why = self._last_error or "it was too slow"
         logger.warning("%d episodes wait in %s for their store: %s", file.count, file.path, why)
 
-    @property
-    def _first(self) -> int:
-        """Number of the episode in memory that waits longest; 0 when none does."""
-        return next((one.number for one in self._held.values()), 0)
-
     def _is_sent(self, until: int) -> bool:
         """Whether the episodes up to a number are gone; files come before what is in memory."""
-        if any(file.first <= until for file in self._spilled):
-            return False
-        return not self._held or self._first > until
+        first = next((one.number for one in self._held.values()), until + 1)
+        return not self._spilled and first > until
 
     def _is_worth_sending(self) -> bool:
         """Whether there is a batch, or somebody waits."""
@@ -637,45 +639,6 @@ def writer_of(store: object) -> EpisodeWriter | None:
     """
     episodes = getattr(store, "episodes", store)
     return episodes if isinstance(episodes, EpisodeWriter) else None
-
-
-def select_with_pending(
-    store: EpisodeStore, pending: Iterable[Episode], matching: EpisodeFilter
-) -> Iterator[Episode]:
-    """What ``store.select`` gives once it has the pending episodes.
-
-    Args:
-        store: Where the older ones are.
-        pending: Those on their way, oldest first, as they were before this call: one that arrives
-            meanwhile comes once.
-        matching: Which ones to read.
-    """
-    check_filter(matching)
-    waiting = {one.episode_id: one for one in pending if matches(one, matching)}
-    # The youngest first: they arrive in order, so that what is left are the last ones, although
-    # some arrive while this looks.
-    for episode_id in tuple(reversed(waiting)):
-        if store.get(episode_id) is not None:  # it arrived, or its id was known before
-            del waiting[episode_id]
-    if not waiting:
-        return store.select(matching)
-    limit = None if matching.limit is None else matching.limit + len(waiting)
-    kept = store.select(replace(matching, limit=limit))
-    if matching.oldest_first:
-        found = _then(kept, waiting)
-    else:
-        rest = (one for one in kept if one.episode_id not in waiting)
-        found = chain(reversed(waiting.values()), rest)
-    return islice(found, matching.limit)
-
-
-def _then(kept: Iterable[Episode], waiting: dict[str, Episode]) -> Iterator[Episode]:
-    """The kept episodes, then those of the waiting ones that were not among them."""
-    left = dict(waiting)
-    for episode in kept:
-        left.pop(episode.episode_id, None)
-        yield episode
-    yield from left.values()
 
 
 def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[_Pending]]:

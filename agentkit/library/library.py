@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from agentkit.library.dag import DAG, Dag, in_order, reachable
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import close_to
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -131,9 +131,9 @@ class Library:
         """The tool of that name, or None."""
         return self._tools.get(name)
 
-    def nearest(self, name: str, *, limit: int = 3) -> tuple[str, ...]:
+    def nearest(self, name: str) -> tuple[str, ...]:
         """Names in this snapshot that look like ``name``, best first."""
-        return nearest_names(name, self._tools, limit=limit)
+        return close_to(name, self._tools)
 
     def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Library:
         """A library that also holds ``tools``; one of the same name is replaced.
@@ -427,13 +427,9 @@ def _circular(name: str, dag: Dag) -> SourceProblem:
     )
 
 
-def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """Names among ``known`` that look like ``name``, ignoring case, best first."""
-    folded: dict[str, str] = {}
-    for candidate in known:
-        folded.setdefault(candidate.casefold(), candidate)
-    close = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=0.6)
-    return tuple(folded[match] for match in close)
+def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Up to three of the ``known`` names that look like ``name``, ignoring case, best first."""
+    return close_to(name, known)
 
 
 def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> Tool:

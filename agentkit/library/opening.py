@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -80,14 +81,21 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         )
     match scheme.lower():
         case "memory":
-            return _open_memory(url, rest)
+            if rest.strip("/"):
+                raise UsageError(
+                    f"a memory store has no name, each memory: is a new one; got {url!r}. "
+                    "Pass the store object around to share it, or use sqlite:///"
+                )
+            return MemoryStore()
         case "sqlite":
             raise UsageError(
                 f"{url!r} names no file; write sqlite:///library.db for a file here, "
                 "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
             )
         case ours if ours in _LOADED_WHEN_ASKED:
-            return _open_ours(url, ours)
+            module, _, name = _LOADED_WHEN_ASKED[ours].partition(":")
+            store: Store = getattr(import_module(module), name)(url)
+            return store
         case other:
             return _open_plugin(url, other)
 
@@ -134,23 +142,6 @@ def file_of(url: str) -> Path | None:
     if scheme.lower() != "sqlite" or path == rest or not path or path.startswith(":memory:"):
         return None
     return Path(path).expanduser()
-
-
-def _open_memory(url: str, rest: str) -> Store:
-    if rest.strip("/"):
-        raise UsageError(
-            f"a memory store has no name, each memory: is a new one; got {url!r}. "
-            "Pass the store object around to share it, or use sqlite:///"
-        )
-    return MemoryStore()
-
-
-def _open_ours(url: str, scheme: str) -> Store:
-    from importlib import import_module
-
-    module, _, name = _LOADED_WHEN_ASKED[scheme].partition(":")
-    store: Store = getattr(import_module(module), name)(url)
-    return store
 
 
 def _open_plugin(url: str, scheme: str) -> Store:

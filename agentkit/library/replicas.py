@@ -82,12 +82,12 @@ class ReplicaStatus:
         """
         if self.state == "current":
             return f"library version {self.version} is the newest"
-        told = f"the store is away; library version {self.version} was the newest"
+        text = f"the store is away; library version {self.version} was the newest"
         if self.state == "behind":
-            told = f"the newest library can not be taken up; version {self.version} was the newest"
+            text = f"the newest library can not be taken up; version {self.version} was the newest"
         if math.isinf(self.staleness_seconds):
-            return f"{told} when it was kept in a file"
-        return f"{told} {self.staleness_seconds:.0f} s ago"
+            return f"{text} when it was kept in a file"
+        return f"{text} {self.staleness_seconds:.0f} s ago"
 
 
 @dataclass(kw_only=True)
@@ -389,16 +389,16 @@ class Replica(ForwardingStore):
             return
         kind = type(error).__name__
         state: ReplicaState = "behind" if _answered(error) else "away"
-        told = f"{kind}: {error}"  # in words: an exception would keep alive who met it
+        text = f"{kind}: {error}"  # in words: an exception would keep alive who met it
         self._failed_in_a_row += 1
         self._status = replace(
-            before, state=state, last_error=told, failed_looks=before.failed_looks + 1
+            before, state=state, last_error=text, failed_looks=before.failed_looks + 1
         )
         if (state, kind) != (before.state, before.last_error.partition(":")[0]):
             words = "the newest library can not be taken up; version %d is served on (%s)"
             if state == "away":
                 words = "the store is away; library version %d is served on (%s)"
-            logger.warning(words, version, told)
+            logger.warning(words, version, text)
 
 
 def _follow(

@@ -71,50 +71,36 @@ class HmacKey:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ed25519PublicHalf:
-    """Checks signatures by ed25519 (RFC 8032); it can not make any.
+class Ed25519Key:
+    """Checks signatures by ed25519 (RFC 8032), and signs where it has the private half.
 
     Attributes:
-        key: Of the package ``cryptography``.
+        public: What may be given to everybody who is to check.
+        private: Makes signatures; None where only the public half is known.
     """
 
-    key: Ed25519PublicKey
+    public: Ed25519PublicKey
+    private: Ed25519PrivateKey | None = field(default=None, repr=False)
+
+    def sign(self, event_hash: str) -> str:
+        """See ``Signer.sign``."""
+        if self.private is None:
+            raise UsageError(
+                "a public key can check signatures and not make them; give the private key that "
+                "'openssl genpkey -algorithm ed25519' printed"
+            )
+        return _ED25519 + self.private.sign(_message(event_hash)).hex()
 
     def verify(self, event_hash: str, signature: str) -> bool:
         """See ``Verifier.verify``."""
         from cryptography.exceptions import InvalidSignature
 
-        digits = signature.removeprefix(_ED25519)
         try:
-            made = bytes.fromhex(digits)
-            self.key.verify(made, _message(event_hash))
+            made = bytes.fromhex(signature.removeprefix(_ED25519))
+            self.public.verify(made, _message(event_hash))
         except (ValueError, InvalidSignature):
             return False
         return signature == _ED25519 + made.hex()  # one way to write it, so that no bit is free
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ed25519Key:
-    """Signs by ed25519 (RFC 8032) and checks what it signed.
-
-    Attributes:
-        key: Of the package ``cryptography``.
-    """
-
-    key: Ed25519PrivateKey = field(repr=False)
-
-    @property
-    def public(self) -> Ed25519PublicHalf:
-        """What may be given to everybody who is to check."""
-        return Ed25519PublicHalf(key=self.key.public_key())
-
-    def sign(self, event_hash: str) -> str:
-        """See ``Signer.sign``."""
-        return _ED25519 + self.key.sign(_message(event_hash)).hex()
-
-    def verify(self, event_hash: str, signature: str) -> bool:
-        """See ``Verifier.verify``."""
-        return self.public.verify(event_hash, signature)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,11 +129,7 @@ def read_signer(text: str) -> HmacKey | Ed25519Key:
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
     key = _read(text)
-    if isinstance(key, Ed25519PublicHalf):
-        raise UsageError(
-            "a public key can check signatures and not make them; give the private key that "
-            "'openssl genpkey -algorithm ed25519' printed"
-        )
+    key.sign("")  # refuses a public key
     return key
 
 
@@ -205,13 +187,13 @@ def _message(event_hash: str) -> bytes:
     return f"agentkit library event {event_hash}".encode()
 
 
-def _read(text: str) -> HmacKey | Ed25519Key | Ed25519PublicHalf:
+def _read(text: str) -> HmacKey | Ed25519Key:
     if text.lstrip().startswith("-----BEGIN"):
         return _read_pem(text.strip().encode())
     return HmacKey(secret=text.strip().encode())
 
 
-def _read_pem(pem: bytes) -> Ed25519Key | Ed25519PublicHalf:
+def _read_pem(pem: bytes) -> Ed25519Key:
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
@@ -226,11 +208,11 @@ def _read_pem(pem: bytes) -> Ed25519Key | Ed25519PublicHalf:
         if b"PUBLIC KEY" in pem.splitlines()[0]:
             public = serialization.load_pem_public_key(pem)
             if isinstance(public, ed25519.Ed25519PublicKey):
-                return Ed25519PublicHalf(key=public)
+                return Ed25519Key(public=public)
         else:
             private = serialization.load_pem_private_key(pem, password=None)
             if isinstance(private, ed25519.Ed25519PrivateKey):
-                return Ed25519Key(key=private)
+                return Ed25519Key(public=private.public_key(), private=private)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise UsageError(f"the audit key can not be read: {error}") from error
     raise UsageError(

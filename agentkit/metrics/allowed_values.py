@@ -266,7 +266,7 @@ class GoldCalls:
             if (problem := _unreadable(at, gold, known.get(gold.name)))
         )
         """Gold calls that no call can be compared with."""
-        self._rules: tuple[_CallRule, ...] = ()
+        self._rules: tuple[_AllowedRule, ...] = ()
         if not self.unreadable:
             # types of other languages stand in the origin, by which definitions do not differ
             types = {
@@ -274,7 +274,7 @@ class GoldCalls:
                 for name, one in known.items()
             }
             self._rules = tuple(
-                _CallRule(one, known[one.name], types[one.name]) for one in expected
+                _AllowedRule(one, known[one.name], types[one.name]) for one in expected
             )
 
     @property
@@ -292,23 +292,46 @@ class GoldCalls:
         if self.unreadable:
             reasons = "; ".join(map(str, self.unreadable))
             raise UsageError(f"{reasons}; see gold_problems for what else is wrong")
-        fitting = [[at for at, call in enumerate(calls) if rule.fits(call)] for rule in self._rules]
-        pairs = _assignment(fitting)
-        taken = set(pairs.values())
-        spurious = tuple(at for at in range(len(calls)) if at not in taken)
-        return AllowedValuesResult(
-            pairs=tuple(sorted(pairs.items())),
-            unmatched=tuple(
-                _unmatched(at, rule, calls, spurious)
-                for at, rule in enumerate(self._rules)
-                if at not in pairs
-            ),
-            spurious=spurious,
-        )
+        return match_rules(self._rules, calls)
+
+
+class CallRule(Protocol):
+    """What one gold call allows."""
+
+    @property
+    def name(self) -> str:
+        """The tool."""
+
+    def mismatches(self, call: ToolCall) -> Iterator[Mismatch]:
+        """All that keeps a call from being the gold call, one by one."""
+
+
+def match_rules(rules: Sequence[CallRule], calls: Sequence[ToolCall]) -> AllowedValuesResult:
+    """The best assignment of calls to gold calls, and the reasons for what is left over."""
+    fitting = [
+        [
+            at
+            for at, call in enumerate(calls)
+            if call.name == rule.name and next(rule.mismatches(call), None) is None
+        ]
+        for rule in rules
+    ]
+    pairs = _assignment(fitting)
+    taken = set(pairs.values())
+    spurious = tuple(at for at in range(len(calls)) if at not in taken)
+    return AllowedValuesResult(
+        pairs=tuple(sorted(pairs.items())),
+        unmatched=tuple(
+            _unmatched(at, rule, calls, spurious)
+            for at, rule in enumerate(rules)
+            if at not in pairs
+        ),
+        spurious=spurious,
+    )
 
 
 def _unmatched(
-    expected: int, rule: _CallRule, calls: Sequence[ToolCall], left: Sequence[int]
+    expected: int, rule: CallRule, calls: Sequence[ToolCall], left: Sequence[int]
 ) -> UnmatchedCall:
     """A gold call with the reasons why the nearest of the calls that are left is not it."""
     if not left:
@@ -340,8 +363,8 @@ def _assignment(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
 # --- calls ----------------------------------------------------------------------------------------
 
 
-class _CallRule:
-    """What a gold call allows."""
+class _AllowedRule:
+    """What a gold call with allowed values allows."""
 
     def __init__(
         self, gold: AllowedCall, definition: ToolDefinition, types: Mapping[str, _Type]
@@ -359,10 +382,6 @@ class _CallRule:
             for name, allowed in gold.allowed.items()
             if name in types
         }
-
-    def fits(self, call: ToolCall) -> bool:
-        """Whether a call is the gold call."""
-        return call.name == self.name and next(self.mismatches(call), None) is None
 
     def mismatches(self, call: ToolCall) -> Iterator[Mismatch]:
         """All that keeps a call from being the gold call, one by one."""

@@ -105,7 +105,7 @@ def create_app(
         alias=agent.model.name,
     )
     chat = ChatCompletions(
-        agent,
+        agent=agent,
         reader=reader,
         runs=service.runs,
         bodies=bodies,
@@ -115,7 +115,7 @@ def create_app(
         takes_approvals=client_approval,
     )
     feedback = FeedbackEndpoint(
-        agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
+        store=agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
     )
     model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}
     app = assemble(

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.agent.agent import Agent
@@ -75,10 +75,11 @@ def below_caller(headers: Mapping[str, str]) -> Iterator[None]:
         context.detach(token)
 
 
+@dataclass(kw_only=True, eq=False)
 class ChatCompletions:
     """The endpoint.
 
-    Args:
+    Attributes:
         agent: Answers.
         reader: Reads requests.
         runs: What is under way.
@@ -89,58 +90,49 @@ class ChatCompletions:
         takes_approvals: Whether clients may say that a call which needs approval may run.
     """
 
-    def __init__(
-        self,
-        agent: Agent,
-        *,
-        reader: Reader,
-        runs: Runs,
-        bodies: Bodies,
-        metrics: RunMetrics,
-        limits: ServerLimits,
-        keys: Keys | None,
-        takes_approvals: bool,
-    ) -> None:
-        self._agent = agent
-        self._reader = reader
-        self._runs = runs
-        self._bodies = bodies
+    agent: Agent
+    reader: Reader
+    runs: Runs
+    bodies: Bodies
+    metrics: RunMetrics
+    limits: ServerLimits
+    keys: Keys | None
+    takes_approvals: bool
+
+    def __post_init__(self) -> None:
         self._places = Slots(
-            most=limits.max_concurrent,
-            each=lambda: limits.share(keys),
-            seconds=limits.request_seconds,
+            most=self.limits.max_concurrent,
+            each=lambda: self.limits.share(self.keys),
+            seconds=self.limits.request_seconds,
         )
-        self._metrics = metrics
-        self._limits = limits
-        self._takes_approvals = takes_approvals
-        self._rates = RateLimiter(limits.requests_per_minute)
+        self._rates = RateLimiter(self.limits.requests_per_minute)
         self._busy: set[str] = set()
         self._log = MinuteLog(_LOG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; an ASGI application behind ``Front``."""
         exchange: Exchange = scope[SCOPE_KEY]
-        queue = self._agent.queue
+        queue = self.agent.queue
         self._check_open()
         if queue.refuses_runs:
             raise store_unavailable(retry_after=queue.state.retry_after)
         self._rates.check(exchange.key)
-        with self._runs.entered():
-            body = await self._bodies.of(exchange)
+        with self.runs.entered():
+            body = await self.bodies.of(exchange)
             with self._places.held(exchange.who):  # only now: a body may take its time
-                asked = self._reader.read(body, exchange.headers.get("x-session-id"))
+                asked = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
                 work = await self._planned(asked, exchange)
-                parent = below_caller(exchange.headers) if self._agent.tracing else nullcontext()
+                parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
                     await self._deliver(asked, work, exchange)
 
     def _check_open(self) -> None:
-        if self._runs.is_draining:
+        if self.runs.is_draining:
             raise stopping()
 
     async def _planned(self, asked: Asked, exchange: Exchange) -> Work:
-        store = self._agent.store
+        store = self.agent.store
         if asked.session is not None and store is None and not asked.answers:
             message = "this server keeps no sessions; send the whole conversation instead"
             raise RequestError(message=message, param="session_id", code="no_sessions")
@@ -148,7 +140,7 @@ class ChatCompletions:
             return new_work(asked, exchange)
         try:
             return await continued_work(
-                asked, exchange, store, takes_approvals=self._takes_approvals
+                asked, exchange, store, takes_approvals=self.takes_approvals
             )
         except AgentKitError as error:
             self._log.error("no run begins, the store can not be read", error)
@@ -172,20 +164,20 @@ class ChatCompletions:
     async def _deliver(self, asked: Asked, work: Work, exchange: Exchange) -> None:
         completion = Completion(
             episode_id=work.episode_id,
-            model=self._reader.model,
+            model=self.reader.model,
             not_honoured=asked.not_honoured,
             include_usage=asked.include_usage,
         )
         if asked.stream:
-            await self._streamed(work, StreamedAnswer(exchange, completion, self._metrics))
+            await self._streamed(work, StreamedAnswer(exchange, completion, self.metrics))
             return
-        result = await self._outcome(work, work.carried_out(self._agent), exchange)
+        result = await self._outcome(work, work.carried_out(self.agent), exchange)
         body = completion.whole(result, self._text(result), _on_the_wire(result))
         headers = answered_by(result.episode.library_version, result.episode.metadata)
         await exchange.answer(body, headers=headers)
 
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> None:
-        writing = asyncio.create_task(stream.write(self._limits.heartbeat_seconds))
+        writing = asyncio.create_task(stream.write(self.limits.heartbeat_seconds))
         try:
             result = await self._outcome(work, self._pumped(work, stream), stream.exchange)
             await stream.finish(result, _on_the_wire(result), writing)
@@ -198,12 +190,12 @@ class ChatCompletions:
 
     async def _pumped(self, work: Work, stream: StreamedAnswer) -> RunResult:
         """Carry out the work and send its text as it comes."""
-        if work.waiting is not None or self._reader.output_schema is not None:
-            result = await work.carried_out(self._agent)
+        if work.waiting is not None or self.reader.output_schema is not None:
+            result = await work.carried_out(self.agent)
             stream.route(result.episode.library_version, result.episode.metadata)
             await stream.say(self._text(result))
             return result
-        events = self._agent.stream(
+        events = self.agent.stream(
             work.request,
             session_id=work.session_id,
             history=work.history,
@@ -226,7 +218,7 @@ class ChatCompletions:
         raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 
     def _text(self, result: RunResult) -> str:
-        return answer_text(result, as_json=self._reader.output_schema is not None)
+        return answer_text(result, as_json=self.reader.output_schema is not None)
 
     async def _outcome(
         self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
@@ -237,11 +229,11 @@ class ChatCompletions:
             RequestError: There is no answer.
             ClientLeftError: The client left before the end.
         """
-        self._metrics.runs.add()
-        seconds = self._limits.request_seconds
-        with self._agent.queue.watching(work.episode_id) as episode:
+        self.metrics.runs.add()
+        seconds = self.limits.request_seconds
+        with self.agent.queue.watching(work.episode_id) as episode:
             try:
-                ended = await self._runs.see_through(run, receive=exchange.receive, seconds=seconds)
+                ended = await self.runs.see_through(run, receive=exchange.receive, seconds=seconds)
             except asyncio.CancelledError:
                 await self._record(work, episode, "cancelled", "CancelledError")
                 raise
@@ -255,7 +247,7 @@ class ChatCompletions:
                     raise ClientLeftError
                 told = _cut_short(ended, work.episode_id, seconds)
                 raise replace(told, episode_kept=episode.is_kept)
-        self._metrics.tell(ended.episode)
+        self.metrics.tell(ended.episode)
         if ended.stop_reason == "output_invalid":
             raise RequestError(
                 status=502,
@@ -270,9 +262,9 @@ class ChatCompletions:
     ) -> None:
         """See that work that did not end well has an episode: the agent's, if it made one."""
         if watched.episode is None:
-            await self._agent.queue.put(work.unfinished(self._agent, stop_reason, why))
+            await self.agent.queue.put(work.unfinished(self.agent, stop_reason, why))
         assert watched.episode is not None
-        self._metrics.tell(watched.episode)
+        self.metrics.tell(watched.episode)
 
     def _failed(self, episode_id: str, error: Exception, exchange: Exchange) -> RequestError:
         match error:

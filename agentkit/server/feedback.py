@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -116,10 +117,11 @@ class FeedbackBody(BaseModel):
         )
 
 
+@dataclass(kw_only=True, eq=False)
 class FeedbackEndpoint:
     """The endpoint; an ASGI application behind ``Front``.
 
-    Args:
+    Attributes:
         store: Holds the episodes, and takes what is said of them; None where none are kept.
         queue: Knows whether the store takes episodes now.
         runs: What is under way.
@@ -127,33 +129,27 @@ class FeedbackEndpoint:
         limits: What is taken on.
     """
 
-    def __init__(
-        self,
-        store: Store | None,
-        *,
-        queue: EpisodeQueue,
-        runs: Runs,
-        bodies: Bodies,
-        limits: ServerLimits,
-    ) -> None:
-        self._store = store
-        self._queue = queue
-        self._runs = runs
-        self._bodies = bodies
-        self._rates = RateLimiter(limits.requests_per_minute)
+    store: Store | None
+    queue: EpisodeQueue
+    runs: Runs
+    bodies: Bodies
+    limits: ServerLimits
+
+    def __post_init__(self) -> None:
+        self._rates = RateLimiter(self.limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in one request."""
         exchange: Exchange = scope[SCOPE_KEY]
-        if self._runs.is_draining:
+        if self.runs.is_draining:
             raise stopping()
         self._rates.check(exchange.key)
-        with self._runs.entered():
-            given = _read(await self._bodies.of(exchange, most=MAX_BODY_BYTES))
-            if self._queue.is_failing:
-                raise store_unavailable(_NOT_TAKEN, retry_after=self._queue.state.retry_after)
+        with self.runs.entered():
+            given = _read(await self.bodies.of(exchange, most=MAX_BODY_BYTES))
+            if self.queue.is_failing:
+                raise store_unavailable(_NOT_TAKEN, retry_after=self.queue.state.retry_after)
             try:
                 async with self._turn:
                     kept = await asyncio.to_thread(self._kept, given, exchange.key)
@@ -171,7 +167,7 @@ class FeedbackEndpoint:
 
     def _kept(self, given: FeedbackBody, key: str) -> Episode:
         """The record; the store is read, so it is called in a thread."""
-        store = self._store
+        store = self.store
         episode = None if store is None else store.get(given.about)
         if store is None or episode is None or not _is_of(episode, key):
             raise RequestError(

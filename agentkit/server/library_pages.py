@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from agentkit.errors import StoreError
 from agentkit.library.changes import no_such_version
@@ -20,7 +20,6 @@ from agentkit.library.library import Library
 from agentkit.library.remote.wire import (
     ChangeOutline,
     Head,
-    Ranges,
     definition_to_json,
     encode,
     ranges,
@@ -47,8 +46,7 @@ class LibraryReader:
         self.store = store
         self._lock, self._old_lock = threading.Lock(), threading.Lock()
         self._events: list[LibraryEvent] = []
-        self._versions: Ranges = ()
-        self._old: OrderedDict[int, Library] = OrderedDict()
+        self._old = lru_cache(maxsize=_OLD_SNAPSHOTS)(store.load)
 
     def head(self) -> Head:
         """What is newest, of definitions and events together.
@@ -76,13 +74,7 @@ class LibraryReader:
         if version < 0 or version > newest.version:
             raise no_such_version(version, self.store.versions())
         with self._old_lock:  # of its own: loading one may take long, and heads should not wait
-            known = self._old.get(version)
-            if known is None:
-                known = self._old[version] = self.store.load(version)
-            self._old.move_to_end(version)
-            while len(self._old) > _OLD_SNAPSHOTS:
-                self._old.popitem(last=False)
-        return known
+            return self._old(version)
 
     def events(self, *, after: int, upto: int) -> Sequence[LibraryEvent]:
         """The events behind ``after``, up to ``upto``."""
@@ -104,16 +96,11 @@ class LibraryReader:
         return [one for one in found if after < one.version <= upto]
 
     def _head(self, library: Library) -> Head:
-        if not self._versions or self._versions[-1][1] > library.version:
-            self._versions = ranges(self.store.versions())
-        elif self._versions[-1][1] < library.version:  # one commit, one version
-            *rows, (first, _) = self._versions
-            self._versions = (*rows, (first, library.version))
         return Head(
             version=library.version,
             digest=library.digest,
             tools=len(library),
-            versions=self._versions,
+            versions=ranges(self.store.versions()),
             events=ChainHead.of(self._events[-1] if self._events else None),
         )
 
@@ -135,6 +122,9 @@ PAGE_BYTES = 4_000_000
 
 _GZIP = 16 + zlib.MAX_WBITS
 _LEVEL = 3  # about as fast as 1; level 6 takes twice as long and saves a seventh
+
+_KEPT_PAGES = 16
+"""So many pages of each kind are kept; one has a megabyte or less."""
 
 Entry = tuple[int, bytes]
 """The place behind an entry, and its lines."""
@@ -164,44 +154,29 @@ class Pages:
     Args:
         reader: Where the content comes from.
         page_bytes: A page ends behind the entry that makes it so long.
-        kept_bytes: How much is kept, after compression.
     """
 
-    def __init__(
-        self,
-        reader: LibraryReader,
-        *,
-        page_bytes: int = PAGE_BYTES,
-        kept_bytes: int = 64_000_000,
-    ) -> None:
+    def __init__(self, reader: LibraryReader, *, page_bytes: int = PAGE_BYTES) -> None:
         self._reader = reader
         self._page_bytes = page_bytes
-        self._room = kept_bytes
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[object, ...], Body] = OrderedDict()
+        # What a digest or a hash names stays the same, also where another store is in its place.
+        self._kept_tools = lru_cache(maxsize=_KEPT_PAGES)(self._tools)
+        self._kept_changes = lru_cache(maxsize=_KEPT_PAGES)(self._changes)
+        self._kept_events = lru_cache(maxsize=_KEPT_PAGES)(self._events)
 
     def tools(self, version: int, after: int) -> Body:
         """Definitions of a snapshot, in its order, from place ``after`` on."""
         library = self._reader.library(version)
-        key = ("tools", version, library.digest, after)
-        rest = library.definitions[max(after, 0) :]
-        entries = (
-            (place, encode(definition_to_json(one)))
-            for place, one in enumerate(rest, start=max(after, 0) + 1)
-        )
-        return self._page(key, entries, len(library))
+        return self._kept_tools(library.digest, version, max(after, 0))
 
     def changes(self, after: int, upto: int) -> Body:
         """Changes with their definitions."""
-        entries = self._changes(after, upto)
-        return self._page(("changes", self._reader.library(upto).digest, after), entries, upto)
+        return self._kept_changes(self._reader.library(upto).digest, after, upto)
 
     def events(self, after: int, upto: int) -> Body:
         """Events of the chain."""
         found = self._reader.events(after=after, upto=upto)
-        key = ("events", found[-1].hash if found else "", after, upto)
-        entries = ((one.sequence, encode(one.to_json())) for one in found)
-        return self._page(key, entries, upto)
+        return self._kept_events(found[-1].hash if found else "", after, upto)
 
     def history(self, tool_name: str, after: int, upto: int) -> Body:
         """Revisions of one tool."""
@@ -209,35 +184,19 @@ class Pages:
         entries = [(one.version, encode(revision_to_json(one))) for one in found]
         return self._made(entries, entries[-1][0] if entries else upto)
 
-    def _changes(self, after: int, upto: int) -> Iterator[Entry]:
-        for applied in self._reader.changes(after=after, upto=upto):
-            definitions = applied.change.upserts
-            outline = ChangeOutline(
-                version=applied.version,
-                change=replace(applied.change, upserts=(), events=()),
-                upserts=tuple((one.name, one.digest) for one in definitions),
-            )
-            lines = [
-                encode(outline.to_json()),
-                *(encode(definition_to_json(d)) for d in definitions),
-            ]
-            yield applied.version, b"\n".join(lines)
+    def _tools(self, digest: str, version: int, after: int) -> Body:
+        library = self._reader.library(version)
+        rest = enumerate(library.definitions[after:], start=after + 1)
+        entries = ((place, encode(definition_to_json(one))) for place, one in rest)
+        return self._made(entries, len(library))
 
-    def _page(self, key: tuple[object, ...], entries: Iterable[Entry], end: int) -> Body:
-        with self._lock:
-            known = self._kept.get(key)
-            if known is not None:
-                self._kept.move_to_end(key)
-                return known
-        body = self._made(entries, end)
-        with self._lock:
-            if key not in self._kept:
-                self._room -= len(body.packed)
-            self._kept[key] = body
-            while self._room < 0:
-                _, dropped = self._kept.popitem(last=False)
-                self._room += len(dropped.packed)
-        return body
+    def _changes(self, digest: str, after: int, upto: int) -> Body:
+        entries = map(_change_lines, self._reader.changes(after=after, upto=upto))
+        return self._made(entries, upto)
+
+    def _events(self, last: str, after: int, upto: int) -> Body:
+        found = self._reader.events(after=after, upto=upto)
+        return self._made(((one.sequence, encode(one.to_json())) for one in found), upto)
 
     def _made(self, entries: Iterable[Entry], end: int) -> Body:
         packer, name = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP), hashlib.sha256()
@@ -258,3 +217,15 @@ class Pages:
         put(encode({"end": {"next": following}}))
         packed.append(packer.flush())
         return Body(etag=name.hexdigest()[:32], packed=b"".join(packed))
+
+
+def _change_lines(applied: AppliedChange) -> Entry:
+    """A change without its definitions and events, and then the definitions."""
+    definitions = applied.change.upserts
+    outline = ChangeOutline(
+        version=applied.version,
+        change=replace(applied.change, upserts=(), events=()),
+        upserts=tuple((one.name, one.digest) for one in definitions),
+    )
+    lines = [encode(outline.to_json()), *(encode(definition_to_json(one)) for one in definitions)]
+    return applied.version, b"\n".join(lines)

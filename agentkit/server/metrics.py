@@ -6,8 +6,10 @@ The few lines that a server needs of it; all of it runs on one event loop, so no
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
+from typing import TypeAlias, TypeVar
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
@@ -22,6 +24,9 @@ _NO_SUCH_TOOL = "(unknown)"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Labels = tuple[str, ...]
+T = TypeVar("T")
+Rows: TypeAlias = Mapping[str, tuple[str, Callable[[T], float]]]
+"""Gauges by name: what each is, and where it is found."""
 
 
 class Counter:
@@ -176,70 +181,63 @@ class RunMetrics(Metrics):
                 self._failures.add(tool, failure.kind)
 
 
+_OF_QUEUE: Rows[EpisodeQueue] = {
+    "agentkit_episodes_kept_total": ("Episodes that the store has.", lambda q: q.state.kept),
+    "agentkit_episodes_not_kept_total": (
+        "Episodes that the store did not take at first, or never will.",
+        lambda q: q.state.delayed + q.state.refused,
+    ),
+    "agentkit_episodes_waiting": (
+        "Episodes in memory that the store has not got yet.",
+        lambda q: q.state.waiting,
+    ),
+}
+_OF_REPLICA: Rows[Replica] = {
+    "agentkit_library_staleness_seconds": (
+        "Time since the library was known to be the newest.",
+        lambda replica: replica.staleness_seconds,
+    ),
+    "agentkit_store_away": (
+        "1 while the store does not answer and the last library is served.",
+        lambda replica: replica.status.state == "away",
+    ),
+    "agentkit_library_behind": (
+        "1 while the store answers and its newest library can not be taken up.",
+        lambda replica: replica.status.state == "behind",
+    ),
+    "agentkit_library_refreshes_total": (
+        "Library versions that were taken up.",
+        lambda replica: replica.status.refreshes,
+    ),
+    "agentkit_library_refresh_failures_total": (
+        "Looks at the store that failed.",
+        lambda replica: replica.status.failed_looks,
+    ),
+}
+_OF_WRITER: Rows[EpisodeWriter] = {
+    "agentkit_episodes_in_memory": (
+        "Episodes that neither the store nor a file has yet.",
+        lambda writer: writer.state.pending,
+    ),
+    "agentkit_episodes_in_files": (
+        "Episodes in files that the store has not got yet.",
+        lambda writer: writer.state.spilled,
+    ),
+    "agentkit_episodes_refused_total": (
+        "Episodes that the store would not take, set aside in a file.",
+        lambda writer: writer.state.refused,
+    ),
+}
+
+
 def store_gauges(
     queue: EpisodeQueue, replica: Replica | None, writer: EpisodeWriter | None
-) -> Iterator[Gauge]:
+) -> list[Gauge]:
     """What is looked up of the ways between an agent and its store."""
-    yield Gauge(
-        "agentkit_episodes_kept_total", "Episodes that the store has.", lambda: queue.state.kept
-    )
-    yield Gauge(
-        "agentkit_episodes_not_kept_total",
-        "Episodes that the store did not take at first, or never will.",
-        lambda: queue.state.delayed + queue.state.refused,
-    )
-    yield Gauge(
-        "agentkit_episodes_waiting",
-        "Episodes in memory that the store has not got yet.",
-        lambda: queue.state.waiting,
-    )
-    if replica is not None:
-        yield from _of_replica(replica)
-    if writer is not None:
-        yield from _of_writer(writer)
+    found = _gauges(_OF_QUEUE, queue)
+    found += [] if replica is None else _gauges(_OF_REPLICA, replica)
+    return found + ([] if writer is None else _gauges(_OF_WRITER, writer))
 
 
-def _of_replica(replica: Replica) -> Iterator[Gauge]:
-    yield Gauge(
-        "agentkit_library_staleness_seconds",
-        "Time since the library was known to be the newest.",
-        lambda: replica.staleness_seconds,
-    )
-    yield Gauge(
-        "agentkit_store_away",
-        "1 while the store does not answer and the last library is served.",
-        lambda: replica.status.state == "away",
-    )
-    yield Gauge(
-        "agentkit_library_behind",
-        "1 while the store answers and its newest library can not be taken up.",
-        lambda: replica.status.state == "behind",
-    )
-    yield Gauge(
-        "agentkit_library_refreshes_total",
-        "Library versions that were taken up.",
-        lambda: replica.status.refreshes,
-    )
-    yield Gauge(
-        "agentkit_library_refresh_failures_total",
-        "Looks at the store that failed.",
-        lambda: replica.status.failed_looks,
-    )
-
-
-def _of_writer(writer: EpisodeWriter) -> Iterator[Gauge]:
-    yield Gauge(
-        "agentkit_episodes_in_memory",
-        "Episodes that neither the store nor a file has yet.",
-        lambda: writer.state.pending,
-    )
-    yield Gauge(
-        "agentkit_episodes_in_files",
-        "Episodes in files that the store has not got yet.",
-        lambda: writer.state.spilled,
-    )
-    yield Gauge(
-        "agentkit_episodes_refused_total",
-        "Episodes that the store would not take, set aside in a file.",
-        lambda: writer.state.refused,
-    )
+def _gauges(rows: Rows[T], source: T) -> list[Gauge]:
+    return [Gauge(name, words, partial(read, source)) for name, (words, read) in rows.items()]

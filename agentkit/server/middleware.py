@@ -9,8 +9,16 @@ import math
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
 from agentkit.server.keys import Keys
@@ -315,10 +323,11 @@ class Admission:
             raise RequestError(status=415, message=message, code="unsupported_media_type")
 
 
+@dataclass(eq=False)
 class Front:
     """An ASGI application around another one: ids, keys, errors in one form, counting.
 
-    Args:
+    Attributes:
         app: What answers.
         admission: Who gets in.
         metrics: Where requests are counted.
@@ -326,32 +335,24 @@ class Front:
         send_seconds: How long a client may read nothing of what is sent to it.
     """
 
-    def __init__(
-        self,
-        app: App,
-        *,
-        admission: Admission,
-        metrics: Metrics,
-        routes: Iterable[str],
-        send_seconds: float,
-    ) -> None:
-        self._app = app
-        self._admission = admission
-        self._metrics = metrics
-        self._routes = frozenset(routes)
-        self._send_seconds = send_seconds
+    app: App
+    _: KW_ONLY
+    admission: Admission
+    metrics: Metrics
+    routes: Collection[str]
+    send_seconds: float
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand on what is none."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        exchange = _exchange(scope, receive, send, send_seconds=self._send_seconds)
+        exchange = _exchange(scope, receive, send, send_seconds=self.send_seconds)
         began = time.perf_counter()
         try:
-            self._admission.admit(exchange)
+            self.admission.admit(exchange)
             scope[SCOPE_KEY] = exchange
-            await self._app(scope, exchange.receive, exchange.send)
+            await self.app(scope, exchange.receive, exchange.send)
         except ClientLeftError:
             exchange.status = exchange.status or CLIENT_LEFT
         except Exception as error:  # noqa: BLE001 - told to the client, or raised again
@@ -370,9 +371,9 @@ class Front:
         await exchange.answer_error(told)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
-        route = exchange.path if exchange.path in self._routes else _OTHER
-        self._metrics.requests.add(route, str(exchange.status), exchange.key)
-        self._metrics.seconds.observe(seconds, route)
+        route = exchange.path if exchange.path in self.routes else _OTHER
+        self.metrics.requests.add(route, str(exchange.status), exchange.key)
+        self.metrics.seconds.observe(seconds, route)
         _LOG.info(
             "%s %s %d %.1f ms key=%s request=%s",
             exchange.method,

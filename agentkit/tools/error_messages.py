@@ -79,19 +79,22 @@ def problems_of(
         whole: What the value is called.
     """
     found: dict[tuple[object, str], ArgumentProblem] = {}
+    compared = iter(range(_MOST_GUESSES))
     for error in errors:
-        for problem in _problems(_most_relevant(error), owner, noun, whole):
+        for problem in _problems(_most_relevant(error), owner, noun, whole, compared):
             found.setdefault((problem.path, problem.rule), problem)
     return sorted(found.values(), key=_usefulness)
 
 
-def _problems(error: SchemaError, owner: str, noun: str, whole: str) -> Iterator[ArgumentProblem]:
+def _problems(
+    error: SchemaError, owner: str, noun: str, whole: str, compared: Iterator[int]
+) -> Iterator[ArgumentProblem]:
     if error.keyword in _MORE_PROPERTIES and error.names:
-        yield from _unknown(error, owner)
+        yield from _unknown(error, owner, compared)
     elif error.keyword == "required":
         yield from _missing(error, noun)
     else:
-        yield _worded(error, whole)
+        yield _worded(error, whole, compared)
 
 
 def _usefulness(problem: ArgumentProblem) -> int:
@@ -151,14 +154,16 @@ def _wrong_choice(branches: list[Sequence[SchemaError]]) -> SchemaError | None:
 # --- names ----------------------------------------------------------------------------------------
 
 
-def _unknown(error: SchemaError, owner: str) -> Iterator[ArgumentProblem]:
+def _unknown(error: SchemaError, owner: str, compared: Iterator[int]) -> Iterator[ArgumentProblem]:
     known: JsonObject = error.schema.get("properties", {})
     free = [name for name in known if name not in error.value]
     missing = [name for name in error.schema.get("required", ()) if name in free]
     pair = tuple(missing) if len(error.names) == len(missing) == 1 else ()
     owner = f"a field of `{path_text(error.path)}`" if error.path else owner
-    for name in error.names:
-        nearest = close_to(name, free) or pair or close_to(name, known)
+    for name in error.names[:_MOST_NAMES]:
+        nearest = pair
+        if next(compared, None) is not None:
+            nearest = close_to(name, free) or pair or close_to(name, known)
         path = (*error.path, name)
         yield ArgumentProblem(
             path=path,
@@ -171,15 +176,15 @@ def _unknown(error: SchemaError, owner: str) -> Iterator[ArgumentProblem]:
 
 def _instead(nearest: Sequence[str], names: Sequence[str]) -> str:
     if nearest:
-        return f"did you mean `{nearest[0]}`?"
+        return f"did you mean `{_shortened(nearest[0])}`?"
     if not names:
         return "it takes none"
-    shown = ", ".join(f"`{name}`" for name in names[:_MAX_LISTED])
+    shown = ", ".join(f"`{_shortened(name)}`" for name in names[:_MAX_LISTED])
     return f"leave it out, or use {shown}{' and more' if len(names) > _MAX_LISTED else ''}"
 
 
 def _missing(error: SchemaError, noun: str) -> Iterator[ArgumentProblem]:
-    for name in error.names:
+    for name in error.names[:_MOST_NAMES]:
         path = (*error.path, name)
         part = error.schema.get("properties", {}).get(name)
         yield ArgumentProblem(
@@ -193,7 +198,7 @@ def _missing(error: SchemaError, noun: str) -> Iterator[ArgumentProblem]:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def _worded(error: SchemaError, whole: str) -> ArgumentProblem:
+def _worded(error: SchemaError, whole: str, compared: Iterator[int]) -> ArgumentProblem:
     keyword, limit, value = error.keyword, error.limit, error.value
     if keyword in {"anyOf", "oneOf"}:
         sentence = _branches_sentence(error)
@@ -204,12 +209,13 @@ def _worded(error: SchemaError, whole: str) -> ArgumentProblem:
     else:  # rare in tools
         sentence = f"must fit the schema: {keyword} {value_text(limit)}"
     members = [member for member in limit if isinstance(member, str)] if keyword == "enum" else []
+    is_compared = members and isinstance(value, str) and next(compared, None) is not None
     return ArgumentProblem(
         path=error.path,
         rule=f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {sentence}",
         keyword=keyword,
         schema_excerpt=_excerpt(error.schema),
-        nearest=close_to(value, members) if members and isinstance(value, str) else (),
+        nearest=close_to(value, members) if is_compared else (),
     )
 
 
@@ -301,22 +307,29 @@ _SENTENCES: Mapping[str, _Sentence] = {
 # --- names and values in sentences ----------------------------------------------------------------
 
 
-_MOST_COMPARED = 500
-"""Names that are compared letter by letter, out of any number."""
+_MOST_COMPARED = 50
+"""Texts that are compared letter by letter, out of any number; each costs its length squared."""
+_LONGEST_COMPARED = 64
+_MOST_GUESSES = 5
+"""Names and values of one call that are compared with the known ones."""
+_MOST_NAMES = 20
+"""Unknown or missing names of one object that are told."""
 
 
 def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Up to three of the ``known`` texts that look like ``name`` or contain it, best first.
 
     Only texts of about the same length that start alike, share a word, or hold one another are
-    compared, so that ten thousand known names take milliseconds.
+    compared, those of the nearest length first, so that ten thousand known names take milliseconds.
     """
     import difflib
+    import heapq
 
-    wanted = name[:100].casefold()
+    wanted = name[:_LONGEST_COMPARED].casefold()
     folded: dict[str, str] = {}
-    for candidate in islice(_akin(wanted, known), _MOST_COMPARED):
-        folded.setdefault(candidate.casefold(), candidate)
+    akin = _akin(wanted, known)
+    for candidate in heapq.nsmallest(_MOST_COMPARED, akin, lambda one: abs(len(one) - len(name))):
+        folded.setdefault(candidate[:_LONGEST_COMPARED].casefold(), candidate)
     close = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.6)
     inside = [text for text in folded if _hold_one_another(text, wanted) and text not in close]
     return tuple(folded[text] for text in [*close, *inside][:3])
@@ -325,7 +338,7 @@ def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
 def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:
     first, words, slack = wanted[:1], set(wanted.split("_")), 4 + len(wanted) // 4
     for other in known:
-        folded = other.casefold()
+        folded = other[:_LONGEST_COMPARED].casefold()
         is_alike = folded[:1] == first or not words.isdisjoint(folded.split("_"))
         is_alike = is_alike and abs(len(folded) - len(wanted)) <= slack
         if is_alike or _hold_one_another(folded, wanted):
@@ -334,6 +347,10 @@ def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:
 
 def _hold_one_another(text: str, wanted: str) -> bool:
     return len(text) > 2 and len(wanted) > 2 and (wanted in text or text in wanted)
+
+
+_LONGEST_STEP = 200
+"""Characters of one key in a path; keys come from whoever called."""
 
 
 def path_text(path: tuple[str | int, ...]) -> str:
@@ -345,7 +362,10 @@ def path_text(path: tuple[str | int, ...]) -> str:
     """
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step[:_LONGEST_STEP]}" if text else step[:_LONGEST_STEP]
     return text
 
 

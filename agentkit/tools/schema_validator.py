@@ -32,7 +32,7 @@ class UncheckableError(ValueError):
 
 
 @dataclass(slots=True)
-class Steps:
+class StepBudget:
     """How much work is left, in schemas looked at; several questions may share it."""
 
     left: int = _QUICK_STEPS
@@ -62,7 +62,7 @@ class SchemaError:
 
 
 def fits(
-    value: Any, schema: Any, *, root: JsonObject | None = None, steps: Steps | None = None
+    value: Any, schema: Any, *, root: JsonObject | None = None, steps: StepBudget | None = None
 ) -> bool | None:
     """Whether JSON data satisfy a schema (2020-12), as far as that is quick to say.
 
@@ -81,7 +81,7 @@ def fits(
         (True, False)
     """
     document = root if root is not None else schema if isinstance(schema, dict) else {}
-    walk = _Walk(root=document, steps=steps or Steps(), is_brief=True)
+    walk = _Walk(root=document, steps=steps or StepBudget(), is_brief=True)
     try:
         return not _walked(walk, value, schema)
     except UncheckableError:
@@ -96,7 +96,7 @@ def schema_errors(value: Any, schema: JsonObject, *, limit: int = 20) -> Sequenc
     """
     allowed = min(_BASE_STEPS + _STEPS_A_CHARACTER * _size_of(value), _MAX_STEPS)
     try:
-        return _walked(_Walk(root=schema, steps=Steps(allowed)), value, schema)[:limit]
+        return _walked(_Walk(root=schema, steps=StepBudget(allowed)), value, schema)[:limit]
     except _TooManyStepsError as error:
         raise UncheckableError(f"{error}: more than {allowed:,} steps") from error
 
@@ -149,7 +149,7 @@ class _Walk:
     """
 
     root: JsonObject
-    steps: Steps
+    steps: StepBudget
     is_brief: bool = False
     _anchors: dict[str, Any] | None = field(default=None)
 

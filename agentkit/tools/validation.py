@@ -32,7 +32,13 @@ from agentkit.tools.schema import (
     references,
     resolve_local,
 )
-from agentkit.tools.schema_validator import Steps, UncheckableError, fits, is_of_type, schema_errors
+from agentkit.tools.schema_validator import (
+    StepBudget,
+    UncheckableError,
+    fits,
+    is_of_type,
+    schema_errors,
+)
 from agentkit.tools.sources.dialects import PATTERN_DROPPED, normalise_parameters
 
 
@@ -296,7 +302,7 @@ def _settled(value: Any, schema: Any, coercion: _Coercion) -> Any:
     return value
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """Where in the schema we are: how deep, and through which references we came.
 
     ``followed`` holds the references followed since we last went deeper into the value; meeting
@@ -308,16 +314,16 @@ class _Place(NamedTuple):
     recursive: bool = False
     followed: frozenset[str] = frozenset()
 
-    def beside(self) -> _Place:
+    def beside(self) -> _Position:
         """One schema deeper, at the same value."""
-        return _Place(self.depth + 1, self.references, self.recursive, self.followed)
+        return _Position(self.depth + 1, self.references, self.recursive, self.followed)
 
-    def below(self) -> _Place:
+    def below(self) -> _Position:
         """One step deeper into the value."""
-        return _Place(self.depth + 1, self.references, self.recursive)
+        return _Position(self.depth + 1, self.references, self.recursive)
 
 
-_TOP = _Place()
+_TOP = _Position()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -326,9 +332,9 @@ class _Coercion:
 
     root: JsonObject
     fill: Fill
-    steps: Steps = field(default_factory=lambda: Steps(_MAX_STEPS))
+    steps: StepBudget = field(default_factory=lambda: StepBudget(_MAX_STEPS))
 
-    def apply(self, value: Any, schema: Any, place: _Place) -> Any:
+    def apply(self, value: Any, schema: Any, place: _Position) -> Any:
         if not isinstance(schema, _MAPPINGS) or place.depth > _MAX_DEPTH:
             return value
         self.steps.left -= 1 + (len(schema) + len(schema.get("enum") or ())) // _NAMES_A_STEP
@@ -350,7 +356,7 @@ class _Coercion:
     def _fits(self, value: Any, schema: Any) -> bool:
         return fits(value, schema, root=self.root, steps=self.steps) is True
 
-    def _combined(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+    def _combined(self, value: Any, schema: JsonObject, place: _Position) -> Any:
         """Under the keywords that combine schemas."""
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
@@ -360,7 +366,7 @@ class _Coercion:
                 value = self._alternative(value, branches, place)
         return value
 
-    def _referenced(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+    def _referenced(self, value: Any, schema: JsonObject, place: _Position) -> Any:
         reference = schema.get("$ref")
         target = resolve_local(self.root, reference) if isinstance(reference, str) else None
         if not isinstance(reference, str) or target is None or reference in place.followed:
@@ -368,9 +374,11 @@ class _Coercion:
         self.steps.left -= _STEPS_A_REFERENCE
         recursive = place.recursive or reference in place.references
         references, followed = place.references | {reference}, place.followed | {reference}
-        return self.apply(value, target, _Place(place.depth + 1, references, recursive, followed))
+        return self.apply(
+            value, target, _Position(place.depth + 1, references, recursive, followed)
+        )
 
-    def _alternative(self, value: Any, branches: list[Any], place: _Place) -> Any:
+    def _alternative(self, value: Any, branches: list[Any], place: _Position) -> Any:
         for branch in branches:
             if self._fits(value, branch):
                 return self.apply(value, branch, place.beside())
@@ -380,7 +388,7 @@ class _Coercion:
                 return candidate
         return value
 
-    def _object(self, value: JsonObject, schema: JsonObject, place: _Place) -> JsonObject:
+    def _object(self, value: JsonObject, schema: JsonObject, place: _Position) -> JsonObject:
         properties = schema.get("properties")
         properties = properties if isinstance(properties, Mapping) else {}
         others = None if "patternProperties" in schema else schema.get("additionalProperties")
@@ -395,7 +403,7 @@ class _Coercion:
         return {**value, **changed} if changed else value
 
     def _defaults(
-        self, value: JsonObject, properties: JsonObject, required: Any, place: _Place
+        self, value: JsonObject, properties: JsonObject, required: Any, place: _Position
     ) -> dict[str, Any]:
         needed = required if isinstance(required, list) else ()
         found: dict[str, Any] = {}
@@ -418,7 +426,7 @@ class _Coercion:
         target = resolve_local(self.root, reference) if isinstance(reference, str) else None
         return target if isinstance(target, Mapping) and "default" in target else None
 
-    def _array(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+    def _array(self, value: Any, schema: JsonObject, place: _Position) -> Any:
         prefix = schema.get("prefixItems")
         prefix = prefix if isinstance(prefix, list) else []
         rest = schema.get("items")

@@ -271,6 +271,20 @@ async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
     assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
 
 
+@pytest.mark.parametrize("kind", ["json_schema", "mcp", "openapi"])
+async def test_a_tool_from_elsewhere_by_that_name_takes_no_place(library, call, kind):
+    """Whether it can be called or not, models go on searching with the runtime's own tool."""
+    made = answering("search_tools", "Share an invoice.")
+    origin = replace(made.definition.origin, kind=kind)
+    made = made.with_definition(replace(made.definition, origin=origin))
+    foreign = Tool(definition=made.definition) if kind == "json_schema" else made
+    model = ScriptedModel([[call("search_tools", query="share an invoice")], "ok"])
+    result = await Agent(model, library=library.with_tools([foreign])).run("share an invoice")
+    assert names(model.requests[0]).count("search_tools") == 1
+    assert "share_invoice" in result.episode.results[0].text
+    assert "search_tools" not in result.episode.results[0].text
+
+
 async def test_a_retriever_that_offers_all_needs_no_search(library):
     """The tool is there only while something is held back."""
 

@@ -88,7 +88,7 @@ def round_seconds(count: int) -> float:
             store.append(lived(number))
         store.close()
         began = time.perf_counter()
-        words = ["evolve", "--store", url, "--episodes", url]
+        words = ["evolve", "--store", url]
         subprocess.run([sys.executable, "-c", MAIN, *words], check=True)
         return time.perf_counter() - began
 

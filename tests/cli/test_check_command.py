@@ -233,15 +233,3 @@ def test_passwords_in_code(invoke, project, line):
     assert ran.exit_code == 1
     assert "what looks like a password" in ran.stdout
     assert "hunter2" not in ran.stdout
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
-@pytest.mark.parametrize("name", ["agentkit.toml", "tools.py"])
-def test_files_that_everybody_can_change(invoke, project, name):
-    """Code that others can write runs as its user: an error, with the command that ends it."""
-    (project / name).chmod(0o666)
-    one = found(invoke)["writable"]
-    assert one["severity"] == "error"
-    assert one["advice"].endswith(f"chmod o-w {one['place']}")
-    (project / name).chmod(0o664)
-    assert invoke("check").exit_code == 0

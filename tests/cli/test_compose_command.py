@@ -113,18 +113,3 @@ def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     assert lines[1].startswith("order.py:4:16: ")
     assert lines[2] == "        return add(multiply(price, count), fee)"
     assert lines[3] == " " * 19 + "^"
-
-
-def test_undeclared_effects_need_a_word(invoke, primitives):
-    """A tool that declares no effects is run only with --run-undeclared."""
-    text = '''
-@composite(examples=[{"arguments": {"text": "a"}, "result": "AA"}])
-def twice(text: str) -> str:
-    """Shout twice."""
-    return shout(text) + shout(text)
-'''
-    arguments = ("tools", "add", "--composite", primitives(text), "--tools", "calculator.py")
-    refused = invoke(*arguments)
-    assert refused.exit_code == 1
-    assert "[no_stub]" in refused.stderr
-    assert invoke(*arguments, "--run-undeclared").exit_code == 0

@@ -190,13 +190,3 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, evaluated):
 def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
     """The whole id, a beginning that fits one episode, and the word last all work."""
     assert as_json("episodes", "show", asked)["episode_id"] == found
-
-
-def test_an_answer_of_an_evaluation_is_found(invoke):
-    """An id that 'review show' names may belong to a run of 'agentkit eval'."""
-    kept = open_store("sqlite:///asked.db")
-    kept.append(Episode(episode_id="ee05", request="Asked in an evaluation."))
-    kept.close()
-    assert invoke("episodes", "show", "ee05").exit_code == 2
-    found = invoke("episodes", "show", "ee05", "--answers", "sqlite:///asked.db")
-    assert "Asked in an evaluation." in found.stdout

@@ -129,16 +129,6 @@ def test_nothing_is_learned_from_episodes_of_others(invoke, as_json, tmp_path):
     assert [one["state"] for one in as_json(*kept, "--own")["proposals"]] == ["validated"]
 
 
-def test_it_says_what_it_looked_at(invoke, as_json):
-    """Episodes, runs, and failures by tool and label, for people and for programs."""
-    result = invoke("evolve")
-    assert "looked at 3 episodes of the run customers: 3 judged, 3 went wrong" in result.stderr
-    assert "loan_rate: 3 of 3 calls: argument mismatch 3" in result.stderr
-    seen = as_json("evolve")["looked_at"]
-    assert (seen["episodes"], seen["runs"]) == (3, {"customers": 3})
-    assert seen["failing"][0]["labels"] == {"argument_mismatch": 3}
-
-
 def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     """They are named with the next command, exit status 1; with their code they teach at once."""
     fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
@@ -159,17 +149,3 @@ def test_only_some_steps(invoke, as_json):
     odd = invoke("evolve", "--only", "guess")
     assert odd.exit_code == 2
     assert "'guess' is no step; there are evidence" in odd.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--run", "nobody"), "holds no episodes of a run 'nobody'"),
-        (("--run", "customers", "--tool", "lone_rate"), "has no tool 'lone_rate'"),
-    ],
-)
-def test_what_can_not_work_is_misuse(invoke, arguments, told):
-    """A run or a tool that is not there is exit status 2, with its name."""
-    result = invoke("evolve", *arguments)
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())

@@ -144,17 +144,6 @@ def test_quick_commands_load_nothing_heavy(command):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("module", ["agentkit", "agentkit.cli.main"])
-def test_a_module_is_the_command_line_too(module):
-    """Where the script is not on the path, Python runs the commands and gives their status."""
-    program = [sys.executable, "-m", module]
-    ran = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("agentkit ")
-    ran = subprocess.run([*program, "no-such-command"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 2
-    assert "agentkit" in ran.stderr
-
-
 MODULES = {
     "brought": 'import click\n\n@click.command()\ndef shout():\n    """Say it loudly."""\n    click.echo("HELLO")\n',
     "torn": "import nothing_of_this_name\n",

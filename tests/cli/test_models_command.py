@@ -56,10 +56,3 @@ def test_weights_are_installed_and_listed(plugin, invoke, as_json, tmp_path):
     row = next(r for r in listed.stdout.splitlines() if r.startswith("tiny"))
     assert row.split()[:4] == ["tiny", "yes", "2", "MIT"]
     assert f"tiny lies in {tmp_path / 'cache' / 'tiny.gguf'}; delete the file" in listed.stderr
-
-
-def test_an_unknown_name_is_told_with_the_nearest(plugin, invoke):
-    """A name that no plugin knows is an error with a suggestion."""
-    result = invoke("models", "install", "tinny")
-    assert result.exit_code == 2
-    assert "Did you mean 'tiny'?" in result.stderr

@@ -157,14 +157,3 @@ def test_a_new_project_is_whole(folder):
     assert written["tools"] == ["tools.py"]
     assert find_project().defaults["benchmark"] == "tasks.jsonl"
     assert find_project().defaults["store_url"] == "sqlite:///.agentkit/library.db"
-
-
-def test_init_for_another_model(folder):
-    """The model's name is written whatever is in it, and what a small model needs is left out."""
-    name = 'litellm:a"b\\c'
-    done = json.loads(run("init", "desk", "--model", name, "--json").stdout)
-    assert done["next"][:2] == ["cd desk", "agentkit eval"]
-    written = tomllib.loads((folder / "desk" / "agentkit.toml").read_text())
-    assert written["model"] == name
-    assert "eval" not in written
-    assert find_project(folder / "desk").defaults["model"] == name

@@ -53,27 +53,6 @@ def test_a_copy_says_what_it_copied(invoke, filled, target):
     assert told(target) == told(filled)
 
 
-def test_a_second_copy_brings_the_rest(invoke, filled, target):
-    """Copying again says what was there, and copies what is new."""
-    invoke("store", "copy", filled, target)
-    more(filled, "later")
-    ran = invoke("store", "copy", filled, target)
-    assert ran.stdout.splitlines()[:2] == [
-        "held      2 versions, 3 events and 3 episodes",
-        "copied    1 version, 0 events and 0 episodes",
-    ]
-    assert told(target) == told(filled)
-
-
-@pytest.mark.parametrize("name", ["memory:", "library.db"])
-def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
-    """A copy in memory, or into the source itself by another name, is misuse."""
-    assert filled.endswith(str(tmp_path / "library.db"))
-    ran = invoke("store", "copy", filled, name)
-    assert ran.exit_code == 2
-    assert "name another target" in ran.stderr
-
-
 def test_the_first_differences_are_named(invoke, filled, target):
     """Of each part the first difference is told, with status 1."""
     invoke("store", "copy", filled, target)

@@ -158,24 +158,6 @@ def test_it_is_called_like_the_function() -> None:
         twice(1, x=2)
 
 
-def test_tools_can_be_given() -> None:
-    """A list of tools or a mapping; what is given comes before what the file holds."""
-    named = {"add": multiply}
-
-    @composite(tools=named)
-    def product(a: float, b: float) -> float:
-        """A product, by the name that was given."""
-        return add(a, b)
-
-    @composite(tools=[multiply])
-    def square(a: float) -> float:
-        """A square."""
-        return times(a, a)  # type: ignore[name-defined]  # noqa: F821 - the name of a given tool
-
-    assert product(a=3, b=4) == 12
-    assert square(a=3) == 9
-
-
 def test_problems_have_lines_of_the_file() -> None:
     """An editor can jump to what is wrong."""
     with pytest.raises(CompositeError) as caught:

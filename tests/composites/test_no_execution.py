@@ -31,7 +31,6 @@ ALLOWED = {
     f"{PACKAGE}.language": {"getattr"},  # the fields of our own nodes
     f"{PACKAGE}.codec": {"getattr", "vars"},  # the same, and the names of their types
     f"{PACKAGE}.problems": {"getattr"},  # the fields of our own record
-    f"{PACKAGE}.waiting": {"getattr"},
     f"{PACKAGE}.guards": {"__mro__"},  # the kind of an exception, for its code
     f"{PACKAGE}.parser": {"vars"},  # a field that syntax trees have from Python 3.12 on
     # @composite reads the source of a function that a person wrote, and what that one can see

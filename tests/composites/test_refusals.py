@@ -163,15 +163,6 @@ def test_all_problems_are_reported_at_once(problems_of: Problems) -> None:
     ]
 
 
-def test_the_message_of_the_error_lists_the_problems(problems_of: Problems, tools) -> None:
-    """The text of the error is ready for a person or a repair prompt."""
-    (problem,) = problems_of("def f(x):\n    return x.size\n")
-    assert str(problem) == (
-        "line 2, column 12: `x.size` reads an attribute [unknown_construct]. "
-        "Read an entry of a dict: `x['size']`."
-    )
-
-
 # --- every node of Python's grammar ---------------------------------------------------------------
 
 SAMPLES = [body for body, *_ in BODIES]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,10 +12,8 @@ import pytest
 
 from agentkit import Library
 from agentkit.agent.types import Limits
-from agentkit.diagnosis import PRECEDENCE, describe_failure, diagnose, dominant
+from agentkit.diagnosis import PRECEDENCE, describe_failure, diagnose
 from agentkit.diagnosis.labels import (
-    LABEL_OF_EVIDENCE,
-    LABEL_OF_FAILURE,
     OUTSIDE,
     blamed_argument,
     label_of_failure,
@@ -25,7 +22,6 @@ from agentkit.episodes import (
     Diagnosis,
     Episode,
     Evidence,
-    EvidenceKind,
     FailureLabel,
     Turn,
     Verdict,
@@ -320,28 +316,11 @@ def test_the_episode_is_labelled_as_the_page_says(row, house):
     assert EPISODES[row](house).label == (expected or ["argument_mismatch"])[0]
 
 
-def test_executable_failures_are_listed_where_the_reference_is_broken(house):
-    """A broken reference takes the episode out of the statistics, not its failures off the turns."""
-    diagnosis = EPISODES["the reference is broken"](house)
-    assert diagnosis.is_excluded
-    assert [turn.label for turn in diagnosis.turns] == ["argument_mismatch", "unjudged"]
-
-
 def test_evidence_of_a_broken_gold_excludes_also_without_a_fault(house):
     """A verdict that holds a gold error among its findings says nothing about the agent."""
     found = Evidence(kind="gold_error", message="gold names an absent tool")
     verdict = Verdict(passed=False, evidence=(found,))
     assert house.said(house.run("off"), verdict).label == "gold_error"
-
-
-@pytest.mark.parametrize(
-    ("reason", "label"), [("finished", "invalid_tool_call"), ("cancelled", "unjudged")]
-)
-def test_an_unknown_name_without_a_result_counts_only_in_a_complete_run(house, reason, label):
-    """A run that was cancelled may have been about to call a tool of the runtime's own."""
-    turn = Turn(message=AssistantMessage(tool_calls=(house.call("search_tools", query="lamps"),)))
-    episode = Episode(episode_id="e", request="?", turns=(turn,), stop_reason=reason)
-    assert house.said(episode).label == label
 
 
 def test_the_order_is_that_of_the_paper():
@@ -357,18 +336,6 @@ def test_the_order_is_that_of_the_paper():
     assert [label for label in PRECEDENCE if label in table_5] == table_5
     assert set(PRECEDENCE) | OUTSIDE == set(get_args(FailureLabel))
     assert not set(PRECEDENCE) & OUTSIDE
-
-
-@pytest.mark.parametrize(("first", "second"), list(itertools.combinations(PRECEDENCE, 2)))
-def test_the_earlier_label_dominates(first, second):
-    """Of two labels the one that stands first in the order is the dominant one."""
-    assert dominant([second, first]) == first
-
-
-def test_each_failure_and_each_finding_has_its_row():
-    """Both tables are complete, so no kind that is added later can be forgotten."""
-    assert set(LABEL_OF_FAILURE) == set(get_args(FailureKind))
-    assert set(LABEL_OF_EVIDENCE) == set(get_args(EvidenceKind))
 
 
 @pytest.mark.parametrize("kind", get_args(FailureKind))

@@ -37,13 +37,6 @@ def test_all_arguments_that_are_wrong_in_one_way_are_named(run, call, library):
     assert "`room`" not in hint
 
 
-def test_an_argument_that_the_model_could_not_see_is_not_named(run, call, library):
-    """A name that stands neither in the schema nor in the call could only come from the gold."""
-    episode = run([call("set_lamp", room="kitchen", state="off")], "done")
-    hint = hint_of(library, episode, wrong("dimmer"))
-    assert hint.startswith("Take the arguments of set_lamp")
-
-
 @pytest.mark.parametrize("kind", get_args(FailureKind))
 def test_every_kind_has_words(kind):
     """Each kind of failure names the tool, the rule and a way out."""
@@ -52,22 +45,6 @@ def test_every_kind_has_words(kind):
     assert "book" in text
     assert "Rule." in text
     assert len(text.splitlines()) == 2
-
-
-def test_schema_and_nearest_are_shown():
-    """The excerpt and the nearest names stand on lines of their own."""
-    failure = ToolFailure(
-        kind="invalid_arguments",
-        rule="`colour` must be one of the listed values",
-        path="colour",
-        schema_excerpt={"enum": ["red", "blue"]},
-        nearest=("red",),
-    )
-
-    lines = describe_failure("paint", failure).splitlines()
-
-    assert lines[1] == 'Schema of colour: {"enum": ["red", "blue"]}'
-    assert lines[2] == "Nearest: red."
 
 
 BOOK = ToolDefinition.from_schema(
@@ -165,15 +142,6 @@ def test_no_hint_holds_gold(drawn):
     hints = " ".join(turn.hint for turn in diagnosis.turns)
     assert not [text for text in gold if text in hints]
     assert all(turn.hint for turn in diagnosis.turns if turn.label not in NOT_FAILURES)
-
-
-@given(judged())
-def test_feedback_is_made_before_anybody_judges(drawn):
-    """What the model reads after a failed call is the same whatever the gold turns out to be."""
-    episode, verdict = drawn
-    gold = [text for item in verdict.evidence for text in texts([item.message, item.expected])]
-    feedback = " ".join(result.text for result in episode.results)
-    assert not [text for text in gold if text in feedback]
 
 
 def test_the_expected_tool_is_named_in_the_record_and_not_in_the_hint():

@@ -76,15 +76,6 @@ def test_a_call_with_two_wrong_arguments_is_one_failure():
     assert rates(profile.parameters()) == [("book", "day", 1.0, 1.0), ("book", "seats", 1.0, 1.0)]
 
 
-def test_a_missing_call_counts_for_the_tool_that_was_due():
-    """It is an occasion at which the tool failed to be called."""
-    about = Attribution(label="missing_tool_call", tool="cancel")
-    turn = TurnDiagnosis(turn=0, label="missing_tool_call", attributions=(about,))
-    profile = FailureProfile()
-    profile.observe(episode(), Diagnosis(label="missing_tool_call", turns=(turn,)))
-    assert rates(profile.tools()) == [("book", "", 0.0, 1.0), ("cancel", "", 1.0, 1.0)]
-
-
 def test_a_call_whose_tool_broke_is_observed_and_held_against_nobody():
     """A failed call without a label is unjudged: no pass, and no failure of the model."""
     broke = Recovery(
@@ -96,14 +87,6 @@ def test_a_call_whose_tool_broke_is_observed_and_held_against_nobody():
     [cell] = [key for key in profile.to_json()["shards"][profile.name]["cells"] if key[1]]
     assert cell[:2] == ["unjudged", "book"]
     assert rates(profile.tools()) == [("book", "", 0.0, 1.0)]
-
-
-def test_a_repeated_turn_of_a_resumed_run_is_counted_once():
-    """The calls that waited were counted in the episode that waited."""
-    assert profile_of(episode(resumes="d")).tools() == ()
-    assert rates(profile_of(episode(resumes="d", label="argument_mismatch")).tools()) == [
-        ("book", "", 1.0, 1.0)
-    ]
 
 
 def test_one_failure_of_one_call_is_not_the_worst():

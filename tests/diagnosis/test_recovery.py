@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Library
 from agentkit.diagnosis import diagnose, diagnose_conversation
 from agentkit.diagnosis.findings import unread_call
 from agentkit.episodes import Verdict
@@ -39,12 +38,6 @@ def test_another_call_of_the_tool_that_works_is_a_recovery(outcomes, attic, call
     assert found == [("c1", "recovered", 2)]
 
 
-def test_another_tool_that_works_replaces(outcomes, attic, call):
-    """Replaced at the first later turn on which another tool succeeded."""
-    found = outcomes([attic("c1")], [call("set_lamp", "c2", room="hall", state="on")], "done")
-    assert found == [("c1", "replaced", 1)]
-
-
 def test_the_same_call_again_is_a_repetition(outcomes, call):
     """Repeated, also where the same arguments are written another way."""
     found = outcomes(
@@ -68,26 +61,11 @@ def test_a_name_put_right_is_a_recovery(outcomes, call):
     assert outcomes([wrong], [right], "on") == [("c1", "recovered", 1)]
 
 
-def test_a_recovered_failure_is_no_recovery_failure(run, library, attic):
-    """Where the model got over the error, only the call is labelled, also in a failed episode."""
-    episode = run([attic("c1")], [attic("c2", "hall")], "on")
-    diagnosis = diagnose(episode, library, FAILED)
-    labels = {label for turn in diagnosis.turns for label in turn.labels}
-    assert labels == {"argument_mismatch", "pass"}
-
-
 def test_repeating_what_was_refused_for_good_is_a_recovery_failure(run, library, call):
     """To give up after a final failure is right; to call again is not."""
     refused = [call("raising", "c1", kind="final")], [call("raising", "c2", kind="final")]
     diagnosis = diagnose(run(*refused, "done"), library, FAILED)
     assert [turn.label for turn in diagnosis.turns] == ["pass", "recovery_failure", "pass"]
-
-
-def test_no_recovery_failure_in_an_episode_that_passed(run, library, attic):
-    """What was abandoned and not needed is not held against the model."""
-    diagnosis = diagnose(run([attic("c1")], "off"), library, Verdict(passed=True))
-    assert [turn.label for turn in diagnosis.turns] == ["argument_mismatch", "pass"]
-    assert diagnosis.recoveries[0].outcome == "abandoned"
 
 
 def two_user_turns(run, first, second, verdicts):
@@ -188,9 +166,3 @@ def test_text_beside_calls_is_not_looked_at(call, library):
     """Where the parser found calls, it has read the message."""
     message = AssistantMessage(text="<tool_call>", tool_calls=(call("set_lamp"),))
     assert unread_call(message, library) is None
-
-
-def test_without_tools_no_text_is_a_call():
-    """A model that was offered nothing can not have meant to call anything."""
-    message = AssistantMessage(text='<tool_call>{"name": "f"}</tool_call>')
-    assert unread_call(message, Library()) is None

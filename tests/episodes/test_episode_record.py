@@ -212,30 +212,6 @@ def test_an_older_verdict_is_read_with_everything_it_held():
     )
 
 
-def test_messages_are_the_conversation_of_the_run():
-    """The messages of an episode are the request, and each turn with its results."""
-    call = ToolCall(call_id="1", name="add")
-    episode = Episode(
-        episode_id="e",
-        request="2 + 2?",
-        turns=(
-            Turn(
-                message=AssistantMessage(tool_calls=(call,)),
-                results=(ToolResult(call_id="1", name="add", status="ok", value=4, text="4"),),
-            ),
-            Turn(message=AssistantMessage(text="four")),
-        ),
-    )
-    assert [message.role for message in episode.messages()] == [
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
-    assert episode.calls == (call,)
-    assert [result.value for result in episode.results] == [4]
-
-
 @pytest.mark.parametrize("missing", ["usage", "turns", "episode_id", "request"])
 def test_a_record_that_lacks_a_part_is_refused(missing):
     """A record without a part that every episode has raises instead of guessing."""
@@ -263,22 +239,4 @@ def test_an_older_record_stays_readable():
         "hello",
         3,
         "hello",
-    )
-
-
-def test_a_trace_of_an_earlier_retrieval_stays_readable():
-    """What traces did not hold then is empty."""
-    turn = {
-        "message": {"role": "assistant", "text": "hello"}, "results": [], "usage": Usage().to_json(),
-        "seconds": 0.1, "model_seconds": 0.1,
-        "retrieval": {"query": "hi", "shortlist": ["greet"], "offered": ["greet"], "stages": [
-            {"stage": "lexical", "survivors": 1, "tokens": 9, "seconds": 0.1},
-        ]},
-    }  # fmt: skip
-    record = Episode(episode_id="e", request="hi").to_json() | {"turns": [turn]}
-    assert Episode.from_json(record).turns[0].retrieval == RetrievalTrace(
-        query="hi",
-        shortlist=("greet",),
-        offered=("greet",),
-        stages=(StageReport(stage="lexical", survivors=1, tokens=9, seconds=0.1),),
     )

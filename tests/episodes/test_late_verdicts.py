@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, strategies as st
-
 from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
 from agentkit.episodes.labels import is_late_verdict, with_late_verdicts
 from agentkit.messages import AssistantMessage
@@ -70,13 +68,3 @@ def test_a_verdict_on_a_verdict_is_about_the_episode():
     (found,) = with_late_verdicts([EPISODE, said("1", passed=True), said("2", of="1")])
     assert not found.verdict.passed
     assert with_late_verdicts([said("1", of="2"), said("2", of="1"), EPISODE]) == (EPISODE,)
-
-
-@given(st.lists(st.sampled_from(["e", "1", "2", "3"]), max_size=8))
-def test_order_and_repetition_of_records_change_nothing(ids):
-    """Each episode comes once, with the same verdict, in the order of its first appearance."""
-    known = {"e": EPISODE, "1": said("1"), "2": said("2", passed=True), "3": said("3")}
-    found = with_late_verdicts(known[one] for one in ids)
-    assert [one.episode_id for one in found] == (["e"] if "e" in ids else [])
-    late = max((one for one in ids if one != "e"), default="e")
-    assert all(one.verdict == known[late].verdict for one in found)

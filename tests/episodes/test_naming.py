@@ -98,13 +98,6 @@ def test_names_that_change_places_are_not_mixed_up():
     assert [call.name for call in in_library_names(swapped).calls] == ["book", "search"]
 
 
-def test_the_record_survives_json():
-    """Names are written in format 2 and come back."""
-    record = json.loads(json.dumps(episode().to_json()))
-    assert (record["format"], record["library_names"]) == (2, {"search": "search__2"})
-    assert Episode.from_json(record) == episode()
-
-
 @pytest.mark.parametrize(
     "named",
     [

@@ -12,11 +12,9 @@ from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.evaluation.task import import_catalogue, stratified
 from agentkit.library import LibraryChange
 from agentkit.messages import ToolCall
-from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel
 
 
@@ -25,13 +23,6 @@ def test_the_catalogue_is_one_version(sample):
     library = import_catalogue(open_store("memory:"), sample)
     assert library.version == 1
     assert library.definitions == sample.definitions
-
-
-def test_a_second_import_changes_nothing(sample):
-    """Importing what is there already makes no new version."""
-    store = open_store("memory:")
-    import_catalogue(store, sample)
-    assert import_catalogue(store, sample).version == 1
 
 
 def test_an_older_release_is_replaced(sample):
@@ -157,16 +148,6 @@ async def test_tasks_that_were_learned_from_meanwhile_are_left_out():
     pairs = await later("tide", Library([TIDE]), Library([BETTER]))
     assert {pair.task for pair in pairs} == {"t2", "t3"}
     assert reader.asked == 8
-
-
-async def test_another_way_of_asking_is_another_run():
-    """Answers to other settings are neither used nor in the way."""
-    reader = Reader()
-    compare = held_out(reader)
-    await compare("tide", Library([TIDE]), Library([BETTER]))
-    warm = EvaluationSettings(settings=ModelSettings(temperature=1.0))
-    pairs = await replace(compare, settings=warm)("tide", Library([TIDE]), Library([BETTER]))
-    assert (reader.asked, len(pairs)) == (16, 4)
 
 
 async def test_a_tool_without_tasks_has_no_pairs():

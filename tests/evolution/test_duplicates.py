@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import tool
-from agentkit.evolution.duplicates import ModelJudge
 from agentkit.evolution.insertion import Added, Merged
-from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects
 
 # --- Keys and forms by which like tools are found, and the arguments that they are tried with ----
@@ -95,16 +93,11 @@ def test_results_that_never_differ_show_nothing(manager):
     assert isinstance(manager.insert(other), Added)
 
 
-def test_equal_behaviour_under_unlike_words_needs_a_judge(make_manager):
-    """Without a judge both stay; a judge that says MERGE merges, one that hesitates does not."""
+def test_equal_behaviour_under_unlike_words_is_another_tool(manager):
+    """A dozen equal results show little where the words say something else."""
     unlike = source("fortnight", "return add(1, mul(count, price))", words="Zebra crossing.")
-    for answer, kind in ((None, Added), ("DISTINCT", Added), ("I would MERGE or DISTINCT", Added)):
-        judge = None if answer is None else ModelJudge(ScriptedModel([answer]))
-        manager = make_manager(judge=judge)
-        assert isinstance(manager.insert(TOTAL), Added | Merged)
-        assert isinstance(manager.preview(unlike), kind)
-    merging = make_manager(judge=ModelJudge(ScriptedModel(["MERGE"])))
-    assert isinstance(merging.insert(unlike), Merged)
+    manager.insert(TOTAL)
+    assert isinstance(manager.insert(unlike), Added)
 
 
 def test_a_wrapper_around_one_tool_is_that_tool(make_manager):

@@ -13,7 +13,6 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
-from agentkit.evolution.learning import LearningConfig
 from agentkit.evolution.mining import MiningConfig
 from agentkit.evolution.observers import judged
 from agentkit.evolution.proposers.evidence import EvidenceProposer
@@ -229,9 +228,9 @@ async def test_examples_are_learned_from_verifiers_and_not_from_praise():
         [ToolDefinition.from_schema("find", "Find.", {"properties": {"name": {"type": "string"}}})]
     )
     praised = replace(ordered(1), verdict=Verdict(passed=True, verifier="feedback"))
-    outcome = await evolve(manager, [], episodes=[praised], learning=LearningConfig())
+    outcome = await evolve(manager, [], episodes=[praised], learning=True)
     assert outcome.learned.added == {}
-    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningConfig())
+    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=True)
     assert list(outcome.learned.added) == ["find"]
 
 

@@ -125,8 +125,9 @@ def test_words_that_code_and_library_changed_differently_wait_as_a_proposal(stor
 
     library, binding = bind_code(store, [newer])
     assert shown(library)[1] == "Offer a loan with a deposit."
-    candidate = ToolManager(store).ledger.proposals[binding.waiting["loan"]].candidate
-    assert candidate.description.summary == "Offer a car loan."
+    record = ToolManager(store).ledger.proposals[binding.waiting["loan"]]
+    assert record.candidate.description.summary == "Offer a car loan."
+    assert record.proposal.base == library["loan"].definition.digest
 
 
 def test_a_rule_about_a_parameter_that_is_gone_is_named(store):

@@ -122,7 +122,7 @@ def test_another_history_is_left_alone(source, target, own, place):
     assert all_told(target) == before
 
 
-@pytest.mark.parametrize("cut", range(1, 12))
+@pytest.mark.parametrize("cut", [1, 2, 5, 8, 11])
 def test_an_interrupted_copy_is_ended_by_another(source, target, cut):
     """After a failure at any write, copying again gives what an undisturbed copy gives."""
 
@@ -237,7 +237,7 @@ LONGEST_PAUSE = 0.15
 
 COPY = "import sys; from agentkit.cli.main import main; main(sys.argv[1:])"
 
-STEPS_killed = [
+KILLED_STEPS = [
     HistoryStep(
         wishes={f"t{number % 9}": (f"text {number}", "x" * 500), f"u{number % 5}": None},
         events=number % 3,
@@ -249,17 +249,17 @@ STEPS_killed = [
 
 
 @pytest.fixture
-def source_killed(tmp_path):
+def long_source(tmp_path):
     """The URL of a store with a history."""
     url = f"sqlite:///{tmp_path / 'source.db'}"
     with closing(open_store(url)) as store:
-        write_history(store, STEPS_killed)
+        write_history(store, KILLED_STEPS)
     return url
 
 
-def start(source_killed, target):
+def start(long_source, target):
     """Begin to copy, in a process of its own."""
-    command = [sys.executable, "-c", COPY, "store", "copy", source_killed, target, "--json"]
+    command = [sys.executable, "-c", COPY, "store", "copy", long_source, target, "--json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -287,25 +287,25 @@ def kill_in_the_middle(process, folder, pause):
 @pytest.mark.faults
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
 @pytest.mark.parametrize("kind", ["sqlite:///{}/copy.db", "dir:{}/copy"])
-def test_a_killed_copy_is_ended_by_the_next(source_killed, tmp_path, kind):
+def test_a_killed_copy_is_ended_by_the_next(long_source, tmp_path, kind):
     """After several kills in the middle, one more run gives what an undisturbed copy gives."""
     folder, draw, killed = tmp_path / "target", random.Random(7), 0
     folder.mkdir()
     target = kind.format(folder)
     while killed < KILLS:
         killed += kill_in_the_middle(
-            start(source_killed, target), folder, draw.random() * LONGEST_PAUSE
+            start(long_source, target), folder, draw.random() * LONGEST_PAUSE
         )
-        with closing(open_store(source_killed)) as ours, closing(open_store(target)) as theirs:
+        with closing(open_store(long_source)) as ours, closing(open_store(target)) as theirs:
             found = compare_stores(ours, theirs)
         assert all(one.ended == "second" for one in found.differences)  # a beginning of it
         if found.is_equal and killed < KILLS:  # the rest of the kills need something to do
             shutil.rmtree(folder)
             folder.mkdir()
-    process = start(source_killed, target)
+    process = start(long_source, target)
     output, errors = process.communicate()
     assert process.returncode == 0, errors
     assert json.loads(output)["compared"]["is_equal"]
-    with closing(open_store(source_killed)) as ours, closing(open_store(target)) as theirs:
+    with closing(open_store(long_source)) as ours, closing(open_store(target)) as theirs:
         assert all_told(theirs) == all_told(ours)
         assert check_store(theirs).is_sound

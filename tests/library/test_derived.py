@@ -99,6 +99,17 @@ def test_old_snapshots_and_values_are_freed():
     assert value() is None
 
 
+def test_a_library_made_in_another_way_can_continue_one_in_use(library):
+    """``continuing`` works out the difference by itself."""
+    kind = DigestByName()
+    library.derived(kind)
+    other = Library([*list(library)[2:], tool("a", "new"), tool("z")], version=3)
+    continued = other.continuing(library)
+    assert continued.derived(kind) == DigestByName().build(other)
+    assert continued.version == 3
+    assert kind.calls == [("build", 8), ("update", ["a", "z"], ["b"])]
+
+
 @pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/library.db"])
 def test_a_store_carries_values_to_its_next_version(tmp_path, url):
     """A commit costs an update, not a new build."""
@@ -178,17 +189,19 @@ def poisoned(record):
 
 
 def test_an_older_file_of_a_directory_is_held_to_its_digest(tmp_path):
-    """A change in the middle of the history is refused when the folder is opened."""
+    """A change in the middle of the history is refused, by an open store and on opening."""
     url = f"dir:{tmp_path / 'library'}?format=json"
     filled(url)
     with closing(open_store(url)) as store:
         change = LibraryChange(proposal_id="second", upserts=tools(300, "Second."))
         store.commit(change, expected_version=1)
-    first = tmp_path / "library" / "history" / "00000001.json"
-    whole = json.loads(first.read_text())
-    digest, record = poisoned(whole["upserts"][0]["definition"])
-    whole["upserts"][0] = {"digest": digest, "definition": record}
-    first.write_text(json.dumps(whole))
+        first = tmp_path / "library" / "history" / "00000001.json"
+        whole = json.loads(first.read_text())
+        digest, record = poisoned(whole["upserts"][0]["definition"])
+        whole["upserts"][0] = {"digest": digest, "definition": record}
+        first.write_text(json.dumps(whole))
+        with pytest.raises(StoreFormatError, match="changed after it was written"):
+            store.load(1)
     with pytest.raises(StoreFormatError, match="a file was changed by hand"):
         open_store(url)
 

@@ -66,7 +66,7 @@ class PickyStore(SwitchedStore):
 
 
 class OneByOneStore:
-    """A store without abilities, as the least plugin has it."""
+    """A store without capabilities, as the least plugin has it."""
 
     def __init__(self) -> None:
         self.kept = MemoryStore()
@@ -108,16 +108,17 @@ def plain_store():
 
 
 QUICK = WriterSettings(
-    linger_seconds=0.005,
-    pause_seconds=0.0002,
-    wait_seconds=0.02,
-    close_seconds=0.05,
+    linger_seconds=0.001,
+    pause_seconds=0.0001,
+    wait_seconds=0.001,
+    close_seconds=0.02,
 )
 
 
-def episode(name, *, session="s", text=""):
+def episode(name, *, session="s", text=None):
     """A small episode."""
-    return Episode(episode_id=name, request=text, session_id=session)
+    request = f"request of {name}" if text is None else text
+    return Episode(episode_id=name, request=request, session_id=session)
 
 
 def ids(store, **matching):
@@ -399,11 +400,11 @@ class TestWriter(EpisodeStoreConformance):
         store.close()
 
 
-def test_abilities_are_those_of_the_parts(plain_store):
+def test_capabilities_are_those_of_the_parts(plain_store):
     """The whole can do what its parts can, and nothing else."""
     store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for ability in (BatchAppending, Pruning):
-        assert isinstance(store, ability)
+    for capability in (BatchAppending, Pruning):
+        assert isinstance(store, capability)
     plain = with_episodes(MemoryStore(), episodes=plain_store)
     assert isinstance(plain, Store)
     assert not isinstance(plain, BatchAppending | Pruning)
@@ -415,25 +416,6 @@ def test_a_store_that_keeps_all_is_refused():
         pruning(object())
 
 
-QUICK_spilling = WriterSettings(
-    linger_seconds=0.001,
-    pause_seconds=0.0001,
-    wait_seconds=0.001,
-    close_seconds=0.02,
-)
-
-
-def episode_spilling(name, *, session="s"):
-    """A small episode."""
-    return Episode(episode_id=name, request=f"request of {name}", session_id=session)
-
-
-def ids_spilling(store, **matching):
-    """The episodes of a store, oldest first."""
-    found = store.select(EpisodeFilter(oldest_first=True, **matching))
-    return [one.episode_id for one in found]
-
-
 @pytest.fixture
 def folder(tmp_path):
     """Where episodes are spilled."""
@@ -442,26 +424,26 @@ def folder(tmp_path):
 
 def open_writer(store, folder, **settings):
     """A writer that does not wait long."""
-    return EpisodeWriter(store, spill=folder, settings=replace(QUICK_spilling, **settings))
+    return EpisodeWriter(store, spill=folder, settings=replace(QUICK, **settings))
 
 
 def test_closing_spills_and_the_next_writer_takes_it_in(store, folder, caplog):
     """With the store away at the end, episodes are in a file that the log names, then in the store."""
     store.is_on.clear()
     with open_writer(store, folder) as writer:
-        writer.append_many([episode_spilling("a"), episode_spilling("b")])
+        writer.append_many([episode("a"), episode("b")])
     (file,) = folder.glob("*.jsonl")
     assert [one.episode_id for one in read_episodes(file)] == ["a", "b"]
     assert f"2 episodes wait in {file}" in caplog.text
     with open_writer(store, folder) as again:
         assert again.state.spilled == 2
-        assert ids_spilling(again) == ["a", "b"]
+        assert ids(again) == ["a", "b"]
         assert again.get("b").request == "request of b"
         store.is_on.set()
-        again.append(episode_spilling("c"))
+        again.append(episode("c"))
         again.flush()
         assert again.state.spilled == 0
-    assert ids_spilling(store) == ["a", "b", "c"]
+    assert ids(store) == ["a", "b", "c"]
     assert list(folder.iterdir()) == []
 
 
@@ -471,42 +453,55 @@ def test_a_full_buffer_spills_in_order(store, folder):
     names = [f"e{i:02}" for i in range(17)]
     with open_writer(store, folder, max_count=5) as writer:
         for name in names:
-            writer.append(episode_spilling(name))
+            writer.append(episode(name))
         assert writer.state.spilled == 15
-        assert ids_spilling(writer) == names
+        assert ids(writer) == names
         newest = writer.select(EpisodeFilter(limit=3))
         assert [one.episode_id for one in newest] == names[:-4:-1]
         store.is_on.set()
         writer.flush()
-        assert ids_spilling(store) == names
+        assert ids(store) == names
     assert list(folder.iterdir()) == []
+
+
+def test_flushing_waits_for_what_earlier_programs_left(store, folder):
+    """With nothing in memory a flush is done when the store has the files too."""
+    store.is_on.clear()
+    with open_writer(store, folder) as writer:
+        writer.append(episode("a"))
+    with open_writer(store, folder) as again:
+        with pytest.raises(StoreUnavailableError, match="1 in files"):
+            again.flush(timeout_seconds=0.05)
+        store.is_on.set()
+        again.flush()
+        assert ids(store) == ["a"]
 
 
 def test_two_writers_leave_each_other_alone(store, folder):
     """A file whose writer lives is not taken in by another one with the same folder."""
     store.is_on.clear()
     with open_writer(store, folder, max_count=1) as one:
-        one.append(episode_spilling("a"))
-        one.append(episode_spilling("b"))
+        one.append(episode("a"))
+        one.append(episode("b"))
         assert one.state.spilled == 1
         with open_writer(store, folder) as other:
             assert other.state.spilled == 0
         store.is_on.set()
         one.flush()
-    assert ids_spilling(store) == ["a", "b"]
+    assert ids(store) == ["a", "b"]
 
 
 def test_half_a_line_is_kept_aside(store, folder, caplog):
     """Of a file that a crash left half-written the whole lines are taken in, and the file is kept."""
     store.is_on.clear()
     with open_writer(store, folder) as writer:
-        writer.append_many([episode_spilling("a"), episode_spilling("b")])
+        writer.append_many([episode("a"), episode("b")])
     (file,) = folder.glob("*.jsonl")
     file.write_bytes(file.read_bytes()[:-20])
     store.is_on.set()
     with open_writer(store, folder) as writer:
         writer.flush()
-    assert ids_spilling(store) == ["a"]
+    assert ids(store) == ["a"]
     (aside,) = folder.iterdir()
     assert aside.suffix == ".broken"
     assert f"{aside} is kept" in caplog.text
@@ -521,7 +516,7 @@ def test_files_are_for_their_owner_alone(picky_store, folder):
             writer.append(Episode(episode_id="a", request="bad"))
             writer.flush()
             picky_store.is_on.clear()
-            writer.append(episode_spilling("b"))
+            writer.append(episode("b"))
     finally:
         os.umask(before)
     assert [path.suffix for path in folder.iterdir()] == [".jsonl", ".jsonl"]
@@ -533,7 +528,7 @@ def test_a_link_and_other_files_in_the_folder_are_left_alone(store, folder, tmp_
     """A link under the name of a writer's file is not followed, and files of others stay."""
     store.is_on.clear()
     with open_writer(store, folder) as writer:
-        writer.append(episode_spilling("a"))
+        writer.append(episode("a"))
     (link,) = folder.glob("*.jsonl")
     target = link.rename(tmp_path / "elsewhere")
     link.symlink_to(target)
@@ -542,7 +537,7 @@ def test_a_link_and_other_files_in_the_folder_are_left_alone(store, folder, tmp_
     store.is_on.set()
     with open_writer(store, folder) as writer:
         writer.flush()
-    assert ids_spilling(store) == []
+    assert ids(store) == []
     assert link.is_symlink()
     assert sorted(folder.iterdir()) == sorted([link, mine])
 
@@ -553,9 +548,9 @@ def test_nowhere_to_write_loses_nothing(store, tmp_path):
     place.write_text("a file where the folder should be")
     store.is_on.clear()
     writer = open_writer(store, place, max_count=2)
-    writer.append_many([episode_spilling("a"), episode_spilling("b")])
+    writer.append_many([episode("a"), episode("b")])
     with pytest.raises(StoreUnavailableError, match="can not be written"):
-        writer.append(episode_spilling("c"))
+        writer.append(episode("c"))
     with pytest.raises(StoreUnavailableError, match="2 in memory"):
         writer.close()
     place.unlink()
@@ -563,7 +558,7 @@ def test_nowhere_to_write_loses_nothing(store, tmp_path):
     store.is_on.set()
     with open_writer(store, place) as again:
         again.flush()
-    assert ids_spilling(store) == ["a", "b"]
+    assert ids(store) == ["a", "b"]
 
 
 def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
@@ -571,8 +566,8 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
     answer = threading.Event()
     keep = store.append_many
     store.append_many = lambda episodes: (answer.wait(60), keep(episodes))
-    writer = EpisodeWriter(store, spill=folder, settings=QUICK_spilling)
-    writer.append(episode_spilling("a"))
+    writer = EpisodeWriter(store, spill=folder, settings=QUICK)
+    writer.append(episode("a"))
     writer.close()
     assert [path.suffix for path in folder.iterdir()] == [".jsonl"]
     answer.set()
@@ -580,7 +575,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(store, folder):
     store.append_many = keep
     with open_writer(store, folder) as again:
         again.flush()
-    assert ids_spilling(store) == ["a"]
+    assert ids(store) == ["a"]
 
 
 PROGRAM = """
@@ -599,7 +594,7 @@ def test_a_program_that_ends_without_closing_writes_all(tmp_path, folder):
     path = tmp_path / "s.db"
     subprocess.run([sys.executable, "-c", PROGRAM, str(path), str(folder)], check=True, timeout=100)
     store = SQLiteStore(path)
-    assert ids_spilling(store) == ["a"]
+    assert ids(store) == ["a"]
     store.close()
 
 
@@ -628,7 +623,7 @@ def test_whatever_fails_each_episode_is_kept_once_and_in_order(
         for step in steps:
             if step in {"append", "many"}:
                 new = [f"e{len(names) + i:03}" for i in range(1 if step == "append" else 3)]
-                writer.append_many([episode_spilling(name, session=name[-1]) for name in new])
+                writer.append_many([episode(name, session=name[-1]) for name in new])
                 names += new
             elif step == "flush":
                 writer.flush()
@@ -636,17 +631,15 @@ def test_whatever_fails_each_episode_is_kept_once_and_in_order(
             else:
                 writer.close()
                 writer = start()
-            assert ids_spilling(writer) == names
-            assert ids_spilling(kept)[:sure] == names[:sure]
+            assert ids(writer) == names
+            assert ids(kept)[:sure] == names[:sure]
         writer.flush()
     finally:
         writer.close()
         logging.disable(logging.NOTSET)
-    assert ids_spilling(kept) == names
+    assert ids(kept) == names
     for session in "0123":
-        assert ids_spilling(kept, session_id=session) == [
-            name for name in names if name[-1] == session
-        ]
+        assert ids(kept, session_id=session) == [name for name in names if name[-1] == session]
     assert list(folder.iterdir()) == []
 
 

@@ -180,7 +180,7 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     assert not agent.library["first"].is_bound
 
 
-def tool_rollback(name: str, summary: str) -> ToolDefinition:
+def reworded_tool(name: str, summary: str) -> ToolDefinition:
     """A tool with one text."""
     return ToolDefinition(name=name, description=Description(summary=summary))
 
@@ -190,9 +190,9 @@ def store():
     """Tool a: good in 1, bad in 3, removed in 4. Tool b: new in 2."""
     store = open_store("memory:")
     steps = [
-        LibraryChange(proposal_id="1", upserts=(tool_rollback("a", "good"),)),
-        LibraryChange(proposal_id="2", upserts=(tool_rollback("b", "b"),)),
-        LibraryChange(proposal_id="3", upserts=(tool_rollback("a", "bad"),)),
+        LibraryChange(proposal_id="1", upserts=(reworded_tool("a", "good"),)),
+        LibraryChange(proposal_id="2", upserts=(reworded_tool("b", "b"),)),
+        LibraryChange(proposal_id="3", upserts=(reworded_tool("a", "bad"),)),
         LibraryChange(proposal_id="4", removals=("a",)),
     ]
     for version, step in enumerate(steps):
@@ -203,7 +203,7 @@ def store():
 def test_the_definition_of_that_version_is_restored(store):
     """The change holds the definition that the tool had at that version, with its reason."""
     change = rollback_change(store, "a", to_version=2, proposal_id="undo", author="Ada")
-    assert change.upserts == (tool_rollback("a", "good"),)
+    assert change.upserts == (reworded_tool("a", "good"),)
     assert (change.proposal_id, change.author, change.removals) == ("undo", "Ada", ())
     assert "version 2" in change.reason
 
@@ -212,7 +212,7 @@ def test_a_removed_tool_comes_back(store):
     """A tool that was removed since is in the library again, and its history only grows."""
     change = rollback_change(store, "a", to_version=3, proposal_id="undo")
     assert store.commit(change, expected_version=4) == 5
-    assert store.load()["a"].definition == tool_rollback("a", "bad")
+    assert store.load()["a"].definition == reworded_tool("a", "bad")
     assert [revision.version for revision in store.history("a")] == [1, 3, 4, 5]
 
 

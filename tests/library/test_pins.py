@@ -108,6 +108,15 @@ def test_a_change_moves_up_to_the_top(library):
     assert after["house"].definition.body == library["house"].definition.body
 
 
+def test_moved_pins_bring_the_effects_of_the_children(library):
+    """A composite above a child that began to write writes too, through all layers."""
+    add_ = library["add"].definition
+    writing = replace(add_, signature=replace(add_.signature, effects=Effects.of(["destructive"])))
+    moved = {one.name: one for one in repinned(library, [writing])}
+    assert len(moved) > 2
+    assert all(one.signature.effects.destructive for one in moved.values())
+
+
 def test_a_circle_can_not_be_repinned(library):
     """A digest that would have to contain itself is refused, with the path."""
     twice, frame = library["twice"].definition, library["frame"].definition
@@ -144,70 +153,65 @@ def look_up(key: str) -> int:
 
 
 @pytest.fixture
-def library_soundness() -> Library:
+def sound() -> Library:
     """The tool both over look_up."""
     text = 'def both(a: str, b: str) -> int:\n    "Both."\n    return look_up(a) + look_up(b)'
     return Library([look_up, compose(text, {"look_up": look_up})])
 
 
-def faults(library_soundness: Library, *names: str) -> list[tuple[str, str]]:
+def faults(sound: Library, *names: str) -> list[tuple[str, str]]:
     """Tool and code of each."""
-    return [(fault.tool, fault.code) for fault in library_faults(library_soundness, names or None)]
+    return [(fault.tool, fault.code) for fault in library_faults(sound, names or None)]
 
 
-def changed(library_soundness: Library, **parts) -> Library:
+def changed(sound: Library, **parts) -> Library:
     """The library with another revision of both."""
-    return library_soundness.with_tools([replace(library_soundness["both"].definition, **parts)])
+    return sound.with_tools([replace(sound["both"].definition, **parts)])
 
 
-def test_what_was_composed_is_sound(library_soundness):
+def test_what_was_composed_is_sound(sound):
     """Nothing is found, and primitives have nothing to find."""
-    assert library_faults(library_soundness) == ()
-    assert library_faults(library_soundness, ["look_up"]) == ()
+    assert library_faults(sound) == ()
+    assert library_faults(sound, ["look_up"]) == ()
 
 
-def test_effects_are_those_of_the_children(library_soundness):
+def test_effects_are_those_of_the_children(sound):
     """A composite may not claim to do less than the tools that it calls."""
-    signature = replace(
-        library_soundness["both"].definition.signature, effects=Effects(reads=False)
-    )
-    (fault,) = library_faults(changed(library_soundness, signature=signature))
+    signature = replace(sound["both"].definition.signature, effects=Effects(reads=False))
+    (fault,) = library_faults(changed(sound, signature=signature))
     assert fault.code == "effects"
     assert "declares not reads, its children together reads, not writes" in fault.message
     bare = replace(signature, effects=Effects())
-    assert (
-        "declares no effects"
-        in library_faults(changed(library_soundness, signature=bare))[0].message
-    )
+    assert "declares no effects" in library_faults(changed(sound, signature=bare))[0].message
 
 
-def test_programs_of_any_origin_keep_the_rules(library_soundness):
+def test_programs_of_any_origin_keep_the_rules(sound):
     """A body that breaks a rule of the language is told."""
-    body = library_soundness["both"].definition.body
+    body = sound["both"].definition.body
     twice = {**body, "body": [*body["body"], *body["body"]]}
-    (fault,) = library_faults(changed(library_soundness, body=twice))
+    (fault,) = library_faults(changed(sound, body=twice))
     assert fault.code == "unreachable_code"
 
 
-def test_conditions_of_composites_must_be_readable(library_soundness):
+def test_conditions_of_composites_must_be_readable(sound):
     """Each condition that is no expression over the parameters is a fault of its own."""
     specification = replace(
-        library_soundness["both"].definition.specification,
+        sound["both"].definition.specification,
         pre=("len(a) > 0", "c > 1"),
         post=("result >",),
     )
-    found = faults(changed(library_soundness, specification=specification))
+    found = faults(changed(sound, specification=specification))
     assert found == [("both", "condition"), ("both", "condition")]
 
 
-def test_each_fault_is_told_once_and_in_order(library_soundness):
+def test_each_fault_is_told_once_and_in_order(sound):
     """Circles first; a missing child is told by its pin and not again by the program."""
-    alone = library_soundness.without(["look_up"]).with_tools([ToolDefinition(name="c", body={})])
+    alone = sound.without(["look_up"]).with_tools([ToolDefinition(name="c", body={})])
     assert faults(alone) == [("both", "missing_child"), ("c", "malformed_program")]
     assert faults(alone, "c", "c") == [("c", "malformed_program")]
 
 
-def test_an_unknown_name_is_refused(library_soundness):
+def test_an_unknown_name_is_refused(sound):
     """As everywhere, with the nearest names."""
     with pytest.raises(ToolNotFoundError, match="'both'"):
-        library_faults(library_soundness, ["bothh"])
+        library_faults(sound, ["bothh"])

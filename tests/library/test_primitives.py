@@ -211,13 +211,13 @@ def test_a_refusal_of_a_primitive_surfaces_with_its_path():
         tool(part=1, whole=0)
 
 
-TOOLS_sample = {tool.name: tool for tool in sample_library()}
+SAMPLE_TOOLS = {tool.name: tool for tool in sample_library()}
 
 
-@pytest.mark.parametrize("name", TOOLS_sample)
-def test_all_four_levels_are_filled_sample(name):
+@pytest.mark.parametrize("name", SAMPLE_TOOLS)
+def test_all_four_levels_of_the_sample_are_filled(name):
     """Every tool has a signature, words for each parameter, conditions and a worked example."""
-    definition = TOOLS_sample[name].definition
+    definition = SAMPLE_TOOLS[name].definition
     assert definition.signature.result is not None
     assert definition.signature.effects.to_json()
     assert set(definition.description.parameters) == set(definition.signature.properties)
@@ -233,19 +233,19 @@ def test_all_four_levels_are_filled_sample(name):
     assert definition.examples
 
 
-@pytest.mark.parametrize("name", TOOLS_sample)
+@pytest.mark.parametrize("name", SAMPLE_TOOLS)
 def test_examples_are_what_the_tool_returns(name):
     """Calling a tool with the arguments of an example gives the result of the example."""
-    tool = TOOLS_sample[name]
+    tool = SAMPLE_TOOLS[name]
     for example in tool.definition.examples:
         assert tool(**example.arguments) == example.result
 
 
 def test_effects_range_from_pure_to_destructive():
     """The library has tools that read, that write, and one that asks for approval."""
-    effects = [tool.definition.signature.effects for tool in TOOLS_sample.values()]
+    effects = [tool.definition.signature.effects for tool in SAMPLE_TOOLS.values()]
     assert any(effect.is_read_only for effect in effects)
     assert any(effect.writes and not effect.destructive for effect in effects)
-    assert [tool.name for tool in TOOLS_sample.values() if tool.needs_approval] == [
+    assert [tool.name for tool in SAMPLE_TOOLS.values() if tool.needs_approval] == [
         "calendar_cancel_event"
     ]

@@ -191,6 +191,17 @@ def put_view(path: Path, table: str) -> None:
         raw.execute(f"CREATE VIEW {table} AS {ENDLESS} SELECT theirs.* FROM theirs, r")
 
 
+@pytest.mark.parametrize("name", ["store.db", "store.db-journal", "store.db-wal"])
+def test_a_pipe_in_place_of_a_file_is_refused(filled, name):
+    """A pipe where SQLite would wait for good is refused by name, for reading and for writing."""
+    path = filled.with_name(name)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match=f"{name} is no plain file"):
+            SQLiteStore(filled, read_only=read_only)
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_view_in_place_of_a_table_is_refused(filled, table):
     """A view under the name of one of our tables is refused when the file is opened."""

@@ -290,15 +290,6 @@ def test_every_shape_becomes_the_newest(make_file, shape):
     assert shape_of(path)["steps"] == [(name,) for name in STEPS]
 
 
-def test_each_step_runs_once(make_file):
-    """Opening again runs none of them."""
-    path = make_file("")
-    SQLiteStore(path).close()
-    seen = []
-    SQLiteStore(path, tracer=lambda sql, _: seen.append(sql)).close()
-    assert not [sql for sql in seen if not sql.lstrip().startswith(("SELECT", "PRAGMA"))]
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("failing", ["CREATE TABLE episode_extents", "COMMIT"])
 def test_a_step_that_fails_leaves_the_file_as_it_was(make_file, shape, failing):
@@ -315,14 +306,6 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(make_file, shape, failing):
     assert shape_of(path) == before
     SQLiteStore(path).close()
     assert shape_of(path)["steps"] == [(name,) for name in STEPS]
-
-
-def test_other_tables_in_the_file_are_left_alone(make_file):
-    """A program may keep its own tables in the same file."""
-    path = make_file("CREATE TABLE inventory (id INTEGER); INSERT INTO inventory VALUES (7)")
-    SQLiteStore(path).close()
-    with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("SELECT id FROM inventory").fetchall() == [(7,)]
 
 
 def test_an_older_file_is_not_changed_by_a_reader(make_file):

@@ -10,7 +10,6 @@ from math import comb
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.errors import UsageError
 from agentkit.metrics import (
     Observation,
     PairedOutcome,
@@ -54,20 +53,6 @@ def test_wilson_holds_the_share_and_stays_between_0_and_1(total, level, data):
     assert found.low == pytest.approx(1 - mirrored.high, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_bootstrap_agrees_with_scipy(method):
-    """The same ends, up to the noise of drawing, as ``scipy.stats.bootstrap``."""
-    stats = pytest.importorskip("scipy.stats")
-    np = pytest.importorskip("numpy")
-    values = np.random.default_rng(3).exponential(size=60)
-    expected = stats.bootstrap(
-        (values,), np.mean, n_resamples=20_000, method=method, rng=np.random.default_rng(4)
-    ).confidence_interval
-    found = bootstrap_interval(observed(values), resamples=20_000, method=method)
-    assert found.low == pytest.approx(expected.low, abs=0.012)
-    assert found.high == pytest.approx(expected.high, abs=0.012)
-
-
 def test_the_same_seed_gives_the_same_interval_in_any_order():
     """Nothing depends on the order of the observations, and another seed changes little."""
     values = observed([0, 1, 1, 0, 1, 1, 1, 0, 1, 1] * 4)
@@ -83,22 +68,6 @@ def test_repeated_attempts_do_not_make_it_narrower():
     once = observed([0, 1, 1, 0, 1, 1])
     tenfold = [one for one in once for _ in range(10)]
     assert bootstrap_interval(once) == bootstrap_interval(tenfold)
-
-
-@pytest.mark.parametrize(
-    ("work", "says"),
-    [
-        (lambda: wilson_interval(3, 2), "can not have passed"),
-        (lambda: wilson_interval(1, 2, level=95), "between 0 and 1"),
-        (lambda: bootstrap_interval([]), "at least one"),
-        (lambda: bootstrap_interval(observed([float("nan")])), "finite"),
-        (lambda: bootstrap_interval(observed([1]), resamples=0), "1 or more"),
-    ],
-)
-def test_what_has_no_interval_is_refused(work, says):
-    """Impossible counts, levels and values are the caller's mistake, and said so."""
-    with pytest.raises(UsageError, match=says):
-        work()
 
 
 COUNTS = st.tuples(st.integers(0, 30), st.integers(0, 30))
@@ -126,11 +95,6 @@ def test_mid_p_counts_half_of_what_is_as_extreme(counts):
     assert 0 < mcnemar_mid_p(first, second) <= 1
 
 
-def test_a_published_value():
-    """Fagerland et al. (2013), table 1: 1 against 7 gives .039."""
-    assert mcnemar_mid_p(1, 7) == pytest.approx(0.039, abs=5e-4)
-
-
 def pairs(*scores, **more):
     return [
         PairedOutcome(task=str(task), first=first, second=second, **more)
@@ -145,14 +109,6 @@ def test_pairing_is_what_makes_it_sure():
     assert found.difference.high == pytest.approx(0.2)
 
 
-def test_attempts_at_one_task_are_averaged():
-    """Two attempts that cancel each other are a tie on their task."""
-    attempts = [*pairs((0, 1), (1, 1)), *pairs((1, 0), (1, 1))]
-    found = compare_paired(attempts)
-    assert (found.tasks, found.only_first, found.only_second) == (2, 0, 0)
-    assert found.p_value == 1
-
-
 @given(scores=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20))
 def test_turning_the_comparison_round_turns_the_difference(scores):
     """Swapping the systems changes the sign of the difference and nothing else."""
@@ -161,12 +117,6 @@ def test_turning_the_comparison_round_turns_the_difference(scores):
     assert there.p_value == back.p_value
     assert there.difference.value == pytest.approx(-back.difference.value)
     assert there.difference.low <= there.difference.value <= there.difference.high
-
-
-def test_nothing_to_compare_is_refused():
-    """Without common tasks there is no comparison."""
-    with pytest.raises(UsageError, match="at least one"):
-        compare_paired([])
 
 
 COUNTS_passing = st.integers(1, 9).flatmap(
@@ -184,13 +134,3 @@ def test_estimates_are_shares_of_all_choices(counts):
     choices = list(itertools.combinations(outcomes, k))
     assert pass_at_k(*counts) == float(Fraction(sum(map(any, choices)), len(choices)))
     assert pass_hat_k(*counts) == float(Fraction(sum(map(all, choices)), len(choices)))
-
-
-@pytest.mark.parametrize(
-    "counts", [(2, 1, 1), (-1, 1, 1), (0, 0, 1), (1, 2, 3), (1, 2, 0), (1, 2, -1)]
-)
-@pytest.mark.parametrize("estimate", [pass_at_k, pass_hat_k])
-def test_numbers_that_can_not_be_are_refused(estimate, counts):
-    """More passed than attempts, or a k that was not tried often enough, is an error."""
-    with pytest.raises(UsageError):
-        estimate(*counts)

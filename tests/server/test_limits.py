@@ -10,7 +10,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.models.base import TextDelta
 from agentkit.server import ServerLimits
-from agentkit.server.limits import RateLimiter, Slots
+from agentkit.server.limits import RateLimiter
 from agentkit.testing import FunctionModel
 
 URL = "/v1/chat/completions"
@@ -99,23 +99,6 @@ async def test_one_client_leaves_places_for_the_others(make_app, talk, body, key
         later = await greedy.post(URL, json=body("Hi"))
     assert (refused.status_code, answer.status_code, later.status_code) == (429, 200, 200)
     assert refused.headers["retry-after"] == "1"
-
-
-def test_who_has_to_wait_hears_how_long_it_may_take():
-    """As long as the oldest place is held already, and no longer than it can be held."""
-    now = [0.0]
-    slots = Slots(most=2, each=lambda: 1, seconds=100, clock=lambda: now[0])
-    slots.take("ann")
-    waits = []
-    for now[0] in (0.5, 12.0, 95.0):
-        assert slots.take("ann") is None
-        waits.append(slots.refusal("ann").retry_after)
-    assert waits == [1, 12, 5]
-    assert slots.refusal("ann").status == 429
-    bobs = slots.take("bob")
-    assert slots.refusal("eve").status == 503
-    slots.free("bob", bobs)
-    assert slots.take("eve") is not None
 
 
 async def test_each_key_has_its_own_rate(make_app, talk, body, keys):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from agentkit_redis.address import RedisAddress, parse_address
 from agentkit_redis.connection import RedisConnection, new_client
-from agentkit_redis.records import Keys
+from agentkit_redis.reading import Keys
 from support.local_server import LocalServer, ServerError, find_program
 
 URL_VARIABLE = "AGENTKIT_TEST_REDIS_URL"

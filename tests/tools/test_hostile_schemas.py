@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 import tracemalloc
 from typing import Any
 
 import pytest
 
-from agentkit import Agent, Tool
+from agentkit import Agent, Library, Tool
 from agentkit.errors import DefinitionError
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
@@ -201,3 +202,40 @@ def test_what_a_validator_did_not_expect_refuses_the_call(schema) -> None:
     (result,) = run.episode.results
     assert "can not be checked" in result.text
     assert run.output == "done"
+
+
+ALIKE = ["".join(random.Random(at).sample("ab" * 30, 60)) + str(at) for at in range(400)]
+OBJECT_OF_ALIKE = {"properties": {name: {} for name in ALIKE[:200]}, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        (OBJECT_OF_ALIKE, dict.fromkeys(ALIKE[200:], 1)),
+        ({"properties": {"a": {"items": {"enum": ALIKE[:200]}}}}, {"a": ALIKE[200:]}),
+        (
+            {"properties": {"a": {"items": OBJECT_OF_ALIKE}}},
+            {"a": [{name: 1} for name in ALIKE[200:]]},
+        ),
+        ({"properties": {"a": {}}, "additionalProperties": False}, {"b" * 100_000: 1}),
+    ],
+    ids=["names", "values", "items", "a long name"],
+)
+def test_what_looks_alike_is_compared_within_a_bound(schema, arguments):
+    """Unknown names and values cost little, however many there are, and messages stay short."""
+    validator = ArgumentValidator(ToolDefinition.from_schema("t", "", {"type": "object", **schema}))
+    validator.prepare()
+    begun = time.process_time()
+    problems = validator.check(arguments)
+    assert time.process_time() - begun < 0.25
+    assert problems
+    assert sum(len(problem.rule) for problem in problems) < 100_000
+
+
+def test_an_unknown_tool_among_thousands_is_compared_within_a_bound():
+    """A name that a client made up is held against few of those that look like it."""
+    library = Library(ToolDefinition(name=name + str(at)) for name in ALIKE for at in range(25))
+    begun = time.process_time()
+    assert library.nearest(ALIKE[0] + "x")
+    assert library.nearest(ALIKE[0] * 2_000) == ()
+    assert time.process_time() - begun < 0.25

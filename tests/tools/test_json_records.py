@@ -109,22 +109,6 @@ def test_result_schema(result, expected) -> None:
     assert definition_from_json({**RECORDS["bare"], **result}).signature.result == expected
 
 
-def test_original_is_kept_only_when_something_changed() -> None:
-    """A repaired schema remembers what was received, a sound one does not."""
-    sound = definition_from_json(RECORDS["openai chat"], reference="tools.json", licence="MIT")
-    assert sound.origin.original is None
-    assert (sound.origin.kind, sound.origin.reference, sound.origin.licence) == (
-        "json_schema",
-        "tools.json",
-        "MIT",
-    )
-    given = {"type": "dict", "properties": {"x": {"type": "float"}}}
-    repaired = definition_from_json({"name": "f", "parameters": given})
-    assert repaired.origin.original == given
-    assert repaired.signature.properties == {"x": {"type": "number"}}
-    assert definition_from_json(RECORDS["mcp"]).origin.kind == "mcp"
-
-
 @pytest.mark.parametrize(
     ("record", "message"),
     [

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from jsonschema import Draft202012Validator
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
@@ -19,52 +13,9 @@ from agentkit.errors import ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import ContentPolicy, Tracing
+from agentkit.tracing import ContentPolicy
 
 SECRET = "wombat-4711"
-PART = {
-    "oneOf": [
-        {
-            "properties": {"type": {"const": "text"}, "content": {"type": "string"}},
-            "required": ["type", "content"],
-            "additionalProperties": False,
-        },
-        {
-            "properties": {
-                "type": {"const": "tool_call"},
-                "id": {"type": "string"},
-                "name": {"type": "string"},
-                "arguments": {},
-            },
-            "required": ["type", "name", "arguments"],
-            "additionalProperties": False,
-        },
-        {
-            "properties": {
-                "type": {"const": "tool_call_response"},
-                "id": {"type": "string"},
-                "response": {},
-            },
-            "required": ["type", "response"],
-            "additionalProperties": False,
-        },
-    ]
-}
-MESSAGES = {
-    "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {
-            "role": {"enum": ["user", "assistant", "tool"]},
-            "parts": {"type": "array", "items": PART},
-            "finish_reason": {"enum": ["stop", "length", "content_filter", "tool_call", "error"]},
-        },
-        "required": ["role", "parts"],
-        "additionalProperties": False,
-    },
-}
-
-LOG = logging.getLogger("agentkit.trace")
 
 
 @tool
@@ -144,24 +95,11 @@ def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) 
     assert SECRET not in caplog.text
 
 
-def test_arguments_and_results_inside_composites_stay_here(telemetry, composites) -> None:
-    """Child spans without content hold names, places and times only."""
-    asks = ToolCall(call_id="c1", name="both", arguments={"x": 0.123456})
-    tracer = telemetry.tracing(child_spans="all")
-    Agent(ScriptedModel([[asks], "Done."]), library=composites, tracing=tracer).run_sync("Go.")
-    assert len(telemetry.spans) == 8
-    assert "123456" not in telemetry.everything()
-    assert "4.29" not in telemetry.everything()
-
-
 def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
     """Messages are roles with parts; instructions and offered tools stand beside them."""
     agent = chatty(telemetry.tracing(content=ContentPolicy()), [CALLS[0]], ANSWER)
     agent.run_sync("Keep it.")
     chats = [span for span in telemetry.spans if span.name == "chat scripted"]
-    for span in chats:
-        for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
-            Draft202012Validator(MESSAGES).validate(json.loads(span.attributes[name]))
     asked = json.loads(chats[1].attributes["gen_ai.input.messages"])
     assert [message["role"] for message in asked] == ["user", "assistant", "tool"]
     assert asked[1]["parts"] == [
@@ -240,48 +178,3 @@ def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) 
     Agent(model, tools=[remember], instructions=said, tracing=telemetry.tracing()).run_sync(said)
     assert "§" not in telemetry.everything()
     assert "\\u00a7" not in telemetry.everything()
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
-
-@given(value=VALUES, max_chars=st.integers(min_value=1, max_value=40))
-def test_any_value_becomes_bounded_text(value: object, max_chars: int) -> None:
-    """Whatever a tool returned, its text is no longer than the limit says."""
-    policy = ContentPolicy(max_chars=max_chars)
-    text = policy.json(value)
-    assert len(text) <= 2 * policy.longest + 10
-    text.encode()
-
-
-@given(secret=st.text(min_size=3, alphabet=st.characters(exclude_categories=["C"])))
-def test_no_secret_survives_redaction(secret: str) -> None:
-    """Wherever it stands in a value, also as a key."""
-    policy = ContentPolicy(redact=lambda text: text.replace(secret, ""))
-    value = {secret: [secret, {"a": f"x{secret}y", f"{secret}b": (secret,)}]}
-    shown = json.loads(policy.json(value))
-    assert shown == {"": ["", {"a": "xy".replace(secret, ""), "b".replace(secret, ""): [""]}]}
-
-
-def test_runs_that_are_not_sampled_cost_no_content() -> None:
-    """Nothing is redacted for a span that nobody keeps; what is counted is counted all the same."""
-    seen: list[str] = []
-
-    def noting(text: str) -> str:
-        seen.append(text)
-        return text
-
-    reader = InMemoryMetricReader()
-    tracer = Tracing(
-        tracer_provider=TracerProvider(sampler=ALWAYS_OFF),
-        meter_provider=MeterProvider(metric_readers=[reader]),
-        content=ContentPolicy(redact=noting),
-    )
-    agent = chatty(tracer, [CALLS[0]], ANSWER)
-    assert agent.run_sync("Keep it.").output == f"Kept {SECRET}."
-    assert (seen, agent.tracing.errors) == ([], 0)
-    assert "gen_ai.client.operation.duration" in reader.get_metrics_data().to_json()

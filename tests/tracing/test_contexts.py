@@ -5,18 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 
-import httpx
 import pytest
 from opentelemetry import context, propagate, trace
-from opentelemetry.trace import StatusCode
-from support.model_server import FaultyServer
-from support.server_steps import Reply
 
 from agentkit import Agent, tool
-from agentkit.agent.types import TurnFinished
 from agentkit.messages import ToolCall
-from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
-from agentkit.models.openai_compatible import OpenAICompatibleModel
+from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.testing import ScriptedModel
 from agentkit.tracing import Tracing
 
@@ -125,49 +119,6 @@ async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
     ]
 
 
-class Speaking(ScriptedModel):
-    """A model that streams word by word, with a span of its own at each."""
-
-    def __init__(self, tracer: trace.Tracer) -> None:
-        super().__init__(["One two three."])
-        self._tracer = tracer
-
-    async def stream(self, request: ModelRequest):
-        for word in ("One ", "two ", "three."):
-            with self._tracer.start_as_current_span("network"):
-                await asyncio.sleep(0)
-            yield TextDelta(text=word)
-        yield await self.complete(request)
-
-
-@pytest.mark.parametrize("leave_at", ["first text", "first turn"])
-async def test_leaving_a_stream_ends_its_spans(telemetry, inside, leave_at) -> None:
-    """The run that is given up has ended spans, a status, and an episode that says where."""
-
-    class Slow(Speaking):
-        async def stream(self, request: ModelRequest):
-            async for event in super().stream(request):
-                yield event
-                await asyncio.sleep(0.01)
-
-    model = Slow(telemetry.provider.get_tracer("tests"))
-    model._answers = [calls("in_task"), "Later."]
-    agent = Agent(model, tools=inside, store="memory:", tracing=telemetry.tracing())
-    events = agent.stream("Go.")
-    wanted = TextDelta if leave_at == "first text" else TurnFinished
-    async for event in events:
-        if isinstance(event, wanted):
-            break
-    await events.aclose()
-    span = telemetry.named("invoke_agent agent")
-    assert span.status.status_code is StatusCode.ERROR
-    assert span.attributes["error.type"] == "CancelledError"
-    (episode,) = agent.store.select()
-    assert episode.stop_reason == "cancelled"
-    assert episode.metadata["span_id"] == trace.format_span_id(span.context.span_id)
-    assert {s.name for s in telemetry.spans} >= {"invoke_agent agent", "chat scripted"}
-
-
 async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
     """Ctrl-C or a timeout around a run leaves no span open."""
 
@@ -185,24 +136,6 @@ async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
         "chat scripted": None,
         "execute_tool hang": "CancelledError",
     }
-
-
-async def test_requests_to_a_model_can_carry_the_trace(telemetry) -> None:
-    """A hook of the HTTP client that injects the context sends the span of the request."""
-
-    async def inject(request: httpx.Request) -> None:
-        propagate.inject(request.headers)
-
-    async with httpx.AsyncClient(event_hooks={"request": [inject]}) as client:
-        with FaultyServer([Reply(text="Hi.")]) as server:
-            model = OpenAICompatibleModel("m", base_url=server.base_url, client=client)
-            await Agent(model, tracing=telemetry.tracing()).run("Hi")
-            (sent,) = server.requests
-    headers = {name.lower(): value for name, value in sent.headers.items()}
-    _, trace_id, span_id, _ = headers["traceparent"].split("-")
-    span = telemetry.named("chat m")
-    assert trace_id == trace.format_trace_id(span.context.trace_id)
-    assert span_id == trace.format_span_id(span.context.span_id)
 
 
 def test_without_an_sdk_nothing_happens() -> None:

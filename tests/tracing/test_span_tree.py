@@ -191,15 +191,6 @@ def test_all_calls_are_told_each_below_its_composite(telemetry, composites) -> N
     assert [level for level in levels if level] == [1, 2, 2, 1]
 
 
-def test_a_composite_that_succeeds_has_no_children_by_default(telemetry, composites) -> None:
-    """Nobody looks into what went well."""
-    ask(composites, telemetry.tracing(), "both", x=2)
-    assert [name.strip() for name in telemetry.tree()[2:4]] == [
-        "execute_tool both",
-        "chat scripted",
-    ]
-
-
 @pytest.mark.parametrize("wanted", ["errors", "all"])
 def test_a_composite_that_fails_tells_all_that_led_to_it(telemetry, composites, wanted) -> None:
     """Its calls are there up to the one that failed, which has the kind of its error."""
@@ -217,26 +208,6 @@ def test_a_composite_that_fails_tells_all_that_led_to_it(telemetry, composites, 
         "execute_tool half": "ZeroDivisionError",
         "execute_tool invert": "ZeroDivisionError",
     }
-
-
-def test_no_children_are_told_when_switched_off(telemetry, composites) -> None:
-    """With ``off`` a failed composite is one span."""
-    ask(composites, telemetry.tracing(child_spans="off"), "both", x=0)
-    assert len(telemetry.spans) == 4
-
-
-def test_children_of_loops_hang_below_their_composite(telemetry, composing) -> None:
-    """Places of loops are no calls."""
-
-    @tool
-    def double(x: float) -> float:
-        """Twice a number."""
-        return 2 * x
-
-    text = "def many(n: int) -> list[float]:\n    return [double(i) for i in range(n)]"
-    library = composing([double], text)
-    ask(library, telemetry.tracing(child_spans="all"), "many", n=3)
-    assert telemetry.tree()[2:6] == ["  execute_tool many", *["    execute_tool double"] * 3]
 
 
 def test_a_child_that_hangs_is_told_when_time_is_up(telemetry, composing) -> None:

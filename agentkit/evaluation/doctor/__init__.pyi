@@ -1,6 +1,10 @@
 from .catalogue import Catalogue as Catalogue
-from .checks import CHECKS as CHECKS, Check as Check
-from .checkup import Checkup as Checkup, examine as examine
+from .checks import (
+    CHECKS as CHECKS,
+    Check as Check,
+    Checkup as Checkup,
+    examine as examine,
+)
 from .findings import (
     KINDS as KINDS,
     Finding as Finding,

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import keyword
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from agentkit._waiting import wait_for
 from agentkit.composites.language import RESERVED
+from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
-from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed, quoted
+from agentkit.evaluation.doctor.findings import (
+    KINDS,
+    SEVERITIES,
+    Finding,
+    Kind,
+    listed,
+    quoted,
+)
 from agentkit.evaluation.doctor.provider_rules import REFUSALS, refused
 from agentkit.evaluation.doctor.schemas import Part, ghosts, is_empty_title, parts, type_names
-from agentkit.evaluation.doctor.texts import markup, repeats, sentence_key, sentences
+from agentkit.evaluation.doctor.texts import markup, sentence_key, sentences
 from agentkit.messages import JsonObject
 from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.cascade import CascadeRetriever
@@ -137,7 +147,7 @@ LONGEST_DESCRIPTION = 1024
 ``FunctionObject``; beyond that it is a matter of cost."""
 
 FEWEST_SHARING = 3
-"""From how many tools on an opening sentence counts as shared; near duplicates do not count."""
+"""From how many tools on a sentence that opens their descriptions counts as shared."""
 
 _FILLERS_TEXT = """
 tool function method api endpoint call execute perform run operation given specified provided
@@ -248,36 +258,17 @@ def _texts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
 _TEXT_SEARCHES: tuple[tuple[Kind, Callable[[str], Iterable[str]]], ...] = (
     (KINDS["invisible"], lambda text: [f"U+{ord(one):04X}" for one in invisible(text)]),
     (KINDS["markup"], markup),
-    (KINDS["repeated_sentence"], lambda text: map(quoted, repeats(text))),
 )
 
 
-def _shared_openings(catalogue: Catalogue) -> Iterator[Finding]:
-    """Sentences with which several tools begin; tokens are those of all copies but one."""
-    reported = {definition.name for definition in catalogue.definitions}
-    for key, tools in _openings(catalogue).items():
-        kinds = {min(catalogue.duplicates.get(name, (name,))) for name in tools}
-        if len(kinds) < FEWEST_SHARING or not reported.intersection(tools):
-            continue
-        summary = catalogue.library[tools[0]].definition.description.summary
-        text = next(one for one in sentences(summary) if sentence_key(one) == key)
-        yield Finding(
-            kind=KINDS["shared_opening"],
-            tools=tools,
-            what=f"{len(tools):,} tools say {quoted(text)}",
-            where=("summary",),
-            tokens=catalogue.count_tokens(text) * (len(tools) - 1),
-        )
-
-
-def _openings(catalogue: Catalogue) -> Mapping[str, tuple[str, ...]]:
-    """Who begins with each sentence, by its key."""
-    found: dict[str, tuple[str, ...]] = {}
-    for definition in catalogue.library.definitions:
-        for sentence in sentences(definition.description.summary)[:1]:
-            if key := sentence_key(sentence):
-                found[key] = (*found.get(key, ()), definition.name)
-    return found
+def _shared_openings(catalogue: Catalogue) -> frozenset[str]:
+    """The sentences, by their keys, that several descriptions begin with."""
+    openings = Counter(
+        sentence_key(sentence)
+        for definition in catalogue.library.definitions
+        for sentence in sentences(definition.description.summary)[:1]
+    )
+    return frozenset(key for key, count in openings.items() if key and count >= FEWEST_SHARING)
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -348,11 +339,10 @@ def _owner(name: str) -> str:
 _LOOKED_AT = 10
 _MOST_REQUESTS = 8
 _FEWEST_WORDS, _MOST_WORDS = 3, 25
-_WORD = re.compile(r"[^\W_]+")
 
 
 def _duplicates(catalogue: Catalogue) -> Iterator[Finding]:
-    """Groups of tools that are alike; see ``agentkit.evaluation.doctor.near_duplicates``."""
+    """Groups of tools that are alike; see ``agentkit.evaluation.doctor.catalogue``."""
     reported = {definition.name for definition in catalogue.definitions}
     for group in catalogue.alike:
         if not reported.intersection(group.tools):
@@ -384,7 +374,7 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
     with, the requests of its worked calls, and those of stored episodes in which it gave a result.
     Near duplicates are no rivals: no word tells them apart, and another check reports them.
     """
-    shared = {key for key, tools in _openings(catalogue).items() if len(tools) >= FEWEST_SHARING}
+    shared = _shared_openings(catalogue)
     requests = {one.name: _requests(catalogue, one, shared) for one in catalogue.definitions}
     for name, losses in wait_for(_losses(catalogue, requests)).items():
         for rival in dict.fromkeys(loss.rival for loss in losses):
@@ -393,13 +383,13 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
             yield Finding(
                 kind=KINDS["not_found"] if is_lost else KINDS["confused"],
                 tools=(name, rival),
-                what=_confusion(catalogue, name, against[0]),
+                what=_confusion(name, against[0]),
                 where=("summary",),
             )
 
 
 def _requests(
-    catalogue: Catalogue, definition: ToolDefinition, shared: set[str]
+    catalogue: Catalogue, definition: ToolDefinition, shared: frozenset[str]
 ) -> tuple[str, ...]:
     """What the tool should be found for, each once."""
     own = (
@@ -437,26 +427,10 @@ async def _losses(
     return losses
 
 
-def _confusion(catalogue: Catalogue, name: str, loss: _Loss) -> str:
-    """In a sentence, what was asked, who won, and which words the two share and do not share."""
-    own, rival = (catalogue.library[one].definition for one in (name, loss.rival))
-    theirs = set(terms(f"{given_name(rival)} {rival.text}"))
-    asked = [word for word in _said(loss.query) if theirs.intersection(terms(word))]
-    opening = next(iter(sentences(own.description.summary)), "")
-    lacking = [word for word in _said(f"{given_name(own)} {opening}") if _is_apart(word, theirs)]
+def _confusion(name: str, loss: _Loss) -> str:
+    """In a sentence, what was asked and who won."""
     stands = f"stands at {loss.place}" if loss.place else "is not found"
-    apart = f"only it says {listed(lacking)}" if lacking else "it says no word of its own"
-    because = f", because of {listed(asked)}" if asked else ""
-    return f"for {quoted(loss.query)} {name} {stands} behind {loss.rival}{because}; {apart}"
-
-
-def _said(text: str) -> list[str]:
-    return list(dict.fromkeys(word.lower() for word in _WORD.findall(text)))
-
-
-def _is_apart(word: str, theirs: set[str]) -> bool:
-    found = terms(word)
-    return len(word) > 1 and bool(found) and not theirs.intersection(found)
+    return f"for {quoted(loss.query)} {name} {stands} behind {loss.rival}"
 
 
 # --- cost and use ---------------------------------------------------------------------------------
@@ -529,12 +503,116 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check.of(_missing_texts, "no_description", "no_parameter_text"),
     Check.of(_poor_texts, "placeholder", "says_broken", "echo_description", "long_description"),
-    Check.of(_unclean_texts, "invisible", "markup", "repeated_sentence"),
+    Check.of(_unclean_texts, "invisible", "markup"),
     Check.of(_names, "same_name", "alike_names", "reserved_name"),
-    Check.of(_shared_openings, "shared_opening"),
     Check.of(_duplicates, "duplicate", "near_duplicate", "siblings"),
     Check.of(_confusions, "not_found", "confused"),
     Check.of(_costs, "unaffordable"),
     Check.of(_use, "always_fails", "passed_over", "never_used"),
 )
 """Every check, in the order in which they run."""
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkup:
+    """What was found in a catalogue.
+
+    Attributes:
+        catalogue: What was examined.
+        weights: Prompt tokens of each tool's full schema, the heaviest first.
+        findings: The worst first, then in the order of the checks, then what costs most.
+    """
+
+    catalogue: Catalogue
+    weights: Mapping[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def tokens(self) -> int:
+        """Prompt tokens of a request that offers every tool."""
+        return sum(self.weights.values())
+
+    def grouped(self) -> Iterator[tuple[Kind, tuple[Finding, ...]]]:
+        """Findings of a kind together, in the order of ``findings``."""
+        groups: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            groups.setdefault(finding.kind.code, []).append(finding)
+        for found in groups.values():
+            yield found[0].kind, tuple(found)
+
+    def to_json(self, *, limit: int | None = None) -> dict[str, Any]:
+        """The checkup as a JSON object, without the definitions.
+
+        Args:
+            limit: Most findings of a kind; None for all.
+        """
+        groups = [found for _, found in self.grouped()]
+        return {
+            "tools": len(self.weights),
+            "tokens": self.tokens,
+            "weights": [{"tool": name, "tokens": n} for name, n in self.weights.items()],
+            "counts": {found[0].kind.code: len(found) for found in groups},
+            "findings": [one.to_json() for found in groups for one in found[:limit]],
+        }
+
+
+def examine(
+    catalogue: Catalogue, *, codes: Sequence[str] = (), tools: Sequence[str] = ()
+) -> Checkup:
+    """Look at a catalogue; no model is asked and nothing is changed.
+
+    Args:
+        catalogue: The tools and what is known of them.
+        codes: Codes of ``KINDS`` to look for; empty for all. Checks that find none of them are
+            not run.
+        tools: Names of the tools to report on; empty for all. Near duplicates and rivals are looked
+            for among all tools in any case.
+
+    Raises:
+        UsageError: There is no such code, or no such tool.
+
+    Example:
+        >>> from agentkit.tools.definition import ToolDefinition
+        >>> silent = ToolDefinition.from_schema("sync", "", {"properties": {"n": {}}})
+        >>> found = examine(Catalogue.of([silent]), codes=["no_description", "untyped_parameter"])
+        >>> [finding.kind.code for finding in found.findings]
+        ['no_description', 'untyped_parameter']
+
+    Cost: linear in the size of the definitions, except for the search for confused pairs, which
+    retrieves once or more for each tool.
+    """
+    _require(codes, KINDS, "check", "agentkit.evaluation.doctor.KINDS lists them")
+    _require(tools, catalogue.library.tools, "tool", "names are those of the library")
+    if tools:
+        catalogue = replace(catalogue, only=frozenset(tools))
+    wanted = set(codes or KINDS)
+    checks = [check for check in CHECKS if wanted.intersection(k.code for k in check.kinds)]
+    found = [
+        finding
+        for check in checks
+        for finding in check.run(catalogue)
+        if finding.kind.code in wanted
+    ]
+    order = {code: at for at, code in enumerate(KINDS)}
+
+    def worst_first(finding: Finding) -> tuple[object, ...]:
+        kind = finding.kind
+        severity = SEVERITIES.index(kind.severity)
+        return severity, order[kind.code], -finding.tokens, finding.tools, finding.what
+
+    weights = {one.name: catalogue.tokens[one.name] for one in catalogue.definitions}
+    heaviest = sorted(weights.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Checkup(
+        catalogue=catalogue,
+        weights=dict(heaviest),
+        findings=tuple(sorted(found, key=worst_first)),
+    )
+
+
+def _require(given: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise UsageError(f"there is no {what} {', '.join(map(repr, unknown))}; {hint}")

@@ -58,9 +58,6 @@ allOf oneOf not dependentRequired dependentSchemas if then else patternPropertie
 unevaluatedProperties propertyNames prefixItems
 """
 _STRICT_REFUSED = frozenset(_STRICT_REFUSED_TEXT.split())
-STRICT_DEPTH = 10
-STRICT_PROPERTIES = 5_000
-STRICT_VALUES = 1_000
 _GEMINI_KEYWORDS_TEXT = """
 type format title description nullable enum maxItems minItems properties required
 minProperties maxProperties minLength maxLength pattern example anyOf propertyOrdering
@@ -130,20 +127,6 @@ def _strict_open_object(part: Part) -> str | None:
     return "object without properties" if is_open else None
 
 
-def _strict_size(definition: ToolDefinition) -> Iterator[str]:
-    every = list(parts(definition.signature.parameters))
-    depth = max(part.depth for part in every)
-    properties = sum(part.role == "property" for part in every)
-    values = sum(len(part.schema.get("enum") or ()) for part in every)
-    for what, number, most in (
-        ("levels", depth, STRICT_DEPTH),
-        ("properties", properties, STRICT_PROPERTIES),
-        ("allowed values", values, STRICT_VALUES),
-    ):
-        if number > most:
-            yield f"{number:,} {what}, at most {most:,}"
-
-
 def _gemini_keyword(part: Part) -> str | None:
     found = sorted(part.schema.keys() - GEMINI_KEYWORDS)
     return listed(found) if found else None
@@ -186,7 +169,6 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
     _rule("gemini", "refused_type", _part_is(_gemini_type), _GEMINI_TYPE),
     _rule("openai-strict", "refused_keyword", _part_is(_strict_keyword), _OPENAI_STRICT),
     _rule("openai-strict", "refused_object", _part_is(_strict_open_object), _OPENAI_STRICT),
-    _rule("openai-strict", "refused_size", _strict_size, _OPENAI_STRICT),
 )
 """Every rule. Optional parameters and missing ``additionalProperties: false`` are no faults for
 strict mode: a client can add both without changing what the tool means."""

@@ -1,4 +1,4 @@
-"""Markup and repeated sentences in texts: finding them."""
+"""Markup and sentences in texts: finding them."""
 
 from __future__ import annotations
 
@@ -63,20 +63,3 @@ def sentence_key(sentence: str) -> str:
     """What two sentences have in common when they are the same; empty for short ones."""
     words = sentence.casefold().strip(" .!?").split()
     return " ".join(words) if len(words) >= _FEWEST_WORDS else ""
-
-
-def repeats(text: str) -> tuple[str, ...]:
-    """Sentences of at least four words that stand in ``text`` again, word for word.
-
-    Example:
-        >>> repeats("Get the weather now. Give a city. Get the weather now.")
-        ('Get the weather now.',)
-    """
-    seen: set[str] = set()
-    found = []
-    for sentence in _SENTENCE.split(text):
-        key = sentence_key(sentence)
-        if key and key in seen:
-            found.append(sentence.strip())
-        seen.add(key)
-    return tuple(found)

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labels import breaks_learned_rule
-from agentkit.episodes import Episode, Evidence, EvidenceKind, Turn, Verdict
+from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, GoldCall
-from agentkit.evaluation.verifiers.verdicts import clipped, faulty, judged, shown
+from agentkit.evaluation.verifiers.verdicts import clipped, faulty, judged
 from agentkit.messages import JsonObject, ToolCall, ToolResult
 from agentkit.metrics import (
-    AllowedCall,
     AllowedValuesResult,
-    CanonicalCall,
     GoldCalls,
     Mismatch,
+    MismatchKind,
     canonical_calls,
 )
+from agentkit.metrics.allowed_values import match_rules
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema_validator import fits
 
@@ -141,163 +141,64 @@ def _broke_off(episode: Episode) -> str:
     return f"the run ended by {episode.stop_reason} before there was an answer{why}"
 
 
-class CallComparison:
-    """Gold calls beside made calls: what is equal is taken away first, the rest is paired.
+def match_exact_calls(
+    gold: Sequence[GoldCall], made: Sequence[ToolCall], definitions: Sequence[ToolDefinition]
+) -> AllowedValuesResult:
+    """Calls beside gold calls that they have to equal under the tools' schemas.
 
     Args:
         gold: The gold calls.
         made: The calls that were made.
         definitions: The tools, whose schemas say what is equal.
-
-    Attributes:
-        matched: How many gold calls have an equal among the made ones.
-        matched_calls: Indexes of the made calls that are equal to a gold one.
     """
+    return match_rules([_ExactRule(call, definitions) for call in gold], made)
 
-    def __init__(
-        self,
-        gold: Sequence[GoldCall],
-        made: Sequence[ToolCall],
-        definitions: Sequence[ToolDefinition],
-    ) -> None:
-        self._schemas = {one.name: one.signature.parameters for one in definitions}
-        wanted = [ToolCall(call_id="", name=call.name, arguments=call.arguments) for call in gold]
-        self._gold = [canonical_calls([call], definitions)[0] for call in wanted]
-        self._made = [canonical_calls([call], definitions)[0] for call in made]
-        self._calls = made
-        self._gold_left, self._made_left = _left_over(self._gold, self._made)
-        self.matched = len(gold) - len(self._gold_left)
-        self.matched_calls = frozenset(range(len(made))).difference(self._made_left)
 
-    def evidence(self) -> Iterator[Evidence]:
-        """What is wrong, gold call by gold call, and then what was called beside."""
-        pairs = dict(self._pairs())
-        for at in self._gold_left:
-            if at in pairs:
-                yield from self._differences(self._gold[at], pairs[at])
-            else:
-                name = self._gold[at].name
-                yield Evidence(kind="missing_call", message=f"{name} was not called", tool=name)
-        for at in self._made_left:
-            if at not in pairs.values():
-                call = self._calls[at]
-                yield Evidence(
-                    kind="unexpected_call",
-                    message=f"{call.name} was called and should not have been",
-                    call_id=call.call_id,
-                    tool=call.name,
-                )
+class _ExactRule:
+    """A gold call that a call has to equal (``agentkit.metrics.canonical_calls``)."""
 
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        """Gold and made calls that are left, in pairs; the most similar calls first."""
-        candidates = sorted(
-            (_distance(self._gold[wanted], self._made[given]), wanted, given)
-            for wanted in self._gold_left
-            for given in self._made_left
-        )
-        paired: set[tuple[str, int]] = set()
-        for _, wanted, given in candidates:
-            ends = {("gold", wanted), ("made", given)}
-            if not ends & paired:
-                paired |= ends
-                yield wanted, given
+    def __init__(self, gold: GoldCall, definitions: Sequence[ToolDefinition]) -> None:
+        self.name = gold.name
+        self._definitions = [one for one in definitions if one.name == gold.name]
+        call = ToolCall(call_id="", name=gold.name, arguments=gold.arguments)
+        self._gold = canonical_calls([call], self._definitions)[0]
 
-    def _differences(self, gold: CanonicalCall, at: int) -> Iterator[Evidence]:
-        call, made = self._calls[at], self._made[at]
-        if made.name != gold.name:
-            yield Evidence(
-                kind="wrong_tool",
-                message=f"{made.name} was called where {gold.name} should have been",
-                call_id=call.call_id,
-                tool=gold.name,
-                expected=gold.name,
-                actual=made.name,
-            )
-        elif made.is_malformed:
-            yield Evidence(
-                kind="malformed_arguments",
-                message=f"{gold.name}: the arguments are not a JSON object: {made.arguments!r}",
-                call_id=call.call_id,
-                tool=gold.name,
-                actual=made.arguments,
-            )
-        else:
-            yield from self._arguments(gold, made, call)
+    def mismatches(self, call: ToolCall) -> Iterator[Mismatch]:
+        """All that keeps a call from being the gold call, one by one."""
+        made = canonical_calls([call], self._definitions)[0]
+        if call.name != self.name:
+            yield Mismatch(kind="wrong_tool", value=call.name, allowed=(self.name,))
+        elif made.is_malformed != self._gold.is_malformed:
+            yield Mismatch(kind="malformed_arguments", value=made.arguments)
+        elif made != self._gold:
+            yield from self._wrong_arguments(json.loads(made.arguments))
 
-    def _arguments(
-        self, gold: CanonicalCall, made: CanonicalCall, call: ToolCall
-    ) -> Iterator[Evidence]:
-        wanted, given = json.loads(gold.arguments), json.loads(made.arguments)
+    def _wrong_arguments(self, given: JsonObject) -> Iterator[Mismatch]:
+        wanted = json.loads(self._gold.arguments)
         for name in dict.fromkeys((*wanted, *given)):
-            kind = self._fault(gold.name, name, wanted, given)
-            if kind is not None:
-                yield Evidence(
-                    kind=kind,
-                    message=_sentence(gold.name, name, kind, wanted, given),
-                    call_id=call.call_id,
-                    tool=gold.name,
-                    parameter=name,
-                    expected=wanted.get(name),
-                    actual=given.get(name),
-                )
+            value = given.get(name)
+            if name not in given:
+                kind: MismatchKind = "missing_argument"
+            elif name not in wanted:
+                yield Mismatch(kind="unexpected_argument", argument=name, value=value)
+                continue
+            elif _text(wanted[name]) == _text(value):
+                continue
+            else:
+                kind = "wrong_value" if self._fits(name, value) else "wrong_type"
+            yield Mismatch(kind=kind, argument=name, value=value, allowed=(wanted[name],))
 
-    def _fault(
-        self, tool: str, name: str, wanted: JsonObject, given: JsonObject
-    ) -> EvidenceKind | None:
-        if name not in given:
-            return "missing_argument"
-        if name not in wanted:
-            return "unexpected_argument"
-        if _text(wanted[name]) == _text(given[name]):
-            return None
-        schema = self._schemas.get(tool, {})
-        properties = schema.get("properties")
-        part = properties.get(name, True) if isinstance(properties, Mapping) else True
-        return "wrong_value" if fits(given[name], part, root=schema) else "wrong_type"
-
-
-def _left_over(
-    gold: Sequence[CanonicalCall], made: Sequence[CanonicalCall]
-) -> tuple[list[int], list[int]]:
-    """Indexes of the gold and of the made calls that have no equal on the other side."""
-    free: dict[CanonicalCall, list[int]] = {}
-    for at, call in enumerate(made):
-        free.setdefault(call, []).append(at)
-    gold_left = []
-    for at, call in enumerate(gold):
-        if free.get(call):
-            free[call].pop(0)
-        else:
-            gold_left.append(at)
-    return gold_left, sorted(at for left in free.values() for at in left)
-
-
-def _distance(gold: CanonicalCall, made: CanonicalCall) -> float:
-    """The share of arguments that differ between a call and a gold call; 2 for another tool."""
-    if gold.name != made.name:
-        return 2.0
-    if made.is_malformed:
-        return 1.0
-    wanted, given = json.loads(gold.arguments), json.loads(made.arguments)
-    names = {*wanted, *given}
-    same = sum(
-        name in wanted and name in given and _text(wanted[name]) == _text(given[name])
-        for name in names
-    )
-    return 1 - same / len(names) if names else 0.0
+    def _fits(self, name: str, value: Any) -> bool:
+        """Whether a value is of the type that the tool declares."""
+        return all(
+            fits(value, one.signature.properties.get(name, True), root=one.signature.parameters)
+            for one in self._definitions
+        )
 
 
 def _text(value: Any) -> str:
     """A value as text that is equal only for equal JSON; Python takes ``True`` for ``1``."""
     return json.dumps(value, sort_keys=True)
-
-
-def _sentence(
-    tool: str, name: str, kind: EvidenceKind, wanted: JsonObject, given: JsonObject
-) -> str:
-    got = f", got {shown(given[name])}" if name in given else ""
-    right = f", expected {shown(wanted[name])}" if name in wanted else ""
-    return f"{tool}: argument {name!r}: {kind.replace('_', ' ')}{got}{right}"
 
 
 class ExactCallsVerifier:
@@ -331,14 +232,8 @@ class ExactCallsVerifier:
         if problem:
             return faulty(self.name, "gold_error", problem)
         made = MadeCalls.of(episode)
-        comparison = CallComparison(gold, made.calls, self._definitions)
-        refused = made.refused & comparison.matched_calls
-        found = (*made.placed((*comparison.evidence(), *made.refusals(refused))),)
-        return judged(
-            self.name,
-            found or made.unanswered(),
-            score=share(comparison.matched - len(refused), len(gold), made),
-        )
+        result = match_exact_calls(gold, made.calls, self._definitions)
+        return _compared(self.name, result, made, [call.name for call in gold], is_exact=True)
 
 
 def gold_calls_problem(gold: Iterable[GoldCall], definitions: Iterable[ToolDefinition]) -> str:
@@ -384,35 +279,51 @@ class AllowedCallsVerifier:
             return faulty(self.name, "gold_error", clipped(reasons))
         made = MadeCalls.of(episode)
         result = prepared.match(made.calls)
-        refused = made.refused.intersection(at for _, at in result.pairs)
-        differences = allowed_values_evidence(result, made.calls, gold)
-        found = (*made.placed((*differences, *made.refusals(refused))),)
+        verdict = _compared(self.name, result, made, [call.name for call in gold])
         names = Counter(call.name for call in made.calls)
-        return judged(
-            self.name,
-            found or made.unanswered(),
-            score=share(len(result.pairs) - len(refused), len(gold), made),
-            metrics={"right_tools": float(names == Counter(call.name for call in gold))},
-        )
+        is_right = names == Counter(call.name for call in gold)
+        return replace(verdict, metrics={"right_tools": float(is_right)})
 
 
-def allowed_values_evidence(
-    result: AllowedValuesResult, calls: Sequence[ToolCall], gold: Sequence[AllowedCall]
+def _compared(
+    verifier: str,
+    result: AllowedValuesResult,
+    made: MadeCalls,
+    gold: Sequence[str],
+    *,
+    is_exact: bool = False,
+) -> Verdict:
+    """The verdict of a comparison with gold calls, whose tools are named."""
+    refused = made.refused.intersection(at for _, at in result.pairs)
+    differences = match_evidence(result, made.calls, gold, is_exact=is_exact)
+    found = (*made.placed((*differences, *made.refusals(refused))),)
+    score = share(len(result.pairs) - len(refused), len(gold), made)
+    return judged(verifier, found or made.unanswered(), score=score)
+
+
+def match_evidence(
+    result: AllowedValuesResult,
+    calls: Sequence[ToolCall],
+    gold: Sequence[str],
+    *,
+    is_exact: bool = False,
 ) -> Iterator[Evidence]:
     """What keeps calls from being the gold calls, finding by finding.
 
     Args:
         result: The comparison.
         calls: The calls that were compared.
-        gold: The gold calls that they were compared with.
+        gold: The tools of the gold calls that they were compared with.
+        is_exact: Whether one value alone is right, rather than any of a list.
     """
     for missed in result.unmatched:
-        name = gold[missed.expected].name
+        name = gold[missed.expected]
         if missed.nearest is None:
             yield Evidence(kind="missing_call", message=f"{name} was not called", tool=name)
         else:
             call = calls[missed.nearest]
-            yield from (_from_mismatch(name, call, mismatch) for mismatch in missed.mismatches)
+            for mismatch in missed.mismatches:
+                yield _from_mismatch(name, call, mismatch, is_exact=is_exact)
     explained = {missed.nearest for missed in result.unmatched}
     for at in result.spurious:
         if at not in explained:
@@ -425,14 +336,17 @@ def allowed_values_evidence(
             )
 
 
-def _from_mismatch(gold_tool: str, call: ToolCall, mismatch: Mismatch) -> Evidence:
+def _from_mismatch(
+    gold_tool: str, call: ToolCall, mismatch: Mismatch, *, is_exact: bool
+) -> Evidence:
+    right: Any = list(mismatch.allowed) or None
     return Evidence(
         kind=mismatch.kind,
         message=f"{gold_tool}: {mismatch}",
         call_id=call.call_id,
         tool=gold_tool,
         parameter=mismatch.argument,
-        expected=list(mismatch.allowed) or None,
+        expected=right[0] if right and is_exact else right,
         actual=mismatch.value,
     )
 

@@ -202,10 +202,10 @@ calls.
 OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
     (
         *("invisible_characters", "mixed_scripts", "confusable_characters", "secret"),
-        *("secret_request", "chat_markers", "encoded_text", "directive"),
+        *("secret_request", "chat_markers", "encoded_text", "directive", "reserved_name"),
     )
 )
-"""Codes that a person may overrule of a tool that is imported whole: those of ``IMPORT_CHECKS``.
+"""Codes that a person may overrule of a tool that is imported whole: those of ``suspicions``.
 
 Nobody here can ask its author for other words. Whoever overrules them could as well register the
 tool unexamined; this way the history says what spoke against it, and who read it.

@@ -12,6 +12,7 @@ from agentkit.evolution.validation import (
 )
 from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.evolution.validation.report import Check, ProposedChange, ValidationReport
+from agentkit.evolution.validation.texts import rules_of
 
 LEXICAL_CHECKS: tuple[Check, ...] = (
     lexical.no_invisible_characters,
@@ -78,10 +79,11 @@ def validate(
 ) -> ValidationReport:
     """What stands against a change, and who must still agree to it.
 
-    All checks run, whatever the others say. They only read; the order in which they stand is the
-    order of the reasons, and decides nothing else. A check that raises is a bug, and its exception
-    is handed on. The time that validation takes depends on the length of the changed texts, of the
-    sources and of the rules, and not on the size of the library once its names are indexed.
+    All checks run, whatever the others say, unless a rule holds a text that is too long to be read.
+    They only read; the order in which they stand is the order of the reasons, and decides nothing
+    else. A check that raises is a bug, and its exception is handed on. The time that validation
+    takes depends on the length of the changed texts, of the sources and of the rules, and not on
+    the size of the library once its names are indexed.
 
     Args:
         change: What is suggested.
@@ -95,5 +97,7 @@ def validate(
         >>> [failed.code for failed in validate(change).failed]
         ['web_address', 'false_claim']
     """
+    if unread := tuple(lexical.rules_readable(change.candidate, rules_of(change.base))):
+        return ValidationReport(failed=unread)
     failed = tuple(reason for check in checks for reason in check(change))
     return ValidationReport(failed=failed, needs=policy.needs(change))

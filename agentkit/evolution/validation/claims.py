@@ -156,8 +156,6 @@ class Claims:
         """A code for a name, a name for a code, several for one."""
         values = [value for value in self._values.known if any(map(str.isalnum, value))]
         coded = [value for value in values if is_code(value)]
-        is_coded = bool(own & (word_stems("codes") | word_stems("coded things")) or coded)
-        is_number = self._facts.types and self._facts.types <= {*_NUMERIC, "boolean"}
         named = own & word_stems("codes") or (values and len(coded) == len(values))
         text = says("what was said").sub(" ", self._text)  # what a customer *names* is no name
         for found in LETTERS.finditer(text):
@@ -165,7 +163,7 @@ class Claims:
             if cut in own or _says("negated before").search(before):
                 continue
             if (
-                (cut in word_stems("foreign codes") and not is_number and not is_coded)
+                (cut in word_stems("foreign codes") and not coded)
                 or (cut in word_stems("several") and _says("a kind").search(before))
                 or (cut in word_stems("names") and named)
             ):
@@ -184,13 +182,11 @@ class Claims:
                 yield from () if stands_in(found.group(), self._before) else (found.group(),)
         known = "".join(self._values.known)
         for found in _says("without signs").finditer(self._text):
-            has = str.isdigit if found[1].startswith(("dig", "num")) else str.isalpha
-            yield from (found.group(),) if not known or any(map(has, known)) else ()
+            yield found.group()
         for found in _WITH_SIGN.finditer(self._text):
             yield from () if _SIGNS[found[1]] in known else (found.group(),)
         stated = LETTERS.findall(f"{self._before} {folded(spaced(self._edit.parameter))}")
         own = {units()[word][1] for word in stated if word in units()}
-        own |= {"years"} if "age" in self._own else set()
         for found in _says("in unit").finditer(self._text):
             _, unit = units().get(found[1], ("", ""))
             if unit and (unit not in own if own else stem(found[1]) not in self._words):
@@ -202,14 +198,12 @@ class Claims:
         if types and not types & {"string", "array"}:
             return cut in word_stems("number forms")
         values = [value for value in self._values.known if LETTERS.search(value)]
-        coded = any(map(is_code, values))
         named = [value for value in values if _LONG_WORD.search(value) and not is_code(value)]
         return (
             (cut in word_stems("capitals") and any(map(str.isupper, values)))
             or (cut in word_stems("small letters") and any(map(str.islower, values)))
-            or (cut in word_stems("brevity") and coded)
             or (cut == stem("english") and any(map(str.isascii, named)))
-            or (cut in word_stems("length") and bool(named) and not coded)
+            or (cut in word_stems("length") and bool(named))
         )
 
     # Meanings

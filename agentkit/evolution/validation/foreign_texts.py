@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
     NO_DIRECTIVES,
@@ -25,8 +26,9 @@ from agentkit.evolution.validation.lexical_checks import (
     no_confusables,
     no_invisible_characters,
     no_mixed_scripts,
+    rules_readable,
 )
-from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
+from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
 from agentkit.evolution.validation.tool_names import no_other_tools, spoken
 from agentkit.library.library import Library
@@ -91,7 +93,8 @@ def suspicions(
 ) -> tuple[FailedCheck, ...]:
     """Why a person should look at a foreign definition first; empty for nothing.
 
-    Everything is read that could reach a model, to the last character. Where a definition came
+    Everything is read that could reach a model, to the last character, unless a rule holds a text
+    that is too long to be one. Where a definition came
     from (``origin``) is for people, and is left out.
 
     Args:
@@ -105,13 +108,16 @@ def suspicions(
         >>> [(failed.code, failed.field) for failed in suspicions(poisoned)]
         [('directive', 'schema.properties.x.enum[0]')]
     """
+    if unread := tuple(rules_readable(definition)):
+        return unread
     asked = tuple(checks)
+    reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
     found: dict[tuple[str, str], FailedCheck] = {}
     for batch in _batches(_texts_of(definition)):
         change = _Said(base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=batch)
-        for failed in (failed for check in asked for failed in check(change)):
-            found.setdefault((failed.code, failed.field), failed)
-    return tuple(found.values())
+        for one in (one for check in asked for one in check(change)):
+            found.setdefault((one.code, one.field), one)
+    return (*reserved, *found.values())
 
 
 def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:

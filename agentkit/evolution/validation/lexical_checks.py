@@ -13,20 +13,22 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentkit.episodes.patterns import is_iban, passes_luhn
 from agentkit.episodes.secrets import KEY_FORMATS
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
+    LONGEST_OF_RULE,
     LONGEST_SCANNED,
     MOST_SCANNED,
     Edit,
     TextKind,
     mapping,
+    overlong_rules,
     sequence,
 )
 from agentkit.evolution.validation.wording import (
@@ -37,6 +39,7 @@ from agentkit.evolution.validation.wording import (
     patterns,
     words,
 )
+from agentkit.tools.definition import ToolDefinition
 
 # --- Characters that nobody sees -----------------------------------------------------------------
 
@@ -218,6 +221,14 @@ def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         count, allowed = len(sequence(has)), max(most, len(sequence(had)))
         if count > allowed:
             yield failed("too_long.many", field=name, count=count, name=name, allowed=allowed)
+
+
+def rules_readable(definition: ToolDefinition, known: Sequence[Any] = ()) -> Iterator[FailedCheck]:
+    """A text of a rule beyond any sense, before anything else reads it."""
+    for at, text in overlong_rules(definition, known):
+        length, allowed = len(text), LONGEST_OF_RULE
+        field, excerpt = f"rules[{at}]", text[:60]
+        yield failed("too_long", field=field, excerpt=excerpt, length=length, allowed=allowed)
 
 
 def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:

@@ -52,7 +52,8 @@ from agentkit.evolution.validation.wording import (
 
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
 _NUMBER = re.compile(r"\d[\d.,]*")
-_JOINED = re.compile(r"\w*(?:_|[a-z][A-Z])\w*")
+_JOINT = re.compile(r"_|[a-z][A-Z]")
+_WHOLE = re.compile(r"\w+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CLAUSE = re.compile(r"[.;,:]\s+|[\u3002\uff1b\uff0c]")
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
@@ -124,7 +125,8 @@ class _Grounds:
         parts = [str(leaf) for part in said for leaf in leaves(part)]
         texts = (without_examples(text.text) for text in change.texts if text.kind != "example")
         said_so = "\n".join((*texts, *parts))
-        apart = " ".join(map(spaced, dict.fromkeys(_JOINED.findall(said_so))))
+        joined = filter(_JOINT.search, dict.fromkeys(_WHOLE.findall(said_so)))
+        apart = " ".join(map(spaced, joined))
         self._said = folded(f"{said_so}\n{apart}")
         self.stems = stems_of(self._said)
         self._numbers = change.shown_numbers | numbers_in(self._said)

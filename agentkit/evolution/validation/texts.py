@@ -7,6 +7,7 @@ anything where a text is expected. What is no text is left out, and ``malformed`
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,9 @@ from agentkit.tools.schema import resolve_local
 
 LONGEST_SCANNED = 8_000
 """Characters of one text that are looked at. ``lengths_kept`` rejects every longer one."""
+
+LONGEST_OF_RULE = 2_000
+"""Characters of any text of a rule. One that is longer is rejected before anything reads it."""
 
 MOST_SCANNED = 40_000
 """Characters of all changed texts together that are looked at, and that may change at once."""
@@ -130,6 +134,17 @@ def _words_of_rule(rule: Any) -> list[Any]:
     no_words = {"kind", "pattern", "expression", "parameter", "tool", "format"}
     names = getattr(rule, "__dataclass_fields__", {})
     return [getattr(rule, name) for name in names if name not in no_words]
+
+
+def overlong_rules(
+    definition: ToolDefinition, known: Sequence[Any] = ()
+) -> Iterator[tuple[int, str]]:
+    """The places of rules with a text that nobody reads, and the text; but for known rules."""
+    for at, rule in enumerate(rules_of(definition)):
+        parts = [getattr(rule, name) for name in getattr(rule, "__dataclass_fields__", {})]
+        texts = () if rule in known else leaves(parts, most=sys.maxsize)
+        if long := next((text for text in texts if len(text) > LONGEST_OF_RULE), ""):
+            yield at, long
 
 
 def rules_of(definition: ToolDefinition) -> Sequence[Any]:

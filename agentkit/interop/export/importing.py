@@ -250,7 +250,7 @@ async def _propose(
     if record.state == "active":
         outcome: Outcome = "replaced" if proposal.base else "added"
         return ImportedTool(name=name, outcome=outcome, why=moved, proposal_id=identity)
-    why = why or manager.standing(identity).why
+    why = why or manager.status(identity).why
     why = f"{why}; {moved}" if moved else why
     return ImportedTool(
         name=name, outcome="held", why=why, failed=record.failed, proposal_id=identity

@@ -40,7 +40,7 @@ async def read_listing(client: Client, limits: McpLimits) -> RawListing:
         for _ in range(limits.max_pages):
             page = await client.list_tools(cursor=cursor)
             for record in map(record_of, page.tools):
-                left -= _length(record, left)
+                left -= json_length(record, left)
                 if left < 0 or len(records) == limits.max_tools:
                     return RawListing(records=tuple(records), cut=_cut(limits, is_long=left < 0))
                 records.append(record)
@@ -127,7 +127,9 @@ def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
         raise ToolFailed(f"The answer has more than {limits.max_result_parts:,} parts.")
     text = "\n".join(map(_as_text, answer.content))
     structured = answer.structured_content
-    size = len(text) + (0 if structured is None else _length(structured, limits.max_result_chars))
+    size = len(text) + (
+        0 if structured is None else json_length(structured, limits.max_result_chars)
+    )
     if size > limits.max_result_chars:
         allowed = f"{limits.max_result_chars:,}"
         raise ToolFailed(f"The answer is longer than the {allowed} characters that are allowed.")
@@ -160,7 +162,7 @@ def _as_text(block: Any) -> str:
             return f"[{block.type}]"
 
 
-def _length(value: Any, enough: int) -> int:
+def json_length(value: Any, enough: int) -> int:
     """Characters in JSON data, counted as far as they matter."""
     waiting, count = [value], 0
     while waiting and count <= enough:

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
@@ -30,6 +30,9 @@ from agentkit.interop.mcp.snapshots import ToolSnapshots
 from agentkit.interop.mcp.transports import HttpPlace, InProcessPlace, Place, StdioPlace
 from agentkit.library.library import Library, nearest_names
 from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 _logger = logging.getLogger(__name__)
 
@@ -304,13 +307,18 @@ class McpServer:
 
     def _bound(self, listed: ListedTool) -> Tool:
         async def call(**arguments: Any) -> Any:
-            return await outcome_of(
-                self._connection.submit(
-                    lambda client: call_tool(
-                        client, listed, arguments, server=self.name, limits=self._limits
-                    )
+            async def work(client: Client) -> Any:
+                return await call_tool(
+                    client, listed, arguments, server=self.name, limits=self._limits
                 )
-            )
+
+            seconds = self._limits.call_seconds
+            try:  # the connection's thread may be busy, or unable to write
+                async with asyncio.timeout(seconds):
+                    return await outcome_of(self._connection.submit(work))
+            except TimeoutError as error:
+                message = f"{self.name!r} did not answer within {seconds:g} seconds"
+                raise TimeoutError(message) from error
 
         needs = {"always": True, "never": False, "destructive": None}[self._approval]
         return Tool(

@@ -61,6 +61,8 @@ class Connection:
     _thread: threading.Thread | None = field(init=False, default=None)
     _loop: asyncio.AbstractEventLoop | None = field(init=False, default=None)
     _client: Client | None = field(init=False, default=None)
+    _refused: bool = field(init=False, default=False)
+    """Whether it was us who hung up, on a server that sends without end: only a call goes back."""
     _first: concurrent.futures.Future[None] = field(
         init=False, default_factory=concurrent.futures.Future
     )
@@ -164,7 +166,7 @@ class Connection:
             attempt = 1 if self.connects > connects else attempt + 1
             if self._stopping.is_set():
                 return
-            if attempt > self.limits.reconnects:
+            if attempt > self.limits.reconnects or self._refused:
                 self._enter("down")
                 await self._either(self._wanted)
                 self._wanted.clear()
@@ -188,7 +190,7 @@ class Connection:
 
     async def _once(self) -> None:
         """Connect, stay connected as long as that lasts, and leave."""
-        self.problem = ""
+        self.problem, self._refused = "", False
         try:
             async with self._open() as client:
                 self._client = client
@@ -210,8 +212,14 @@ class Connection:
         from mcp import Client
 
         self._lost = lost = asyncio.Event()
+
+        def ended(why: str) -> None:
+            self.problem = self.problem or why
+            self._refused = self._refused or bool(why)
+            lost.set()
+
         client = Client(
-            self.place.target(lost.set, self.limits),
+            self.place.target(ended, self.limits),
             message_handler=self._heard,
             cache=None,
             mode=self.protocol,
@@ -241,7 +249,7 @@ class Connection:
                     await self._list_again(client)
                     await self._either(self._lost, seconds=_RELIST_SECONDS)
             if self._lost.is_set():
-                self.problem = "it hung up"
+                self.problem = self.problem or "it hung up"
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import anyio.lowlevel
 
+from agentkit.interop.mcp.answers import json_length
 from agentkit.interop.mcp.listing import OVERSIZED, McpLimits
 from agentkit.interop.mcp.screening import AnswerMender, error_message
 
@@ -45,8 +47,22 @@ _HELD_BACK = 4_096
 """Pieces are handed on together from so many bytes on, or at the end of a line."""
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,20}|"[^"\\]{1,200}")')
 
-Ended = Callable[[], None]
-"""Is told that the server hung up."""
+_MOST_WAITING = 100
+"""Requests of a server whose answers it has not read yet."""
+_LONGEST_ID = 1_000
+_UNASKED = 10_000
+"""Messages that answer nothing and are taken at once; ``_UNASKED_A_SECOND`` more each second."""
+_UNASKED_A_SECOND = 1_000
+_HEARD = frozenset(
+    f"notifications/{name}"
+    for name in ("tools/list_changed", "subscriptions/acknowledged", "cancelled")
+)
+"""What a server may tell us; each counts as ten messages, for the work it makes."""
+_CHARS_A_MESSAGE = 10_000
+"""So many characters of a message count as one more."""
+
+Ended = Callable[[str], None]
+"""Is told that the connection is over, and why when it was us who hung up."""
 
 
 class Place(Protocol):
@@ -152,6 +168,7 @@ class HttpPlace:
 
         async def bound(response: httpx2.Response) -> None:
             response.stream = _bounded_body(response, limits.max_message_bytes)
+            response.encoding = "utf-8"  # as JSON and events are; some codecs take quadratic time
 
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
@@ -431,6 +448,7 @@ class _Counter:
     def __init__(self, most: int, *, is_events: bool) -> None:
         self.pieces = 0
         self._most, self._is_events = most, is_events
+        self._events = _Allowance()
         self._size = self._values = 0
         self._last = b""
 
@@ -439,6 +457,8 @@ class _Counter:
         end, counted = -1, chunk
         if self._is_events:
             text = (self._last + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            if not self._events.take(text.count(b"\n\n")):
+                return "the server sent events without end; ask for less"
             end = text.rfind(b"\n\n")
             counted = text[end + 2 :] if end >= 0 else chunk
             self._last = chunk[-3:]
@@ -473,25 +493,89 @@ def _too_long(most: int) -> str:
     )
 
 
+class _Allowance:
+    """Takes so many things at once, and so many more each second."""
+
+    def __init__(self) -> None:
+        self._left, self._then = float(_UNASKED), time.monotonic()
+
+    def take(self, count: int) -> bool:
+        """Whether that many more are allowed."""
+        now = time.monotonic()
+        self._left = min(_UNASKED, self._left + (now - self._then) * _UNASKED_A_SECOND) - count
+        self._then = now
+        return self._left >= 0
+
+
 @asynccontextmanager
 async def _watched(
     transport: AbstractAsyncContextManager[Any], ended: Ended, limits: McpLimits
 ) -> AsyncIterator[tuple[Any, Any]]:
-    async with transport as (read, write):
-        yield _WatchedStream(read, ended, limits), write
+    """The streams of a transport, on which a server is answered and bounded."""
+    async with transport as (read, write), anyio.create_task_group() as tasks:
+        replies, to_send = anyio.create_memory_object_stream[Any](_MOST_WAITING)
+        sent = _SentMessages(write)
+        tasks.start_soon(_reply, to_send, write)
+        with replies, to_send:
+            yield _WatchedStream(read, ended, limits, sent, replies), sent
+            tasks.cancel_scope.cancel()
+
+
+async def _reply(replies: Any, write: Any) -> None:
+    """Send what a server asked for, as fast as it reads."""
+    from mcp.shared.message import SessionMessage
+
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async for reply in replies:
+            await write.send(SessionMessage(reply))
+
+
+class _SentMessages:
+    """A stream of messages to a server, which keeps the ids of what was asked.
+
+    Attributes:
+        unanswered: Ids of the requests that wait for an answer, as texts, and as they were sent.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.unanswered: dict[str, Any] = {}
+        self._stream = stream
+        self.close, self.aclose = stream.close, stream.aclose
+
+    async def send(self, item: Any) -> None:
+        """Send a message."""
+        from mcp_types import JSONRPCRequest
+
+        if isinstance(item.message, JSONRPCRequest):
+            self.unanswered[str(item.message.id)] = item.message.id
+        await self._stream.send(item)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it is over, and whose answers are bounded.
+    """A stream of messages that tells when it is over, and on which a server is bounded.
 
     The official client tells the end only to whoever calls next; a server that died in between is
-    to be started again before that.
+    to be started again before that. It also starts a task for each request of a server, however
+    many there are; here they are answered (we do nothing that they could ask for) from a queue
+    that has an end. A server that asks or tells without end is hung up on, and calls under way
+    fail with the reason.
     """
 
-    def __init__(self, stream: Any, ended: Ended, limits: McpLimits) -> None:
+    def __init__(
+        self, stream: Any, ended: Ended, limits: McpLimits, sent: _SentMessages, replies: Any
+    ) -> None:
         self._stream = stream
         self._ended = ended
         self._mender = AnswerMender(limits)
+        self._sent, self._replies = sent, replies
+        self._unasked = _Allowance()
+        self._failures: deque[Any] | None = None
         self.close, self.aclose = stream.close, stream.aclose
 
     @property
@@ -502,24 +586,72 @@ class _WatchedStream:
     async def receive(self) -> Any:
         """The next message."""
         try:
-            message = await self._stream.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._ended()
-            raise
-        self._mender.mend(message)
-        return message
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
+        while self._failures is None:
+            try:
+                message = await self._stream.receive()
+            except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                self._ended("")
+                raise StopAsyncIteration from None
+            if self._is_wanted(message):
+                self._mender.mend(message)
+                return message
+        if self._failures:
+            return self._failures.popleft()
+        raise StopAsyncIteration
+
+    def _is_wanted(self, item: Any) -> bool:
+        """Whether the official client gets to see a message; others are counted, or answered."""
+        from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+
+        message: Any = getattr(item, "message", None)
+        is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
+        if is_answer and self._sent.unanswered.pop(str(message.id), None) is not None:
+            return True
+        enough = _UNASKED * _CHARS_A_MESSAGE
+        size = json_length(getattr(message, "params", None), enough)
+        is_heard = message is None or getattr(message, "method", "") in _HEARD
+        if not self._unasked.take((10 if is_heard else 1) + size // _CHARS_A_MESSAGE):
+            self._hang_up("the server sent messages that nobody asked for, without end")
+        elif isinstance(message, JSONRPCRequest):
+            self._answer(message)
+        else:
+            return is_heard
+        return False
+
+    def _answer(self, request: Any) -> None:
+        from mcp_types import METHOD_NOT_FOUND, JSONRPCResponse
+
+        if len(str(request.id)) > _LONGEST_ID:
+            return
+        reply: Any = JSONRPCResponse(jsonrpc="2.0", id=request.id, result={})
+        if request.method != "ping":
+            reply = error_message(request.id, METHOD_NOT_FOUND, "this client does nothing of that")
         try:
-            message = await self._stream.__anext__()
-        except StopAsyncIteration:
-            self._ended()
-            raise
-        self._mender.mend(message)
-        return message
+            self._replies.send_nowait(reply)
+        except anyio.WouldBlock:
+            self._hang_up(
+                f"the server sent more than {_MOST_WAITING} requests and read none of the answers"
+            )
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            _logger.debug("a request of a server came when it was being left")
+
+    def _hang_up(self, why: str) -> None:
+        from mcp.shared.message import SessionMessage
+        from mcp_types import CONNECTION_CLOSED
+
+        self._failures = deque(
+            SessionMessage(error_message(request_id, CONNECTION_CLOSED, why))
+            for request_id in self._sent.unanswered.values()
+        )
+        self._ended(why)
 
     async def __aenter__(self) -> Self:
         return self

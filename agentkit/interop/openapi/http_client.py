@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from encodings.aliases import aliases
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urljoin, urlsplit
@@ -30,6 +32,15 @@ if TYPE_CHECKING:
 
 _MAX_REDIRECTS = 5
 _BINARY = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
+_CHARSETS = frozenset(
+    {"ascii", "latin_1", "utf_8_sig", "koi8_r", "koi8_u", "tis_620"}
+    | {"utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"}
+    | {"shift_jis", "euc_jp", "iso2022_jp", "euc_kr", "gb2312", "gbk", "gb18030"}
+    | {"big5", "big5hkscs", "cp932", "cp949", "cp437", "cp850", "cp852", "cp866"}
+    | {f"cp{page}" for page in range(1250, 1259)}
+    | {f"iso8859_{part}" for part in (*range(1, 12), *range(13, 17))}
+)
+"""The codecs that texts are read with, as Python calls them."""
 _LONGEST_DETAIL = 600
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
@@ -325,13 +336,23 @@ def _wait(plan: RequestPlan, answer: HttpAnswer, backoff: float) -> float | None
     return backoff if answer.retry_after is None else answer.retry_after
 
 
+def _codec(charset: str | None) -> str:
+    """The codec of a charset that texts are written in; UTF-8 for any other.
+
+    Python has codecs that take quadratic time (``punycode``, ``idna``) or are none of text.
+    """
+    name = re.sub("[^a-z0-9]+", "_", (charset or "utf-8")[:40].lower())
+    name = aliases.get(name, name)
+    return name if name in _CHARSETS else "utf-8"
+
+
 def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
     """The body as text; None for what is not text by its type or its bytes."""
     if not is_json(media_type) and media_type.startswith(_BINARY):
         return None
     try:
-        return content.decode(charset or "utf-8")
-    except (UnicodeDecodeError, LookupError):
+        return content.decode(_codec(charset))
+    except UnicodeDecodeError:
         return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 
 

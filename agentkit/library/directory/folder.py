@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TypeAlias
 
-from agentkit.episodes.replacing import first_link, following_no_link, sync_folder
+from agentkit.episodes.replacing import first_stray, only_plain, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError
 
 _FLUSHES_AT_ONCE = 8
@@ -73,21 +73,21 @@ class Folder:
                 ignore.write_text("*\n", encoding="utf-8")
 
     def check_no_links(self) -> None:
-        """Refuse links through which the store would write outside of its folder.
+        """Refuse links through which the store would write outside, and pipes where it would wait.
 
         Files of tools may be links: those are reported as edits, and nothing is written through.
 
         Raises:
-            StoreError: One of the folders is a link, or something in ``local``.
+            StoreError: One of the folders is a link, or something in ``local`` is no plain file.
         """
         with self.translated(self.path):
-            folders = (one for one in (self.tools, self.history) if one.is_symlink())
-            link = next(folders, None) or first_link(self.local)
-        if link is not None:
+            folders = ((one, "a link") for one in (self.tools, self.history) if one.is_symlink())
+            stray = next(folders, None) or first_stray(self.local)
+        if stray is not None:
             raise StoreError(
-                f"{link} is a link, and the store does not write outside of {self.path}. Nothing "
-                "was changed; delete the link, and put a folder or file in its place if you need "
-                "what it led to"
+                f"{stray[0]} is {stray[1]}, and the store does not write outside of {self.path}. "
+                "Nothing was changed; delete it, and put a folder or file in its place if you "
+                "need what it led to"
             )
 
     def entry(self, place: int) -> Path:
@@ -158,7 +158,7 @@ class Folder:
         self.check_no_links()
         with (
             self.translated(self.local),
-            open(self.local / "lock", "ab", opener=following_no_link) as file,
+            open(self.local / "lock", "ab", opener=only_plain) as file,
         ):
             deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
             while not (is_held := _try_lock(file)) and time.monotonic() < deadline:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import DefinitionError, MissingExtraError, UsageError
@@ -36,22 +37,6 @@ _MEANINGS = (
         list("-+.0123456789"),
     ),
 )
-
-
-def check_yaml_is_there() -> None:
-    """Refuse to go on without PyYAML.
-
-    Raises:
-        MissingExtraError: It is not installed.
-    """
-    from importlib.util import find_spec
-
-    if find_spec("yaml") is None:
-        raise MissingExtraError(
-            "a store of YAML files (one of JSON files, dir:PATH?format=json, does not)",
-            package="pyyaml",
-            install='pip install "agentkit-evolve[dir]"',
-        )
 
 
 def from_yaml(content: str) -> Any:
@@ -150,7 +135,6 @@ _FIRST = re.compile(r"[^\W\d]|[$^/(]")
 _NOT_PLAIN = re.compile(r": |:$| #|\s$")
 _NOT_PLAIN_IN_ROW = re.compile(r"[,\[\]{}:?#&*!|>'\"%@`]")
 _SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^\sa-z])")
-_GAP = re.compile(r"(?<=\S) (?=\S)")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -211,15 +195,15 @@ def _row(items: list[Any]) -> str | None:
     """Single words and numbers side by side; a line for each sentence is easier to review."""
     if any(isinstance(item, str) and " " in item for item in items):
         return None
-    told = [_word(item) if isinstance(item, str) else _number(item) for item in items]
-    row = f"[{', '.join(told)}]"
+    words = [_word(item) if isinstance(item, str) else _number(item) for item in items]
+    row = f"[{', '.join(words)}]"
     return row if len(row) <= _LONGEST_ROW else None
 
 
 def _number(value: float | None) -> str:
-    told = json.dumps(value)
+    text = json.dumps(value)
     # Without the point, YAML 1.1 takes 1e-05 for text.
-    return told if "." in told or not isinstance(value, float) else told.replace("e", ".0e")
+    return text if "." in text or not isinstance(value, float) else text.replace("e", ".0e")
 
 
 def _key(text: str) -> str:
@@ -249,7 +233,7 @@ def _text(text: str, indent: str) -> str:
         return text if _is_plain(text) else _quoted(text)
     if "\n" in text and all(_fits_in_line(line, width) for line in text.split("\n")):
         return _block(text, indent)
-    return _quoted_in_lines(text, indent, width)
+    return _quoted_in_lines(text, indent)
 
 
 def _fits_in_line(line: str, width: int) -> bool:
@@ -283,33 +267,15 @@ def _escaped(letter: str) -> str:
     return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
 
 
-def _quoted_in_lines(text: str, indent: str, width: int) -> str:
+def _quoted_in_lines(text: str, indent: str) -> str:
     """A long text in double quotes, a line for a sentence: a backslash ends each but the last."""
     pieces: list[str] = []
     for line in re.split(r"(?<=\n)", text):
-        if not line:
-            continue
-        parts = [
-            piece
-            for sentence in _SENTENCE_END.split(line)
-            for piece in _pieces("".join(map(_escaped, sentence)), width)
-        ]
-        pieces += [f"{part} " for part in parts[:-1]] + parts[-1:]
+        *sentences, last = _SENTENCE_END.split("".join(map(_escaped, line)))
+        pieces += [*(f"{sentence} " for sentence in sentences), *([last] if last else [])]
     # Spaces at the start of a line count for nothing, unless they are escaped.
     lines = [f"\\{piece}" if piece.startswith(" ") else piece for piece in pieces]
     return '"' + f"\\\n{indent}".join(["", *lines]) + '"'
-
-
-def _pieces(text: str, width: int) -> Iterator[str]:
-    """A text in pieces of at most the width, broken at single spaces."""
-    piece = ""
-    for word in _GAP.split(text):
-        if piece and len(piece) + 1 + len(word) > width:
-            yield piece
-            piece = word
-        else:
-            piece = f"{piece} {word}" if piece else word
-    yield piece
 
 
 _ORDER = (
@@ -331,27 +297,40 @@ class TextForm:
 
     Attributes:
         name: ``yaml`` or ``json``.
-        write: Makes text of an object.
-        read: The inverse; raises ``DefinitionError`` with a reason.
-        check: Raises ``MissingExtraError`` where it can not be used.
     """
 
     name: str
-    write: Callable[[dict[str, Any]], str]
-    read: Callable[[str], Any]
-    check: Callable[[], None]
 
     @property
     def suffix(self) -> str:
         """How the names of its files end."""
         return f".{self.name}"
 
+    def check(self) -> None:
+        """Refuse to go on without what it needs.
+
+        Raises:
+            MissingExtraError: PyYAML is not installed.
+        """
+        if self.name == "yaml" and find_spec("yaml") is None:
+            raise MissingExtraError(
+                "a store of YAML files (one of JSON files, dir:PATH?format=json, does not)",
+                package="pyyaml",
+                install='pip install "agentkit-evolve[dir]"',
+            )
+
     def text_of(self, definition: ToolDefinition) -> bytes:
         """The file of a tool. Equal definitions have equal files."""
         # Through JSON, so that what is written is what the history holds.
         record = json.loads(json.dumps(definition.to_json()))
-        ordered = {name: record[name] for name in _ORDER if name in record}
-        return self.write(ordered | record).encode()
+        ordered = {name: record[name] for name in _ORDER if name in record} | record
+        if self.name == "yaml":
+            return to_yaml(ordered).encode()
+        return (json.dumps(ordered, indent=2, ensure_ascii=False) + "\n").encode()
+
+    def read(self, text: str) -> Any:
+        """The data in a file; raises ``DefinitionError`` with a reason."""
+        return from_yaml(text) if self.name == "yaml" else _from_json(text)
 
 
 def form_named(name: str) -> TextForm:
@@ -363,10 +342,6 @@ def form_named(name: str) -> TextForm:
     if name not in FORMS:
         raise UsageError(f"a store keeps its tools as yaml or json, not as {name!r}")
     return FORMS[name]
-
-
-def _to_json(record: dict[str, Any]) -> str:
-    return json.dumps(record, indent=2, ensure_ascii=False) + "\n"
 
 
 def _from_json(text: str) -> Any:
@@ -393,13 +368,6 @@ def _no_number(word: str) -> None:
     raise DefinitionError(f"{word} is no JSON")
 
 
-FORMS: Mapping[str, TextForm] = {
-    form.name: form
-    for form in (
-        TextForm(name="yaml", write=to_yaml, read=from_yaml, check=check_yaml_is_there),
-        TextForm(name="json", write=_to_json, read=_from_json, check=lambda: None),
-    )
-}
-
+FORMS: Mapping[str, TextForm] = {name: TextForm(name=name) for name in ("yaml", "json")}
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)

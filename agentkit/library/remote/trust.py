@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.chain_check import bulk_of, told_digests, verify_chain
+from agentkit.library.chain_check import bulk_of, event_digests, verify_chain
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head, Ranges
@@ -67,18 +67,18 @@ class SignedHistory:
     """
 
     def __init__(self, events: Iterable[LibraryEvent], brought: Brought) -> None:
-        self._told: dict[str, dict[int, str]] = {}  # by tool: its digest from a version on
+        self._stated: dict[str, dict[int, str]] = {}  # by tool: its digest from a version on
         self._names: dict[int, set[str]] = {}  # by version: the tools of which events tell
         for event in events:
-            for name, told in _told_by(event, brought).items():
-                self._told.setdefault(name, {})[event.library_version] = told
+            for name, stated in _stated_by(event, brought).items():
+                self._stated.setdefault(name, {})[event.library_version] = stated
                 self._names.setdefault(event.library_version, set()).add(name)
 
     def _digest(self, name: str, version: int) -> str:
         """The digest of a tool at a version, as the events say; empty for none."""
-        told = self._told.get(name, {})
-        last = max((one for one in told if one <= version), default=None)
-        return "" if last is None else told[last]
+        stated = self._stated.get(name, {})
+        last = max((one for one in stated if one <= version), default=None)
+        return "" if last is None else stated[last]
 
     def check_library(self, library: Library) -> None:
         """Refuse a library that is not what the events say.
@@ -87,15 +87,15 @@ class SignedHistory:
             StoreFormatError: It is not; names the first tools.
         """
         held = {tool.name: tool.definition.digest for tool in library}
-        told = {name: self._digest(name, library.version) for name in self._told}
-        others = [name for name in held if told.get(name) and told[name] != held[name]]
-        untold = [name for name in held if not told.get(name)]
-        lacks = [name for name, digest in told.items() if digest and name not in held]
+        stated = {name: self._digest(name, library.version) for name in self._stated}
+        others = [name for name in held if stated.get(name) and stated[name] != held[name]]
+        unstated = [name for name in held if not stated.get(name)]
+        lacks = [name for name, digest in stated.items() if digest and name not in held]
         parts = [
             f"{words} {', '.join(map(repr, names[:_SHOWN]))}{' ...' * (len(names) > _SHOWN)}"
             for words, names in (
                 ("it holds others than they say of", others),
-                ("no event tells of", untold),
+                ("no event tells of", unstated),
                 ("it lacks", lacks),
             )
             if names
@@ -113,12 +113,12 @@ class SignedHistory:
         Raises:
             StoreFormatError: A revision is another one, or one is missing or too much.
         """
-        told = self._told.get(tool_name, {})
-        for version in sorted({*told, *(one.version for one in revisions)}):
+        stated = self._stated.get(tool_name, {})
+        for version in sorted({*stated, *(one.version for one in revisions)}):
             earlier = [one.definition for one in revisions if one.version <= version]
             held = earlier[-1].digest if earlier and earlier[-1] is not None else ""
-            if told.get(version) != held:
-                _not_told(tool_name, version)
+            if stated.get(version) != held:
+                _contradicted(tool_name, version)
 
     def check_change(self, applied: AppliedChange) -> None:
         """Refuse a change that is not what the events of its version say.
@@ -130,15 +130,15 @@ class SignedHistory:
         done = dict.fromkeys(change.removals, "") | {one.name: one.digest for one in change.upserts}
         for name in done.keys() | self._names.get(version, set()):
             before = self._digest(name, version - 1)
-            if self._told.get(name, {}).get(version) != done.get(name, before):
-                _not_told(name, version)
+            if self._stated.get(name, {}).get(version) != done.get(name, before):
+                _contradicted(name, version)
 
 
-def _told_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
+def _stated_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
     """The tools of which an event tells, with the digest of each; empty for one that is gone."""
     if not event.library_version:
         return {}
-    told = dict(told_digests(event))
+    stated = dict(event_digests(event))
     bulk = bulk_of(event)
     if bulk is not None:
         found = brought(event.library_version)
@@ -147,11 +147,11 @@ def _told_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
                 f"event {event.sequence} says that library version {event.library_version} "
                 f"brought {bulk[0]:,} definitions; what the server lists are others"
             )
-        told |= found
-    return told
+        stated |= found
+    return stated
 
 
-def _not_told(tool_name: str, version: int) -> NoReturn:
+def _contradicted(tool_name: str, version: int) -> NoReturn:
     raise StoreFormatError(
         f"what the server says that library version {version} did to {tool_name!r} is not what "
         "the signed events say"

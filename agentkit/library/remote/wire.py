@@ -177,15 +177,15 @@ def definition_from_json(record: JsonObject) -> ToolDefinition:
         StoreFormatError: The line is no definition, or not the one that its digest says.
     """
     try:
-        told = _text(record["digest"])
+        expected = _text(record["digest"])
         definition = ToolDefinition.from_json(record["definition"])
         found = definition.digest
     except (AgentKitError, KeyError, TypeError, ValueError, RecursionError) as error:
         _no_line("definition", record, error)
-    if found != told:
+    if found != expected:
         raise StoreFormatError(
             f"the definition of {definition.name!r} has digest {found[:12]} and should have "
-            f"{told[:12]}: it was changed on the way, or in the store behind the server"
+            f"{expected[:12]}: it was changed on the way, or in the store behind the server"
         )
     return definition
 

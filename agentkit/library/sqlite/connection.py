@@ -1,14 +1,16 @@
-"""Bringing the write-ahead log of a SQLite file into the file, while nobody else writes.
+"""A connection to a SQLite file that threads share, and its write-ahead log.
 
-SQLite does so by itself behind a commit, when no lock keeps other writers out. In versions before
-3.51.3 that may meet a writer who begins the log anew, and part of what is committed later is never
-brought over: https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
+The log is brought into the file while nobody else writes. SQLite does so by itself behind a commit,
+when no lock keeps other writers out. In versions before 3.51.3 that may meet a writer who begins
+the log anew, and part of what is committed later is never brought over:
+https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -33,49 +35,6 @@ _MOST_WRITES = 128
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
 
 
-class WriteAheadLog:
-    """The log beside a SQLite file, kept short by those who write.
-
-    Args:
-        path: The file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._log = f"{path}-wal"
-        self._known = LOG_BYTES
-        self._writes = 0
-
-    def switch_off(self, connection: sqlite3.Connection) -> None:
-        """Let a connection never bring the log over behind a commit."""
-        connection.execute("PRAGMA wal_autocheckpoint = 0")
-
-    def is_long(self) -> bool:
-        """Whether this write should bring the log over: it has grown, or was used for a while."""
-        try:
-            size = os.stat(self._log).st_size  # noqa: PTH116 - on the way of each write
-        except OSError:  # there is none
-            return False
-        if size < LOG_BYTES:
-            return False
-        self._writes += 1
-        if size <= self._known and self._writes < _MOST_WRITES:
-            return False
-        self._known, self._writes = size, 0
-        return True
-
-    def bring_over(self) -> None:
-        """Bring the log into the file. The caller holds the write lock, on another connection."""
-        import sqlite3
-
-        try:
-            with closing(sqlite3.connect(self._path, timeout=0, isolation_level=None)) as beside:
-                self.switch_off(beside)
-                beside.execute(CHECKPOINT).fetchall()
-        except sqlite3.Error as error:  # as SQLite itself does, which does not even tell
-            logger.info("the log of %s stays long for now: %s", self._path, error)
-
-
 def uri_to_read(path: Path) -> str:
     """The file as SQLite opens it to read only.
 
@@ -91,67 +50,6 @@ Identity: TypeAlias = tuple[int, int]
 """What tells a file from another one of the same name."""
 
 
-class Opening:
-    """A connection that SQLite has in the list of this process, or of the one it was forked from.
-
-    Args:
-        raw: The connection.
-        identity: Of its file.
-        lock: Held by a thread for as long as it uses the connection.
-    """
-
-    def __init__(
-        self, raw: sqlite3.Connection, identity: Identity | None, lock: threading.RLock
-    ) -> None:
-        self.raw = raw
-        self.identity = identity
-        self.lock = lock
-        self.process = os.getpid()
-        _OPENINGS[id(self)] = self
-
-    def end(self) -> None:
-        """The connection is closed."""
-        _OPENINGS.pop(id(self), None)
-
-
-_OPENINGS: WeakValueDictionary[int, Opening] = WeakValueDictionary()
-"""Of this process, as SQLite's own list is; each goes with the connection that holds it."""
-
-
-def give_up_inherited(path: Path) -> None:
-    """Close the connections to a file that this process inherited. Whose they are keeps its own.
-
-    Raises:
-        StoreError: The fork came while one was in use, so that it can not be closed.
-    """
-    here = os.getpid()
-    known = [reference() for reference in _OPENINGS.valuerefs()]  # whole, whatever threads do
-    inherited = [one for one in known if one is not None and one.process != here]
-    identity = identity_of(path) if inherited else None
-    for one in inherited:
-        if one.identity == identity is not None:
-            _give_up(one, path)
-
-
-def _give_up(one: Opening, path: Path) -> None:
-    import sqlite3
-
-    if not one.lock.acquire(blocking=False) or one.raw.in_transaction:
-        raise StoreError(
-            f"{path} was in use by another thread when process {os.getpid()} was forked from "
-            f"process {one.process}, and SQLite can not open it here any more; start processes "
-            "with the method 'spawn' or 'forkserver', or fork before the store is opened"
-        )
-    # The last connection to close clears the log away, and this one knows no later log than its
-    # own. Beside one that only reads it is not the last, and that one may clear nothing away.
-    only_reads = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
-    with closing(only_reads):
-        only_reads.execute("BEGIN")
-        only_reads.execute("SELECT count(*) FROM sqlite_master")
-        one.raw.close()
-    one.end()
-
-
 def identity_of(path: Path) -> Identity | None:
     """What tells a file from another one of the same name; None when there is none."""
     try:
@@ -165,6 +63,23 @@ Tracer: TypeAlias = Callable[[str, object], None]
 """Called with the SQL and its parameters before a statement runs; what it raises stops it."""
 
 _PRIMARY_CODE = 0xFF  # SQLite keeps the general error code in the lowest byte of a specific one
+
+
+def check_plain(path: Path) -> None:
+    """Refuse a pipe or device in the place of the file, and links too in that of those beside it.
+
+    Raises:
+        StoreError: There is one: SQLite would wait at it for good, or write where it leads.
+    """
+    file = os.path.realpath(path)
+    for name in (file, *(f"{file}{ending}" for ending in ("-journal", "-wal", "-shm"))):
+        with suppress(OSError):  # there is none
+            mode = os.lstat(name).st_mode
+            if not stat.S_ISREG(mode) and not (name == file and stat.S_ISDIR(mode)):
+                raise StoreError(
+                    f"{name} is no plain file, and SQLite would read and write it. Nothing was "
+                    "changed; delete it, or name another store"
+                )
 
 
 class SQLiteConnection:
@@ -201,8 +116,11 @@ class SQLiteConnection:
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
         self._place = path.absolute()
+        check_plain(self._place)
         with self._translated():
-            give_up_inherited(self._place)
+            for reference in _OPEN.valuerefs():  # whole, whatever threads do
+                if (one := reference()) is not None:
+                    one.give_up_inherited(self._place)
             if not read_only and not self._place.exists():
                 with suppress(OSError):  # SQLite says what is wrong with the folder
                     make_private(self._place)
@@ -214,10 +132,10 @@ class SQLiteConnection:
                 check_same_thread=False,  # the lock keeps threads apart
             )
         self._identity = identity_of(self._place)
-        self._opening = Opening(self._raw, self._identity, self._lock)
-        self._log = None if read_only else WriteAheadLog(self._place)
-        if self._log is not None:
-            self._log.switch_off(self._raw)
+        _OPEN[id(self)] = self
+        self._log_bytes, self._writes = LOG_BYTES, 0  # of the log when it was last brought over
+        if not read_only:
+            self.execute("PRAGMA wal_autocheckpoint = 0")
         self.execute("PRAGMA foreign_keys = ON")
         # A file may come from anybody, and its schema is code.
         self.execute("PRAGMA trusted_schema = OFF")
@@ -276,9 +194,9 @@ class SQLiteConnection:
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             try:
                 self.execute("BEGIN IMMEDIATE")
-                if self._log is not None and self._log.is_long():
+                if self._log_is_long():
                     self._trace(CHECKPOINT, ())
-                    self._log.bring_over()
+                    self._bring_log_over()
                     self.execute("COMMIT")
                     self.execute("BEGIN IMMEDIATE")  # on the file alone: this write begins it anew
                 yield
@@ -311,7 +229,63 @@ class SQLiteConnection:
             if self._raw is not None:
                 self._raw.close()
                 self._raw = None
-                self._opening.end()
+                _OPEN.pop(id(self), None)
+
+    def _log_is_long(self) -> bool:
+        """Whether this write should bring the log over: it has grown, or was used for a while."""
+        try:
+            size = os.stat(f"{self._place}-wal").st_size  # noqa: PTH116 - on the way of each write
+        except OSError:  # there is none
+            return False
+        if size < LOG_BYTES:
+            return False
+        self._writes += 1
+        if size <= self._log_bytes and self._writes < _MOST_WRITES:
+            return False
+        self._log_bytes, self._writes = size, 0
+        return True
+
+    def _bring_log_over(self) -> None:
+        """Bring the log into the file, over another connection, while this one locks it."""
+        import sqlite3
+
+        try:
+            with closing(sqlite3.connect(self._place, timeout=0, isolation_level=None)) as beside:
+                beside.execute("PRAGMA wal_autocheckpoint = 0")
+                beside.execute(CHECKPOINT).fetchall()
+        except sqlite3.Error as error:  # as SQLite itself does, which does not even tell
+            logger.info("the log of %s stays long for now: %s", self.path, error)
+
+    def give_up_inherited(self, path: Path) -> None:
+        """Close this connection if it is one to ``path`` that the process inherited.
+
+        Whose it is keeps its own.
+
+        Raises:
+            StoreError: The fork came while it was in use, so that it can not be closed.
+        """
+        import sqlite3
+
+        if self._process == os.getpid() or self._raw is None or self._identity is None:
+            return
+        if identity_of(path) != self._identity:
+            return
+        if not self._lock.acquire(blocking=False) or self._raw.in_transaction:
+            raise StoreError(
+                f"{path} was in use by another thread when process {os.getpid()} was forked from "
+                f"process {self._process}, and SQLite can not open it here any more; start "
+                "processes with the method 'spawn' or 'forkserver', or fork before the store is "
+                "opened"
+            )
+        # The last connection to close clears the log away, and this one knows no later log than its
+        # own. Beside one that only reads it is not the last, and that one may clear nothing away.
+        only_reads = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+        with closing(only_reads):
+            only_reads.execute("BEGIN")
+            only_reads.execute("SELECT count(*) FROM sqlite_master")
+            self._raw.close()
+        self._raw = None
+        _OPEN.pop(id(self), None)
 
     def _trace(self, sql: str, parameters: object) -> None:
         if self.tracer is not None:
@@ -330,6 +304,10 @@ class SQLiteConnection:
                 f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). Nothing was "
                 "changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
             ) from error
+
+
+_OPEN: WeakValueDictionary[int, SQLiteConnection] = WeakValueDictionary()
+"""Connections that SQLite has in the list of this process, or of the one it was forked from."""
 
 
 def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> StoreError:

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -369,11 +368,8 @@ def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
 _GENERATIONS = 4
 """An entry goes when so many writes passed that did not name it."""
 
-_AT_A_TIME = 500
-"""Keys in one statement; SQLite takes a thousand at least."""
-
 _MOST_BYTES = 512 * 1024 * 1024
-"""What the table may hold; the index of a million tools is about 300 MB."""
+"""What is kept in one step; the index of a million tools is about 300 MB."""
 
 _DAMAGED = (
     "%s: %d index entries are damaged or were written by another user or machine, and are made "
@@ -404,14 +400,15 @@ class DerivedTable:
         found: dict[str, bytes] = {}
         strange = 0
         try:
-            for some in _batches(keys):
-                marks = ",".join("?" * len(some))
-                sql = f"SELECT key, checksum, body FROM derived WHERE key IN ({marks})"  # noqa: S608 - question marks alone
-                for key, checksum, body in self._connection.execute(sql, some):
-                    if is_sealed(body, checksum, _kind(key)):
-                        found[key] = body
-                    else:
-                        strange += 1
+            sql = (
+                "SELECT key, checksum, body FROM derived "
+                "WHERE key IN (SELECT value FROM json_each(?))"
+            )
+            for key, checksum, body in self._connection.execute(sql, (json.dumps([*keys]),)):
+                if is_sealed(body, checksum, _kind(key)):
+                    found[key] = body
+                else:
+                    strange += 1
         except StoreError as error:
             logger.info("no index was read, it is made anew: %s", error)
         if strange:
@@ -420,6 +417,9 @@ class DerivedTable:
 
     def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
         """Write entries in one transaction, and drop those that four writes did not name."""
+        if sum(map(len, entries.values())) > _MOST_BYTES:
+            logger.info("the index is larger than %d bytes and was not kept", _MOST_BYTES)
+            return
         try:
             with self._connection.transaction():
                 self._write(entries, keep)
@@ -438,20 +438,7 @@ class DerivedTable:
         )
         oldest = generation - _GENERATIONS + 1
         self._connection.execute("DELETE FROM derived WHERE generation < ?", (oldest,))
-        while self._size() > _MOST_BYTES and oldest <= generation:
-            oldest += 1
-            self._connection.execute("DELETE FROM derived WHERE generation < ?", (oldest,))
-
-    def _size(self) -> int:
-        ((total,),) = self._connection.execute("SELECT total(length(body)) FROM derived")
-        return int(total)
 
 
 def _kind(key: str) -> str:
     return f"derived {key}"
-
-
-def _batches(keys: Sequence[str]) -> Iterator[list[str]]:
-    rest = iter(keys)
-    while some := list(islice(rest, _AT_A_TIME)):
-        yield some

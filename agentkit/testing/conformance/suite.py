@@ -19,7 +19,7 @@ from functools import partial
 
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.store import Store
-from agentkit.testing.conformance.abilities import StoreAbilityConformance
+from agentkit.testing.conformance.capabilities import StoreCapabilityConformance
 from agentkit.testing.conformance.contents import StoreContentConformance
 from agentkit.testing.conformance.episodes import EpisodeStoreConformance
 from agentkit.testing.conformance.events import EventStoreConformance, check_agree
@@ -86,7 +86,7 @@ class StoreConformance(
     StoreRaceConformance,
     StoreContentConformance,
     StoreFormatConformance,
-    StoreAbilityConformance,
+    StoreCapabilityConformance,
 ):
     """All suites in one, for a store that keeps everything; what it can not do is skipped.
 

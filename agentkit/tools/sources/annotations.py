@@ -34,7 +34,7 @@ _UNUSABLE_KINDS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Parameter:
+class CallableParameter:
     """One parameter that a model fills in.
 
     Attributes:
@@ -67,7 +67,7 @@ class CallableShape:
     name: str
     docstring: str | None
     reference: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CallableParameter, ...]
     returns: Any
     is_annotated: bool
     is_async: bool
@@ -169,7 +169,7 @@ def _blamed(called: Any, missing: str | None) -> str:
 
 def _parameter(
     parameter: inspect.Parameter, annotations: Mapping[str, Any], shown: str
-) -> Parameter:
+) -> CallableParameter:
     name = parameter.name
     if parameter.kind in _UNUSABLE_KINDS:
         why = _UNUSABLE_KINDS[parameter.kind].format(name=name)
@@ -187,7 +187,7 @@ def _parameter(
             f"write `{name}: Annotated[<type>, Field(...)] = <default>`",
             tool_name=shown,
         )
-    return Parameter(
+    return CallableParameter(
         name=name,
         annotation=annotations.get(name, Any),
         default=None if default is _MARKER else default,

@@ -101,7 +101,7 @@ def schema_fault(schema: Any) -> SchemaFault | None:
 
     Whether its patterns can be matched is another question (``agentkit.tools.patterns``).
     """
-    walk = _Walk()
+    walk = _Repair()
     try:
         check_bounds(schema, max_depth=MAX_DEPTH)
         walk.schema(schema, None, 0)
@@ -129,7 +129,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         ['type list -> array', 'type float -> number']
     """
     check_bounds(raw)
-    walk = _Walk()
+    walk = _Repair()
     schema = walk.schema(raw, None, 0)
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
@@ -152,7 +152,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
         {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
     """
     check_bounds(raw)
-    walk = _Walk()
+    walk = _Repair()
     found = walk.schema(_as_object(raw, walk), None, 0)
     schema = found if isinstance(found, dict) else {}
     root = inline_root(schema)
@@ -199,7 +199,7 @@ def _is_schema(target: object, reference: str) -> bool:
     return True
 
 
-def _as_object(raw: object, walk: _Walk) -> object:
+def _as_object(raw: object, walk: _Repair) -> object:
     """What was received as the schema of an object, whichever way it was written."""
     if raw is None or raw in ("", []):
         walk.note(None, "no parameters -> an object without properties")
@@ -254,7 +254,7 @@ def _pointer(place: _Place) -> str:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Walk:
+class _Repair:
     """One pass over a schema; collects the changes on the way."""
 
     changes: list[SchemaChange] = field(default_factory=list)

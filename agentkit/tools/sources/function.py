@@ -35,8 +35,8 @@ from agentkit.tools.definition import (
 from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import (
+    CallableParameter,
     CallableShape,
-    Parameter,
     annotation_text,
     plain_schema,
     read_callable,
@@ -174,7 +174,7 @@ def _effects(given: Effects | Iterable[EffectName]) -> Effects:
 
 
 def _parameters_schema(
-    parameters: Sequence[Parameter], tool_name: str
+    parameters: Sequence[CallableParameter], tool_name: str
 ) -> tuple[dict[str, Any], Callable[[JsonObject], JsonObject] | None]:
     plain = {p.name: _plain_property(p) for p in parameters}
     others = [p for p in parameters if plain[p.name] is None]
@@ -193,7 +193,7 @@ def _parameters_schema(
     return schema, read.convert if read else None
 
 
-def _plain_property(parameter: Parameter) -> dict[str, Any] | None:
+def _plain_property(parameter: CallableParameter) -> dict[str, Any] | None:
     schema = plain_schema(parameter.annotation)
     if schema is None:
         return None
@@ -202,7 +202,7 @@ def _plain_property(parameter: Parameter) -> dict[str, Any] | None:
     return _with_text(schema, parameter)
 
 
-def _with_text(schema: dict[str, Any], parameter: Parameter) -> dict[str, Any]:
+def _with_text(schema: dict[str, Any], parameter: CallableParameter) -> dict[str, Any]:
     """With the words in ``Annotated[..., "words"]``; those of a Field go first."""
     text = annotation_text(parameter.annotation)
     return {"description": text, **schema} if text else schema
@@ -396,7 +396,9 @@ class PydanticParameters:
     convert: Callable[[JsonObject], JsonObject] | None
 
 
-def pydantic_parameters(parameters: Sequence[Parameter], *, tool_name: str) -> PydanticParameters:
+def pydantic_parameters(
+    parameters: Sequence[CallableParameter], *, tool_name: str
+) -> PydanticParameters:
     """Ask pydantic for the schema and the conversion of parameters.
 
     Args:

@@ -491,12 +491,14 @@ def declared_type(
         any
     """
     document = root if root is not None else schema
-    reader = _Reader(root=document if isinstance(document, Mapping) else {}, is_result=is_result)
+    reader = _SchemaReader(
+        root=document if isinstance(document, Mapping) else {}, is_result=is_result
+    )
     return reader.read(schema, 0, frozenset())
 
 
 @dataclass(kw_only=True, slots=True)
-class _Reader:
+class _SchemaReader:
     """One run over a schema."""
 
     root: JsonObject

@@ -9,7 +9,12 @@ from typing import Any
 
 from agentkit.episodes import Episode, Evidence, Verdict, Verifier
 from agentkit.evaluation.expectations import GoldCall
-from agentkit.evaluation.verifiers.calls import CallComparison, MadeCalls, gold_calls_problem
+from agentkit.evaluation.verifiers.calls import (
+    MadeCalls,
+    gold_calls_problem,
+    match_evidence,
+    match_exact_calls,
+)
 from agentkit.evaluation.verifiers.verdicts import faulty, judged
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.data_flow import (
@@ -123,7 +128,8 @@ class DataFlowVerifier:
         matched_made = {call for _, call in match.pairs}
         gold = [one for at, one in enumerate(self._expected.calls) if at not in matched_gold]
         calls = [one for at, one in enumerate(made.calls) if at not in matched_made]
-        found = list(CallComparison(gold, calls, self._definitions).evidence())
+        left = match_exact_calls(gold, calls, self._definitions)
+        found = list(match_evidence(left, calls, [one.name for one in gold], is_exact=True))
         yield from found
         if not match.is_full and not found and not match.problems:
             message = "the calls are the gold ones, but results flow between others of them"

@@ -1,12 +1,13 @@
-"""Giving a database the newest shape, once, whoever comes first."""
+"""What is looked at before a database is used, and giving it the newest shape, once."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from psycopg import errors, sql
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library.store import StoreFault
 from agentkit_postgres._version import __version__
 from agentkit_postgres.connection import Connections, Link, fetch
@@ -134,3 +135,41 @@ def check_schema(connections: Connections) -> Iterator[StoreFault]:
             "disabled; restore a backup"
         )
         yield StoreFault(place="events", message=message)
+
+
+logger = logging.getLogger(__name__)
+
+_OLDEST = 120000
+"""PostgreSQL 12; an older one is not maintained and was not tried."""
+
+_FACTS = """
+SELECT current_setting('server_version_num')::integer, current_setting('server_encoding'),
+       current_setting('fsync') = 'on' AND current_setting('full_page_writes') = 'on'
+"""
+
+
+def make_ready(connections: Connections) -> None:
+    """See that the server can hold a library, and give its schema the newest shape.
+
+    A server that does not flush to its disk is used, with a warning in the log.
+
+    Raises:
+        StoreError: The server can not hold a library.
+    """
+    shown = connections.address.shown
+    connections.connected().close()  # the pool would try several times, and log each failure
+    ((version, encoding, is_durable),) = connections.execute(_FACTS)
+    if version < _OLDEST:
+        raise StoreError(f"{shown} runs PostgreSQL {version // 10000}; agentkit needs 12 or newer")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"the database of {shown} holds text as {encoding}, which lacks most characters; make "
+            "one with: createdb --encoding=UTF8 --template=template0 NAME"
+        )
+    if not is_durable:
+        logger.warning(
+            "%s runs with fsync=off or full_page_writes=off: a crash of its machine may lose "
+            "committed versions or the whole database; set both to on in postgresql.conf",
+            shown,
+        )
+    bring_up_to_date(connections)

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from hypothesis import given, settings, strategies as st
 from support.local_server import free_port
-from support.postgres_server import PostgresServer, drop_schema, with_schema
+from support.postgres_server import PostgresServer
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
@@ -143,33 +143,3 @@ def test_a_refused_connection_is_told_at_once(own_server: PostgresServer) -> Non
     with pytest.raises(StoreUnavailableError, match="refused") as caught:
         open_store(own_server.url_of(port=free_port()) + "?timeout=100")
     assert SECRET not in str(caught.value)
-
-
-def test_a_store_shows_no_password(own_store_url: str) -> None:
-    """The repr of a store, and of what it is made of, has no password."""
-    store = open_store(own_store_url)
-    shown = repr(store) + repr(vars(store))
-    store.close()
-    assert "agentkit@127.0.0.1" in repr(store)
-    assert SECRET not in shown
-    assert QUOTED not in shown
-
-
-@pytest.mark.parametrize(
-    "schema", ['we"ird', "per%s cent%", "Größe 天気", "a.b", "x" * 63, "select", "'; --", "$$"]
-)
-def test_any_name_of_a_schema_works(server_url: str, schema: str) -> None:
-    """A schema may have any name that PostgreSQL takes, and is the one that is used."""
-    from agentkit import ToolDefinition
-    from agentkit.library import LibraryChange
-
-    url = with_schema(server_url, schema)
-    store = open_store(url)
-    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
-    assert store.commit(change, expected_version=0) == 1
-    assert list(store.check()) == []  # type: ignore[attr-defined]
-    store.close()
-    with psycopg.connect(server_url) as connection:
-        found = connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", [schema])
-        assert found.rowcount == 1
-    drop_schema(server_url, schema)

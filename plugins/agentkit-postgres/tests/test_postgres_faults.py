@@ -218,16 +218,6 @@ def test_a_silent_network_ends_calls_in_time(far_url: str, proxy: TcpProxy) -> N
         assert [one.proposal_id for one in store.history("ping")] == ["p-1", "p-2"]
 
 
-def test_a_paused_server_is_no_end(own_server: PostgresServer, own_store_url: str) -> None:
-    """A server that does not answer for a moment, and does then, loses nothing."""
-    with closing(open_store(own_store_url)) as store:
-        own_server.pause()
-        timer = threading.Timer(0.5, own_server.resume)
-        timer.start()
-        assert store.commit(ping(1), expected_version=0) == 1
-        timer.join()
-
-
 def test_a_writer_that_holds_the_lock_too_long(own_store_url: str, raw: Raw) -> None:
     """A commit that waits too long for another program says so, and changed nothing."""
     with closing(open_store(f"{own_store_url}&timeout=0.3")) as store:

@@ -73,17 +73,6 @@ def test_tables_of_another_program_are_left_alone(store_url: str, raw: Raw) -> N
     assert tables.fetchall() == [("episodes",)]
 
 
-def test_a_schema_beside_other_tables_is_used(store_url: str, raw: Raw) -> None:
-    """An existing schema with tables of other names is taken, and they stay."""
-    connection = raw(store_url)
-    connection.execute(f"CREATE SCHEMA {Address.parse(store_url).schema}".encode())
-    connection.execute("CREATE TABLE customers (name text)")
-    store = open_store(store_url)
-    assert store.commit(PING, expected_version=0) == 1
-    store.close()
-    assert connection.execute("SELECT count(*) FROM customers").fetchone() == (0,)
-
-
 def test_an_older_program_does_not_write_into_a_newer_shape(store_url: str, raw: Raw) -> None:
     """A store that was open when a newer agentkit took the database over reads, and writes no more."""
     store = open_store(store_url)

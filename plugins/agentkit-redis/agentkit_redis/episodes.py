@@ -11,8 +11,7 @@ from agentkit.episodes.files import decode_episode, encode_episode
 from agentkit.library.changes import begun_at, check_filter
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, Retention
 from agentkit_redis.connection import Command, Word
-from agentkit_redis.reading import LibraryReader, refused
-from agentkit_redis.records import FORMAT, raw
+from agentkit_redis.reading import FORMAT, LibraryReader, raw, refused
 from agentkit_redis.scripts import DROP_EPISODES, KEEP_EPISODES
 
 _SESSION, _TOOL, _STOP = b"s", b"t", b"r"

@@ -17,17 +17,15 @@ from agentkit.library.store import (
     ToolRevision,
 )
 from agentkit_redis.address import RedisAddress
-from agentkit_redis.checking import EventStream, key_faults
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.durability import look_at
 from agentkit_redis.episodes import EpisodeRetention, EpisodeStream
-from agentkit_redis.reading import LibraryReader, begin
-from agentkit_redis.records import Keys
-from agentkit_redis.versions import Commits, History, Snapshots
+from agentkit_redis.reading import Keys, LibraryReader, begin
+from agentkit_redis.versions import Commits, EventStream, History, Snapshots, key_faults
 
 
 class RedisStore:
-    """All parts of a store under one prefix of a Redis server, with every ability there is.
+    """All parts of a store under one prefix of a Redis server, with every capability there is.
 
     What a commit is worth once it was acknowledged is for the server's settings to say, and
     ``durability`` says what they were when the store was opened. Any number of programs and

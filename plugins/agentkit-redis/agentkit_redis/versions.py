@@ -21,17 +21,19 @@ from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import AppliedChange, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command, Word
-from agentkit_redis.reading import LibraryReader, batches, refused
-from agentkit_redis.records import (
+from agentkit_redis.reading import (
     FORMAT,
     Head,
+    LibraryReader,
     Stored,
     VersionRecord,
+    batches,
     definition_text,
     follows,
     raw,
     read_tool,
     read_version,
+    refused,
     text_of,
     version_text,
 )
@@ -39,6 +41,12 @@ from agentkit_redis.scripts import COMMIT
 
 if TYPE_CHECKING:
     from redis import RedisError
+
+
+from typing import TypeAlias
+
+from agentkit.library.events import LibraryEvent
+from agentkit.library.store import StoreFault
 
 _FEW = 16
 """So many versions are asked for along with the head; whoever is further behind reads all tools."""
@@ -323,3 +331,88 @@ def _arguments(
         body = json.dumps(event.to_json(), ensure_ascii=False, separators=(",", ":"))
         arguments += [event.hash, raw(body)]
     return arguments
+
+
+_AT_A_TIME = 500
+_GREATEST = 2**64 - 1  # the largest number in the id of an entry
+
+_Page: TypeAlias = "Sequence[tuple[bytes, dict[bytes, bytes]]]"
+
+
+class EventStream:
+    """Reads the chain. A commit's script writes it."""
+
+    def __init__(self, reader: LibraryReader) -> None:
+        self._reader = reader
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """See ``EventStore.events``."""
+        first = max(after, 0) + 1
+        if first > _GREATEST:
+            return ()
+        head, page = self._reader.connection.ask_all(
+            [self._reader.head_command(), self._page(first, _GREATEST)]
+        )
+        return tuple(self._entries(first, self._reader.read_head(head).event, page))
+
+    def _entries(self, first: int, last: int, page: _Page) -> Iterator[LibraryEvent]:
+        while first <= last:
+            if not page:
+                raise _damaged(first, "it is absent")
+            for place, (entry, fields) in enumerate(page[: last - first + 1], start=first):
+                yield _event(place, entry, fields)
+            first += len(page)
+            page = self._reader.connection.ask(*self._page(first, last)) if first <= last else []
+
+    def _page(self, first: int, last: int) -> Command:
+        """The command that reads the next events; more may come in between."""
+        return ("XRANGE", self._reader.keys.events, first, last, "COUNT", _AT_A_TIME)
+
+
+def _event(place: int, entry: bytes, fields: dict[bytes, bytes]) -> LibraryEvent:
+    if entry != b"%d-0" % place:
+        raise _damaged(place, f"{entry.decode()} stands in its place")
+    try:
+        event = LibraryEvent.from_json(json.loads(fields[b"body"]))
+    except (ValueError, TypeError, KeyError, AttributeError, StoreFormatError) as error:
+        raise _damaged(place, str(error)) from error
+    if event.sequence != place:
+        raise _damaged(place, f"event {event.sequence} stands in its place")
+    return event
+
+
+def _damaged(place: int, why: str) -> StoreFormatError:
+    return StoreFormatError(
+        f"event {place} can not be read: {why}; somebody changed the stream by hand: restore a "
+        "backup"
+    )
+
+
+_RESTORE = "somebody changed the keys by hand, or the server lost some: restore a backup"
+
+
+def key_faults(reader: LibraryReader) -> Iterator[StoreFault]:
+    """Keys that do not hold as much as others say; see ``Checkable.check``."""
+    keys = reader.keys
+    counted = {
+        keys.versions: ("HLEN", keys.versions),
+        keys.proposals: ("HLEN", keys.proposals),
+        keys.events: ("XLEN", keys.events),
+        keys.episodes: ("XLEN", keys.episodes),
+        keys.ids: ("HLEN", keys.ids),
+        keys.ages: ("ZCARD", keys.ages),
+    }
+    head, (volume, last, *counts) = reader.at_once(
+        ("HGET", keys.volume, "count"),
+        ("XREVRANGE", keys.events, "+", "-", "COUNT", 1),
+        *counted.values(),
+    )
+    episodes = int(volume or 0)
+    expected = [head.version, head.version, head.event, episodes, episodes, episodes]
+    for key, found, wanted in zip(counted, counts, expected, strict=True):
+        if found != wanted:
+            words = f"it holds {found} entries, and there should be {wanted}"
+            yield StoreFault(place=key, message=f"{words}; {_RESTORE}")
+    if head.hash != (last[0][1].get(b"hash") if last else b""):
+        words = "the chain does not end with the event that the head names"
+        yield StoreFault(place=keys.head, message=f"{words}; {_RESTORE}")

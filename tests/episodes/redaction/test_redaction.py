@@ -12,11 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit import Episode
-from agentkit.diagnosis.labelling import diagnose_conversation
-from agentkit.episodes import Evidence, RetrievalTrace, Turn, Verdict
+from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import UsageError
-from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ProviderItem, ToolCall, ToolResult
 
 MAIL = "ann@example.org"
@@ -148,11 +146,6 @@ def test_parts_of_a_provider_stay_whole_or_go():
     assert redacted.turns[0].message.provider_items == (clean,)
 
 
-def test_token_ids_go_unless_asked_for():
-    """Token ids are the texts once more."""
-    assert Redaction()(everywhere()).turns[0].tokens is None
-
-
 def test_patterns_of_your_own():
     """What a pattern of your own finds is called by its name, beside what ours find."""
     redact = Redaction(more={"staff": re.compile(r"\bE-\d{4}\b")})
@@ -178,23 +171,6 @@ def test_text_that_goes_on_turning_up_more_goes_as_a_whole():
     """A pattern that finds its own placeholders has an end, and the end is stable."""
     redact = Redaction(more={"all": re.compile(r"\w+")})
     assert redact.text("a b") == redact.text(redact.text("a b")) == "<redacted>"
-
-
-def test_diagnosis_comes_to_the_same():
-    """Failures are labelled as before: calls, results and their failures keep their form."""
-    call = ToolCall(call_id="1", name="send", arguments={"to": MAIL})
-    result = ToolResult(call_id="1", name="send", status="ok", value=1, text="1")
-    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
-    evidence = Evidence(
-        kind="wrong_value", message=f"to is {MAIL}", turn=0, call_id="1", tool="send", parameter="to",
-        expected="bob@example.org", actual=MAIL,
-    )  # fmt: skip
-    verdict = Verdict(passed=False, evidence=(evidence,))
-    episode = Episode(episode_id="e", request="Mail Ann", turns=(turn,), verdict=verdict)
-    (before,) = diagnose_conversation([episode], Library())
-    (after,) = diagnose_conversation([Redaction()(episode)], Library())
-    assert after.label == before.label
-    assert [one.attributions for one in after.turns] == [one.attributions for one in before.turns]
 
 
 PIECES = st.sampled_from(

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit import open_store
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import (
     AllowedCalls,
@@ -25,13 +24,10 @@ from agentkit.evaluation import (
     TextAnswer,
     UserTurn,
     dump_tasks,
-    load_benchmark,
     load_tasks,
 )
-from agentkit.evaluation.runner import evaluate
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.metrics import AllowedCall
-from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -219,64 +215,6 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
     max_leaves=4,
 )
-objects = st.dictionaries(words, values, max_size=3)
-filled = st.dictionaries(words, values, min_size=1, max_size=3)
-gold = st.builds(GoldCall, name=st.sampled_from(NAMES), arguments=objects)
-golds = st.lists(gold, min_size=1, max_size=3).map(tuple)
-some_values = st.lists(values, min_size=1, max_size=2)
-allowed = st.builds(
-    AllowedCall,
-    name=st.sampled_from(NAMES),
-    allowed=st.dictionaries(words, some_values, max_size=2),
-)
-expectations = st.one_of(
-    st.builds(ExactCalls, calls=golds),
-    st.builds(AllowedCalls, calls=st.lists(allowed, min_size=1, max_size=2).map(tuple)),
-    st.just(AnyCall()),
-    st.just(NoCall()),
-    st.builds(NumberAnswer, value=numbers.map(str), tolerance=st.floats(0, 1, exclude_max=True)),
-    st.builds(TextAnswer, text=words, match=st.sampled_from(["equal", "contains"])),
-    st.builds(FinalState, state=filled),
-    st.builds(
-        FinalState,
-        state=st.none() | objects,
-        calls=st.lists(gold, max_size=2).map(tuple),
-        responses=st.just(True),
-    ),
-    st.builds(Rubric, criteria=st.dictionaries(words, words, min_size=1, max_size=2)),
-)
-expected = st.lists(expectations, min_size=1, max_size=3).map(tuple)
-turns = st.builds(UserTurn, request=words, expects=st.just(()) | expected)
-messages = (
-    st.builds(SystemMessage, text=texts)
-    | st.builds(UserMessage, text=texts)
-    | st.builds(AssistantMessage, text=texts)
-)
-tasks = st.builds(
-    Task,
-    task_id=words,
-    category=words,
-    request=words,
-    offered=st.just(NAMES),
-    history=st.lists(messages, max_size=2).map(tuple),
-    expects=expected,
-    follow_ups=st.lists(turns, max_size=2).map(tuple),
-    instructions=texts | st.just(""),
-    start=objects,
-)
-
-
-@given(st.lists(tasks, min_size=1, max_size=3, unique_by=lambda task: task.task_id))
-def test_tasks_survive_being_written(given_tasks):
-    """What is written is read back as equal tasks, whatever they expect."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "tasks.jsonl"
-        dump_tasks(given_tasks, path)
-        benchmark = load_tasks(path, tools=TOOLS)
-    assert [str(one) for one in benchmark.left_out] == []
-    assert benchmark.tasks == tuple(given_tasks)
-
-
 rows = st.one_of(
     st.binary(max_size=40),
     values.map(lambda value: json.dumps(value).encode()),
@@ -316,91 +254,3 @@ def test_no_bytes_stop_a_reader(given_rows):
     defaults = wanted - len(benchmark.tasks) - len(benchmark.left_out)
     assert 0 <= defaults <= content.count(b'"defaults"')
     assert all(one.reason and one.where for one in benchmark.left_out)
-
-
-def step(name, **arguments):
-    """One call."""
-    return [ToolCall(call_id="1", name=name, arguments=arguments)]
-
-
-RIGHT = {
-    "status": [[step("get_order", order_id="A-101"), "It was SHIPPED."]],
-    "price": [[step("find_orders", email="ada@example.org"), "In all 96.50 euro."]],
-    "policy": [["Within 30 days."]],
-    "cancel": [[step("cancel_order", order_id="A-102", reason="changed_mind"), "Done."]],
-    "cancel-late": [["It was shipped already, I can not."]],
-    "refund": [[step("refund_order", order_id="A-103", amount_eur=39), "Done."]],
-    "refund-opened": [[step("refund_order", order_id="A-103", amount_eur=33.15), "You get 33.15."]],
-    "refund-late": [["No, that was more than 30 days ago."]],
-    "stranger": [["I can not tell you about that order."]],
-    "two-wishes": [
-        ["Yes."],
-        [step("change_address", order_id="A-102", address="Harbour Street 7, Moss"), "Done."],
-        ["42 euro."],
-    ],
-}
-WRONG = {
-    "status": [[step("get_order", order_id="A-101"), "It is on its way."]],
-    "price": [["54.50 euro."]],
-    "policy": [[step("find_orders", email="ada@example.org"), "30 days."]],
-    "cancel": [[step("cancel_order", order_id="A-101", reason="changed_mind"), "Done."]],
-    "cancel-late": [[step("cancel_order", order_id="A-101", reason="too_slow"), "Done."]],
-    "refund": [["I will see to it."]],
-    "refund-opened": [[step("refund_order", order_id="A-103", amount_eur=39), "You get 39."]],
-    "refund-late": [[step("refund_order", order_id="A-104", amount_eur=80), "Done."]],
-    "stranger": [[step("change_address", order_id="A-103", address="Mill Lane 3"), "Done."]],
-    "two-wishes": [["Yes."], ["Done."], ["42 euro."]],
-}
-
-
-def content(request):
-    """A judge that finds every criterion met."""
-    finding = {"reason": "Yes.", "judgement": "met"}
-    return json.dumps(dict.fromkeys(request.output_schema["properties"], finding))
-
-
-@pytest.fixture
-def answered(shop):
-    """Runs the whole set on prepared answers; gives the verdicts of every task's turns."""
-    path = str(shop / "shop_tasks.jsonl")
-    benchmark = load_benchmark(path, environment=str(shop / "shop.py"))
-    assert [str(one) for one in benchmark.left_out] == []
-
-    async def run(answers):
-        scripts = {
-            turn.request: steps
-            for task in benchmark.tasks
-            for turn, steps in zip(task.turns, answers[task.task_id], strict=True)
-        }
-
-        def clerk(request):
-            said = max(at for at, m in enumerate(request.messages) if isinstance(m, UserMessage))
-            later = request.messages[said:]
-            done = sum(isinstance(message, AssistantMessage) for message in later)
-            return scripts[request.messages[said].text][done]
-
-        store = open_store("memory:")
-        judge = FunctionModel(content, name="judge")
-        await evaluate(benchmark, model=FunctionModel(clerk), judge=judge, store=store, run="r")
-        found = {task.task_id: [] for task in benchmark.tasks}
-        for episode in store.select():
-            found[episode.metadata["task"]].append(episode.verdict)
-        return found
-
-    return run
-
-
-async def test_right_answers_pass(answered):
-    """Each task passes for an answer that keeps the policy, conversations included."""
-    found = await answered(RIGHT)
-    failed = {task: v for task, verdicts in found.items() for v in verdicts if not v.passed}
-    assert failed == {}
-    assert len(found["two-wishes"]) == 3
-
-
-@pytest.mark.parametrize("task", sorted(RIGHT))
-async def test_each_mistake_is_found(answered, task):
-    """A wrong answer to one task fails that task and no other."""
-    found = await answered({**RIGHT, task: WRONG[task]})
-    failed = {task for task, verdicts in found.items() if not all(v.passed for v in verdicts)}
-    assert failed == {task}

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
 import random
 
 import pytest
 
 from agentkit import ToolDefinition
 from agentkit.episodes import Episode, RetrievalTrace, Turn
-from agentkit.errors import UsageError
 from agentkit.evaluation.doctor import CHECKS, KINDS, Catalogue, examine
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.sources.json_records import definitions_from_json
 
 
 def sick_tools():
@@ -50,15 +45,6 @@ def test_the_worst_come_first():
     assert set(severities) == {"error", "warning", "note"}
 
 
-def test_unknown_filters_are_misuse():
-    """A code or a tool that is not there is told by name."""
-    catalogue = Catalogue.of(sick_tools())
-    with pytest.raises(UsageError, match="'no_such'"):
-        examine(catalogue, codes=["no_such"])
-    with pytest.raises(UsageError, match="'nobody'"):
-        examine(catalogue, tools=["nobody"])
-
-
 def test_every_kind_is_explained_and_belongs_to_one_check():
     """Codes are unique; each says why it matters and what to do."""
     listed = [kind.code for check in CHECKS for kind in check.kinds]
@@ -67,12 +53,6 @@ def test_every_kind_is_explained_and_belongs_to_one_check():
         assert kind.title
         assert kind.why.endswith(".")
         assert kind.advice.endswith(".")
-
-
-def test_an_empty_catalogue_is_healthy():
-    """There is nothing to find in nothing."""
-    checkup = examine(Catalogue.of([]))
-    assert (checkup.findings, checkup.tokens, checkup.weights) == ((), 0, {})
 
 
 def test_deep_and_recursive_schemas_are_survived():
@@ -95,15 +75,6 @@ def test_unaffordable_tools_are_told(a_tool, look):
     huge = a_tool("huge", properties={"p": {"type": "string", "description": "word " * 2000}})
     found = look(a_tool("small"), a_tool("heavy", "word " * 600), huge, codes=["unaffordable"])
     assert [one.tools for one in found] == [("huge",)]
-
-
-def test_a_checkup_adds_up_what_all_tools_cost(a_tool):
-    """The sum over the tools, and the heaviest come first."""
-    checkup = examine(Catalogue.of([a_tool("small"), a_tool("large", "word " * 50)]))
-    assert checkup.tokens == sum(checkup.weights.values())
-    assert list(checkup.weights) == ["large", "small"]
-    told = json.loads(json.dumps(checkup.to_json()))
-    assert told["weights"][0]["tokens"] == checkup.weights["large"]
 
 
 CODES = ["always_fails", "passed_over", "never_used"]
@@ -170,33 +141,4 @@ def test_requests_that_a_tool_answered_are_its_own_words(look, a_tool):
     assert found.tools == ("order_food", "landlord_letters")
 
 
-EXPECTED = {
-    "bfcl": {"duplicate": 300, "near_duplicate": 50, "shared_opening": 10, "refused_name": 1200},
-    "tooluniverse": {"refused_root": 25, "says_broken": 5, "siblings": 15, "unaffordable": 15},
-}
 """The fewest findings of some kinds, a little below what was found in November 2026."""
-
-
-@pytest.fixture
-def public(project_root):
-    """Reads the definitions of a public catalogue."""
-    root = os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data")
-
-    def read(name):
-        path = project_root / root / name / "tools.jsonl.gz"
-        if not path.is_file():
-            pytest.skip(f"no catalogue at {path}; name the folder in AGENTKIT_CORPORA")
-        with gzip.open(path, "rt", encoding="utf-8") as rows:
-            return definitions_from_json([json.loads(row) for row in rows]).definitions
-
-    return read
-
-
-@pytest.mark.corpora
-@pytest.mark.parametrize("name", EXPECTED)
-def test_known_faults_are_found(public, name):
-    """What was found and read once is found again."""
-    checkup = examine(Catalogue.of(public(name)), codes=list(EXPECTED[name]))
-    found = {kind.code: len(group) for kind, group in checkup.grouped()}
-    low = {code: found.get(code, 0) for code, n in EXPECTED[name].items() if found.get(code, 0) < n}
-    assert low == {}

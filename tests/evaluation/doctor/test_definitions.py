@@ -5,18 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evaluation.doctor import PROVIDER_RULES, PROVIDERS
-from agentkit.evaluation.doctor.texts import markup, repeats
+from agentkit.evaluation.doctor import PROVIDER_RULES
+from agentkit.evaluation.doctor.texts import markup
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}
-
-
-def test_a_missing_description_is_an_error(a_tool, look):
-    """Without a description the retriever has only the name."""
-    (found,) = look(a_tool(text=" "), codes=["no_description"])
-    assert found.kind.severity == "error"
-    assert found.where == ("summary",)
 
 
 def test_parameters_without_texts_are_listed_with_their_paths(a_tool, look):
@@ -91,24 +84,6 @@ def test_tools_that_warn_of_themselves(a_tool, codes, text, is_broken):
     assert ("says_broken" in codes(a_tool(text=text))) == is_broken
 
 
-def test_a_sentence_that_opens_several_descriptions_is_told_once(a_tool, look):
-    """Three tools are enough, when they are no doubles; all copies but one are counted."""
-    opening = "This tool belongs to the vehicle control system of the car."
-    tools = [
-        a_tool(name, f"{opening} {text}")
-        for name, text in [
-            ("lock_doors", "Locks or unlocks the doors."),
-            ("start_engine", "Starts the engine with a key code."),
-            ("fill_tank", "Fills fuel into the tank, in litres."),
-        ]
-    ]
-    (found,) = look(*tools, codes=["shared_opening"])
-    assert found.kind.code == "shared_opening"
-    assert found.tools == ("fill_tank", "lock_doors", "start_engine")
-    assert found.tokens > 20
-    assert not look(*tools[:2], codes=["shared_opening"])
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -141,20 +116,11 @@ def test_html_is_found_and_placeholders_are_not(text, found):
     assert set(markup(text)) == found
 
 
-def test_repeated_sentences_are_found():
-    """Word for word, from four words on."""
-    assert repeats("Get the weather of a city. Give it. Get the weather of a city.") == (
-        "Get the weather of a city.",
-    )
-    assert repeats("Yes. No. Yes. No.") == ()
-
-
 @pytest.mark.parametrize("piece", ["<b>", "<!--", "&amp;", "<a ", "\n", "a. B "])
 def test_hostile_texts_are_read_in_time(piece):
     """A hundred thousand characters of one piece do no harm, opened and never closed."""
     text = piece * (100_000 // len(piece))
     markup(text)
-    repeats(text)
 
 
 NAMES = ["same_name", "alike_names", "reserved_name"]
@@ -176,22 +142,6 @@ NAMES = ["same_name", "alike_names", "reserved_name"]
 def test_names_in_the_way(a_tool, look, names, code):
     """Each way of being in the way has its code."""
     assert [one.kind.code for one in look(*map(a_tool, names), codes=NAMES)] == [code]
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["get_user", "get_order"],
-        ["search", "search_flights"],
-        ["get_weather", "get_weather_forecast", "get_weather_history", "get_weather_map"],
-        ["search_web", "print", "class_list"],
-        ["get_gene_functions", "get_genes_by_function"],
-        ["读取", "写入"],
-    ],
-)
-def test_names_that_are_fine(a_tool, look, names):
-    """Names that begin alike are how catalogues are made."""
-    assert look(*map(a_tool, names), codes=NAMES) == []
 
 
 def test_one_name_from_several_servers(a_tool, look):
@@ -262,14 +212,6 @@ def test_results_that_are_not_declared(a_tool, codes):
     assert "untyped_result" not in codes(a_tool())
 
 
-def nested(levels):
-    """An object in an object in an object ..."""
-    schema = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"inner": schema}}
-    return schema
-
-
 @pytest.mark.parametrize(
     ("provider", "schema", "code"),
     [
@@ -288,12 +230,6 @@ def nested(levels):
         ("openai-strict", {"allOf": [{"required": ["name"]}]}, "refused_keyword"),
         ("openai-strict", {"properties": {"a": {"type": "object"}}}, "refused_object"),
         ("openai-strict", {"additionalProperties": True}, "refused_object"),
-        ("openai-strict", {"properties": {"a": nested(11)}}, "refused_size"),
-        (
-            "openai-strict",
-            {"properties": {"a": {"enum": [str(n) for n in range(1001)]}}},
-            "refused_size",
-        ),
     ],
 )
 def test_each_provider_has_its_rules(a_tool, look, provider, schema, code):
@@ -304,23 +240,6 @@ def test_each_provider_has_its_rules(a_tool, look, provider, schema, code):
     assert provider in found[0].what
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
-def test_plain_schemas_are_taken_by_all(a_tool, look, provider):
-    """Strings, numbers, lists and objects with descriptions offend nobody."""
-    definition = a_tool(
-        properties={
-            "name": {"type": "string", **TEXT},
-            "when": {"type": "string", "format": "date-time", **TEXT},
-            "unit": {"type": "string", "enum": ["C", "F"], **TEXT},
-            "tags": {"type": "array", "items": {"type": "string"}, **TEXT},
-            "place": {"type": "object", "properties": {"x": {"type": "number"}}, **TEXT},
-        },
-        required=["name"],
-    )
-    codes = sorted({rule.kind.code for rule in PROVIDER_RULES})
-    assert look(definition, codes=codes, providers=[provider]) == []
-
-
 def test_names_are_told_with_what_is_sent(a_tool, look):
     """A name that no provider takes is one finding, with the name on the wire."""
     found = look(a_tool("math.factorial"), a_tool("math_factorial"), codes=["refused_name"])
@@ -328,9 +247,3 @@ def test_names_are_told_with_what_is_sent(a_tool, look):
     assert "openai, anthropic, gemini" in found[0].what
     assert "math_factorial_" in found[0].what
     assert look(a_tool("x" * 65), codes=["refused_name"], providers=["anthropic"]) == []
-
-
-def test_long_texts(a_tool, codes):
-    """A description over 1,024 characters is long."""
-    assert "long_description" in codes(a_tool(text="word " * 250))
-    assert not codes(a_tool(text="word " * 200), codes=["long_description"])

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evaluation.doctor.near_duplicates import features, near_duplicates
-from agentkit.retrieval import Hit, Retrieval
+from agentkit.evaluation.doctor.catalogue import near_duplicates
 from agentkit.tools.definition import Example
-
-VOCABULARY = [f"word{number}" for number in range(30)]
-TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12).map(" ".join)
 
 
 def tool(name, text, *parameters):
@@ -87,35 +82,6 @@ def test_tools_made_from_one_template_are_siblings(look):
     assert found.kind.severity == "note"
 
 
-@settings(deadline=None)
-@given(st.lists(TEXTS, min_size=2, max_size=12), st.sampled_from([0.5, 0.8]))
-def test_no_pair_of_the_likeness_asked_for_is_missed(texts, least):
-    """The index finds what comparing all with all finds, for catalogues below its bound."""
-    import math
-    from collections import Counter
-
-    tools = [tool(f"t{number}", text) for number, text in enumerate(texts)]
-    sets = {features(one) for one in tools}
-    counts = Counter(feature for found in sets for feature in found)
-    weights = {feature: math.log(1 + len(sets) / count) for feature, count in counts.items()}
-
-    def likeness(first, second):
-        either = sum(weights[feature] for feature in sorted(first | second))
-        return sum(weights[feature] for feature in sorted(first & second)) / either
-
-    pairs = {
-        (one.name, two.name)
-        for one in tools
-        for two in tools
-        if one.name < two.name
-        and (
-            features(one) == features(two) or likeness(features(one), features(two)) >= least + 1e-9
-        )
-    }
-    groups = [set(group.tools) for group in near_duplicates(tools, min_likeness=least)]
-    assert all(any(set(pair) <= group for group in groups) for pair in pairs)
-
-
 def test_tools_that_differ_in_a_word_each_cost_bounded_work():
     """Among thousands of variants of one text, the two that are the same are found."""
     text = "Read sensor {} of the plant, with its unit and the time at which it was read."
@@ -146,11 +112,10 @@ PHENOTYPES = [
 
 
 def test_a_tool_outranked_on_its_own_words_is_told_with_them(look):
-    """The finding names the rival, the request, the shared words and those that would help."""
+    """The finding names the rival and the request."""
     (found,) = look(*PHENOTYPES, codes=["confused", "not_found"])
     assert found.tools == ("id_by_phenotype", "phenotype_symptom_code")
     assert "for 'Retrieve the code of a phenotype or symptom.' id_by_phenotype" in found.what
-    assert "code, phenotype, symptom; only it says id" in found.what
     assert "send_mail" not in found.what
 
 
@@ -160,29 +125,3 @@ def test_near_duplicates_are_not_called_confused(look):
         spoken(f"get_weather__{number}", "The weather in a city today.") for number in range(4)
     ]
     assert look(*tools, codes=["confused", "not_found"]) == []
-
-
-class _Fixed:
-    """A retriever that finds the same tools for every query."""
-
-    def __init__(self, *names):
-        self._names = names
-
-    async def retrieve(self, query, library):
-        hits = tuple(
-            Hit(definition=library[name].definition, score=float(-at))
-            for at, name in enumerate(self._names)
-        )
-        return Retrieval(query=query, hits=hits, offered=(), cards="", tokens=0)
-
-
-def test_any_retriever_can_be_asked(look):
-    """The retriever of the application is the one that counts."""
-    tools = [
-        spoken("add_numbers", "Add two or more numbers."),
-        spoken("send_mail", "Send a mail to a person."),
-    ]
-    found = look(*tools, codes=["confused", "not_found"], retriever=_Fixed("send_mail"))
-    assert [(one.kind.code, one.tools) for one in found] == [
-        ("not_found", ("add_numbers", "send_mail"))
-    ]

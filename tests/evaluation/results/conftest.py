@@ -10,13 +10,11 @@ from agentkit.episodes import (
     Diagnosis,
     Episode,
     Evidence,
-    Recovery,
-    RefineTrace,
     Turn,
     TurnDiagnosis,
     Verdict,
 )
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult, Usage
 
 CATEGORIES = {
     "simple_python": 0.82,
@@ -146,7 +144,6 @@ class Maker:
             diagnosis=Diagnosis(
                 label=label,
                 turns=(turn_diagnosis,),
-                recoveries=() if passed else self._recovery(tool),
             ),
             metadata=self.labels(task, category, **labels),
         )
@@ -185,48 +182,18 @@ class Maker:
             ),
         )
 
-    def _recovery(self, tool):
-        if self._random.random() < 0.7:
-            return ()
-        outcome = self._random.choice(("recovered", "replaced", "repeated", "abandoned"))
-        return (
-            Recovery(turn=0, call_id="c1", tool=tool, kind="invalid_arguments", outcome=outcome),
-        )
-
     def _turn(self, call):
         rng = self._random
-        rounds = rng.choice((1, 1, 1, 2, 3))
         prompt, written = int(rng.lognormvariate(6, 0.4)), int(rng.lognormvariate(3.5, 0.4))
-        seconds = rng.lognormvariate(-0.4, 0.5) * (1 + rounds)
-        failure = ToolFailure(kind="invalid_arguments", rule="'days' must be a whole number")
-        status = rng.choice(("deferred", "deferred", "deferred", "failed"))
+        seconds = rng.lognormvariate(-0.4, 0.5)
         return Turn(
             message=AssistantMessage(tool_calls=(call,)),
-            results=(
-                ToolResult(
-                    call_id=call.call_id,
-                    name=call.name,
-                    status=status,
-                    failure=failure if status == "failed" else None,
-                ),
-            ),
+            results=(ToolResult(call_id=call.call_id, name=call.name, status="deferred"),),
             usage=Usage(
-                requests=1 + rounds,
-                prompt_tokens=prompt * (1 + rounds),
-                cached_tokens=prompt * rounds,
-                completion_tokens=written * (1 + rounds),
-            ),
-            refine=RefineTrace(
-                mode="adaptive",
-                proposals=((call,),) * (1 + rounds),
-                chosen=rounds,
-                converged=rng.random() < 0.9,
-                usage=Usage(
-                    requests=rounds,
-                    prompt_tokens=prompt * rounds,
-                    cached_tokens=prompt * rounds,
-                    completion_tokens=written * rounds,
-                ),
+                requests=2,
+                prompt_tokens=2 * prompt,
+                cached_tokens=prompt,
+                completion_tokens=2 * written,
             ),
             seconds=seconds,
             model_seconds=seconds - 0.003,

@@ -7,14 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit.episodes import Attribution
 from agentkit.errors import UsageError
-from agentkit.evaluation.results import compare, comparison_html, comparison_markdown, summarise
+from agentkit.evaluation.results import compare, summarise
 from agentkit.evaluation.results.comparison import holm
-from agentkit.evaluation.results.report import accuracy
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
-from agentkit.metrics.statistics import wilson_interval
 
 
 def test_accuracy_is_the_share_of_attempts_that_passed(maker):
@@ -89,13 +86,6 @@ def test_planned_attempts_stand_beside_the_finished(maker):
     assert summarise([], planned=4).is_short
 
 
-def test_two_runs_are_refused(make):
-    """A report about two runs at once would mean nothing."""
-    episodes = [make(run="a").episode("t"), make(run="b").episode("t")]
-    with pytest.raises(UsageError, match="'a' and 'b'"):
-        summarise(episodes)
-
-
 def with_verdict(episode, **values):
     """The episode with parts of its verdict changed."""
     return replace(episode, verdict=replace(episode.verdict, **values))
@@ -148,20 +138,6 @@ def test_worst_tools_come_first_with_their_share(maker):
         ("database.query", 1, 1),
     ]
     assert tools[0].labels == {"argument_mismatch": 2}
-
-
-def test_every_attribution_of_a_turn_blames_its_tool(maker):
-    """Several arguments that are wrong in one turn are one fault of their tool."""
-    episode = maker.episode("t", passed=False)
-    blames = tuple(
-        Attribution(label="argument_mismatch", tool="music.play", parameter=name)
-        for name in ("track", "artist", "artist")
-    )
-    turn = replace(
-        episode.diagnosis.turns[0], tool="music.play", parameter="track", attributions=blames
-    )
-    report = summarise([replace(episode, diagnosis=replace(episode.diagnosis, turns=(turn,)))])
-    assert [(one.tool, one.faulty) for one in report.tools] == [("music.play", 1)]
 
 
 def test_what_was_left_out_is_grouped_by_reason():
@@ -223,23 +199,6 @@ def test_order_changes_nothing(make_once, specs, data):
     assert summarise(shuffled) == summarise(episodes)
 
 
-@given(specs=SPECS)
-def test_counts_add_up(make_once, specs):
-    """Categories add up to the total; every attempt is in exactly one place."""
-    report = summarise(episodes_of(make_once, specs))
-    total = report.total
-    for name in ("tasks", "attempts", "passed", "turns", "errors", "unjudged", "unfinished"):
-        assert getattr(total, name) == sum(getattr(one, name) for one in report.categories)
-    begun = {(spec["task"], spec["attempt"]) for spec in specs}
-    assert total.finished + total.unfinished == len(begun)
-    assert total.passed <= total.attempts
-    assert sum(one.attempts for one in report.results) == total.attempts
-    assert sum(one.passed for one in report.results) == total.passed
-    assert sum(total.turn_labels.values()) == total.turns  # one turn, one diagnosis
-    assert total.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in report.categories)
-    assert total.usage.prompt_tokens <= report.spent.prompt_tokens
-
-
 def test_pass_at_k_counts_tasks_with_enough_attempts(maker):
     """A task tried twice says nothing about three attempts."""
     episodes = [maker.episode("a", passed=at == 0, attempt=at) for at in range(3)] + [
@@ -290,12 +249,6 @@ def test_different_benchmarks_are_refused(make):
         compare(a, b)
 
 
-def test_runs_without_a_common_task_are_refused(make):
-    """There is nothing to compare, and the message says what to do."""
-    with pytest.raises(UsageError, match="no task in common"):
-        compare(report_of(make, "a", {"t1": True}), report_of(make, "b", {"t2": True}))
-
-
 def test_one_changed_setting_is_what_is_compared(make):
     """A change in refinement alone, its limit included, needs no warning."""
     a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
@@ -303,14 +256,6 @@ def test_one_changed_setting_is_what_is_compared(make):
     comparison = compare(a, b)
     assert [*comparison.differences] == ["max_refinements", "refine"]
     assert comparison.warnings == ()
-
-
-def test_two_changed_settings_are_warned_of(make):
-    """With another model and another refinement nobody knows what made the difference."""
-    a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
-    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive"}, model="other")
-    (warning,) = compare(a, b).warnings
-    assert "model, refine" in warning
 
 
 def test_repeated_attempts_are_compared_by_their_share(make):
@@ -348,24 +293,6 @@ def test_few_pairs_have_the_interval_of_agresti_and_min(make):
     assert total.high == pytest.approx(1 / 6 + 1.959964 * error)
 
 
-def test_a_comparison_can_be_read(make):
-    """The Markdown and the page name both runs, the difference and the setting that changed."""
-    a = report_of(make, "plain", {"t1": False, "t2": False}, settings={"refine": "none"})
-    b = report_of(make, "refined", {"t1": True, "t2": False}, settings={"refine": "adaptive"})
-    comparison = compare(a, b)
-    for page in (comparison_markdown(comparison), comparison_html(comparison)):
-        assert "plain" in page
-        assert "refined" in page
-        assert "+50.0" in page
-        assert "refine" in page
-
-
 def test_adjusted_p_values_are_holms():
     """The smallest of three counts three times, the next twice, and none falls below an earlier."""
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-
-
-def test_few_tasks_have_wilsons_interval():
-    """Below twenty tasks no bootstrap is drawn, even where attempts at a task differ."""
-    share, wilson = accuracy([(2, 1), (2, 2), (2, 0)]), wilson_interval(1.5, 3)
-    assert (share.low, share.high) == (wilson.low, wilson.high)

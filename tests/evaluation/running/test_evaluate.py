@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ import pytest
 from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, FinalState, Rubric, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
 from agentkit.evaluation.attempt import is_passed
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
@@ -20,7 +19,6 @@ from agentkit.messages import ToolCall, ToolMessage, UserMessage
 from agentkit.metrics import AllowedCall
 from agentkit.models.base import ModelSettings
 from agentkit.testing import FunctionModel, ScriptedModel
-from agentkit.tools.definition import Effects
 
 
 async def test_each_task_becomes_a_judged_episode(lamps, good, store):
@@ -138,34 +136,6 @@ async def test_attempts_repeat_with_their_own_seed(lamps, store):
     assert all(0 <= one < 2**31 for one in seeds)
 
 
-@pytest.mark.parametrize("concurrency", [1, 3])
-async def test_at_most_so_many_are_under_way(lamps, store, concurrency):
-    """Attempts run side by side, never more than asked for."""
-    now = most = 0
-
-    async def answer(request):
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.01)
-        now -= 1
-        return "no"
-
-    await evaluate(
-        lamps, model=FunctionModel(answer), store=store, run="r", concurrency=concurrency
-    )
-    assert most == concurrency
-
-
-async def test_progress_counts_to_the_end(lamps, good, store):
-    """Progress begins at nothing and ends with all attempts, passed and failed told apart."""
-    told = []
-    await evaluate(lamps, model=good, store=store, run="r", concurrency=1, listen=told.append)
-    assert [news.done for news in told] == [0, 1, 2, 3, 4]
-    assert told[-1].passed == 4
-    assert told[-1].label == "pass"
-
-
 async def test_history_and_instructions_come_before_the_request(lamps, store):
     """A task's own system message and history stand before what the user asks."""
     task = replace(lamps.tasks[0], instructions="Be brief.", history=(UserMessage(text="Hello"),))
@@ -257,14 +227,6 @@ async def test_each_user_turn_is_an_episode_of_one_session(house, store):
     assert is_passed([first, second])
 
 
-async def test_the_conversation_is_carried_on(house, store):
-    """The second turn's model reads the whole first one."""
-    model = FunctionModel(diligent)
-    await evaluate(house, model=model, store=store, run="r")
-    said = [m.text for m in model.requests[-1].messages if isinstance(m, UserMessage)]
-    assert said == ["Lamp in the hall.", "And the fan."]
-
-
 async def test_a_wrong_state_fails(house, store):
     """A model that does nothing leaves the wrong state, and the attempt fails."""
     await evaluate(house, model=FunctionModel(lambda _: "Fine."), store=store, run="r")
@@ -272,22 +234,6 @@ async def test_a_wrong_state_fails(house, store):
     assert len(episodes) == 2
     assert not any(e.verdict.passed for e in episodes)
     assert not is_passed(episodes[::-1])
-
-
-async def test_attempts_do_not_share_a_world(house, store):
-    """What one attempt changed is not there for the next."""
-    settings = EvaluationSettings(attempts=2)
-    expects = (FinalState(state={"on": ["fan/hall", "lamp/hall"]}),)
-    (task,) = house.tasks
-    task = replace(task, follow_ups=(replace(task.follow_ups[0], expects=expects),))
-    await evaluate(
-        replace(house, tasks=(task,)),
-        model=FunctionModel(diligent),
-        store=store,
-        run="r",
-        settings=settings,
-    )
-    assert all(e.verdict.passed for e in store.select())
 
 
 async def test_a_wrong_state_belongs_to_the_turn_that_changed_it(house, store):
@@ -319,37 +265,3 @@ async def test_a_failure_left_open_is_followed_into_the_next_turn(house, store):
     assert [one.outcome for one in first.diagnosis.recoveries] == ["abandoned"]
     assert [one.outcome for one in second.diagnosis.recoveries] == ["recovered"]
     assert second.diagnosis.recoveries[0].episode == first.episode_id
-
-
-async def test_a_tool_that_raises_is_tried_again_once(house, store):
-    """However often the model may try, a call is not repeated with ever longer waits."""
-
-    class Stuck:
-        """A house whose switches raise."""
-
-        def __init__(self, task):
-            self._house = house.environment(task)
-
-        def tools(self):
-            return [replace(one, function=self._raise) for one in self._house.tools()]
-
-        def state(self):
-            return self._house.state()
-
-        def _raise(self, room, state):
-            raise RuntimeError(f"the switch in the {room} is stuck, and not {state}")
-
-    stuck = replace(
-        house,
-        environment=Stuck,
-        definitions=tuple(safe_to_repeat(one) for one in house.definitions),
-    )
-    await evaluate(stuck, model=FunctionModel(diligent), store=store, run="r")
-    results = [one for episode in store.select() for one in episode.results]
-    assert {(one.failure.kind, one.attempts) for one in results} == {("tool_error", 2)}
-
-
-def safe_to_repeat(definition):
-    """The definition of a tool that may be called again without harm."""
-    signature = replace(definition.signature, effects=Effects(idempotent=True))
-    return replace(definition, signature=signature)

@@ -6,13 +6,12 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit import Episode
 from agentkit.errors import ModelConnectionError, ModelStatusError, RunError, UsageError
 from agentkit.evaluation import summarise
 from agentkit.evaluation.runner import MOST_FAILURES, evaluate
-from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings
+from agentkit.evaluation.settings import EvaluationSettings
 from agentkit.testing import FunctionModel
 
 
@@ -84,19 +83,6 @@ async def test_what_a_model_raises_is_an_error_of_the_model(lamps, good, store):
     assert (outcome.finished, outcome.error) == (4, "")
 
 
-async def test_progress_counts_what_was_not_finished(lamps, store):
-    """The listener learns how many attempts a model error cut short, and the error."""
-
-    def broken(request):
-        raise ModelConnectionError("the line is dead")
-
-    heard = []
-    await evaluate(lamps, model=FunctionModel(broken), store=store, run="r", listen=heard.append)
-    assert [news.unfinished for news in heard] == [0, 1, 2, 3, 4]
-    assert heard[-1].error == "the line is dead"
-    assert heard[-1].done == 0
-
-
 async def test_a_lasting_error_counts_as_failed(lamps, store):
     """A prompt that is too long would be too long again: the task is finished, and failed."""
 
@@ -127,31 +113,9 @@ async def test_a_broken_model_ends_the_run(lamps, store):
     assert len(list(store.select())) == MOST_FAILURES
 
 
-numbers = st.integers(0, 10**6)
-
-
 def episode_with(metadata):
     """An episode that has nothing but labels."""
     return Episode(episode_id="1", request="?", stop_reason="finished", metadata=metadata)
-
-
-@given(
-    st.builds(
-        EvaluationLabels,
-        run=st.text(),
-        benchmark=st.text(),
-        settings=st.text(),
-        task=st.text(),
-        category=st.text(),
-        attempt=numbers,
-        user_turn=numbers,
-        user_turns=st.integers(1, 100),
-        ends=st.booleans(),
-    )
-)
-def test_what_is_written_is_read(labels):
-    """Every record comes back from the metadata as it was."""
-    assert EvaluationLabels.of(episode_with(labels.to_metadata())) == labels
 
 
 async def test_strangers_of_the_same_name_do_not_disturb_a_run(lamps, good, store):

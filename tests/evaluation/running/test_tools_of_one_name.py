@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.errors import ModelRetry
 from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
@@ -17,8 +15,8 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import evolve
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import Origin, Specification
-from agentkit.tools.rules import CallBefore, OneOf
+from agentkit.tools.definition import Origin
+from agentkit.tools.rules import OneOf
 
 SCHEMA = {
     "type": "object",
@@ -142,21 +140,3 @@ async def test_a_round_mends_namesakes_each_by_itself():
     assert learned == {
         name: (OneOf(parameter="size", values=values),) for name, values in ALLOWED.items()
     }
-
-
-@pytest.mark.parametrize("first", ["offer__2", "other"])
-async def test_a_rule_about_an_earlier_call_speaks_of_the_offered_name(first):
-    """A tool that must be called first is named as it is offered."""
-    named = ToolDefinition.from_schema("deliver", "Deliver.", {"type": "object", "properties": {}})
-    rules = (CallBefore(tool=first),)
-    ruled = replace(named, specification=Specification(rules=rules))
-    task = replace(tasks("offer__2", 1)[0], offered=("offer__2", "deliver"))
-    benchmark = replace(
-        shop(task), definitions=(CARS, SHOES, named), environment=None, tasks=(task,)
-    )
-    model = FunctionModel(lambda _: "Nothing.", name="silent")
-    library = Library([CARS, SHOES, ruled])
-    await evaluate(benchmark, model=model, store=open_store("memory:"), run="r", library=library)
-    offered = {one.name: one for one in model.requests[0].tools}
-    expected = "offer" if first == "offer__2" else "other"
-    assert offered["deliver"].specification.rules == (CallBefore(tool=expected),)

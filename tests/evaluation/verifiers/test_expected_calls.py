@@ -66,22 +66,6 @@ async def test_a_wrong_value_is_placed(judge, episode, call):
     assert verdict.metrics["right_tools"] == 1.0
 
 
-@pytest.mark.parametrize("expects", [AllowedCalls, ExactCalls])
-async def test_more_or_fewer_calls_fail(judge, episode, call, expects):
-    """A missing and an unexpected call are findings, and the score is the share of right calls."""
-    lamp = call("set_lamp", room="kitchen")
-    gold = {
-        AllowedCalls: KITCHEN,
-        ExactCalls: GoldCall(name="set_lamp", arguments={"room": "kitchen", "state": "on"}),
-    }[expects]
-    none = await judge(expects(calls=(gold,)), episode(answer="Done."))
-    assert [(one.kind, one.tool) for one in none.evidence] == [("missing_call", "set_lamp")]
-    assert none.score == 0
-    twice = await judge(expects(calls=(gold,)), episode([lamp, call("tide_table", harbour="x")]))
-    assert [(one.kind, one.tool) for one in twice.evidence] == [("unexpected_call", "tide_table")]
-    assert twice.score == 0.5
-
-
 @pytest.mark.parametrize("expects", [AllowedCalls(calls=()), ExactCalls(calls=()), NoCall()])
 async def test_empty_gold_means_no_call(judge, episode, call, expects):
     """Without gold calls the right answer is words, and one call is one too many."""
@@ -172,12 +156,6 @@ async def test_unreadable_arguments_fail_with_the_reason(judge, episode, call, e
     verdict = await judge(expects, episode([call("tide_table", malformed='{"harbour": ')]))
     assert [one.kind for one in verdict.evidence] == ["malformed_arguments"]
     assert (verdict.evidence[0].turn, verdict.evidence[0].tool) == (0, "tide_table")
-
-
-async def test_any_call_needs_one_call(judge, episode, call):
-    """Whatever is called will do, and nothing will not."""
-    assert (await judge(AnyCall(), episode([call("set_lamp", room=1)]))).passed
-    assert (await judge(AnyCall(), episode(answer="No."))).evidence[0].kind == "missing_call"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -119,12 +118,6 @@ async def test_a_wrong_answer_tells_both_numbers(verdict):
     assert str(finding) == "the answer holds the number 71, expected 72"
 
 
-@pytest.mark.parametrize("answer", [None, "", "  \n"])
-async def test_no_answer_is_missing(verdict, answer):
-    """A run without a final answer is told apart from one with a wrong answer."""
-    assert (await verdict(answer, "1")).evidence[0].kind == "missing_answer"
-
-
 async def test_whole_numbers_are_compared_exactly(verdict):
     """The default tolerance is for rounding; it makes no integer equal to the next one."""
     huge = 10**400
@@ -133,21 +126,3 @@ async def test_whole_numbers_are_compared_exactly(verdict):
     assert not (await verdict("10000001", "10000000")).passed
     assert (await verdict("33.3333333", "33.33333333")).passed
     assert not (await verdict("33.33", "33.33333333")).passed
-
-
-@pytest.mark.parametrize("value", ["", "many", "1e99999"])
-async def test_broken_gold_is_a_gold_error(verdict, value):
-    """An expected number that is none says nothing about the agent."""
-    assert (await verdict("72", value)).fault == "gold_error"
-
-
-@pytest.mark.corpora
-def test_every_gsm8k_solution_gives_its_own_answer(corpus_rows):
-    """All 8,792 solutions are read, and each gives the answer that it is listed with."""
-    rows = corpus_rows("gsm8k")
-    wrong = [
-        row["id"]
-        for row in rows
-        if final_number(row["solution"]) != Fraction(Decimal(row["gold"].replace(",", "")))
-    ]
-    assert (len(rows), wrong) == (8_792, [])

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, strategies as st
 
-from agentkit.episodes import Episode
-from agentkit.errors import ModelConnectionError
 from agentkit.evaluation import Rubric
 from agentkit.evaluation.verifiers import RubricVerifier, Scene, verifier_for
 from agentkit.evaluation.verifiers.rubric import findings_schema, judge_prompt
 from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
-from agentkit.models.prompted import mark_for
 from agentkit.testing import FunctionModel, ScriptedModel
 
 CRITERIA = {"polite": "The answer greets the user.", "right": "The answer says 72."}
@@ -104,17 +100,6 @@ async def test_quoted_text_can_not_speak_to_the_judge(episode, attack):
     assert (verdict.passed, verdict.score) == (False, 0.0)
 
 
-@given(st.text(max_size=200), st.text(max_size=200))
-def test_the_mark_is_in_no_material(request_text, answer):
-    """Each part stands between two lines with the mark, and the mark stands nowhere else."""
-    episode = Episode(episode_id="1", request=request_text, output=answer)
-    prompt = judge_prompt(episode, CRITERIA)
-    mark = prompt[0].text.split("carry the mark ")[1].split(".")[0]
-    assert prompt[1].text.count(mark) == 4
-    assert mark_for(request_text) not in request_text
-    assert judge_prompt(episode, CRITERIA) == prompt
-
-
 async def test_an_answer_that_can_not_be_read_is_asked_for_again(episode):
     """The judge is told what was wrong, once; both answers are paid for."""
     answers = iter(
@@ -158,21 +143,3 @@ async def test_a_judge_that_can_not_be_read_is_a_checker_error(episode, answer):
     verdict = await verifier_for(RUBRIC, Scene(judge=judge)).verify(episode(answer="72"))
     assert (verdict.passed, verdict.fault, len(judge.requests)) == (False, "checker_error", 2)
     assert verdict.metrics["judge_requests"] == 2
-
-
-async def test_a_judge_that_can_not_be_reached_is_a_checker_error(episode):
-    """An error of the judge's model is reported with its type and text."""
-
-    def judge(request):
-        raise ModelConnectionError("no route to host")
-
-    verdict = await RubricVerifier(RUBRIC, FunctionModel(judge)).verify(episode(answer="72"))
-    assert verdict.fault == "checker_error"
-    assert "ModelConnectionError: no route to host" in str(verdict.evidence[0])
-
-
-async def test_without_a_judge_nothing_is_judged(episode):
-    """A rubric without a model is the evaluation's fault, not the agent's."""
-    assert (
-        await verifier_for(RUBRIC, Scene()).verify(episode(answer="72"))
-    ).fault == "checker_error"

@@ -10,7 +10,7 @@ import pytest
 
 from agentkit import Episode, ToolDefinition, tool
 from agentkit.episodes import Turn, Verdict
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StoreError
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
@@ -56,20 +56,6 @@ def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada
     assert manager.roll_back(ids[0]) == (ids[0],)
     assert summary_of(store) == original
     assert not verify_library(store, store.events())
-
-
-def test_a_persons_own_words_are_not_taken_back_by_accident(manager, store, promote_rolling_back):
-    """What a person wrote over a promotion supersedes it: there is nothing of it to take back."""
-    proposal_id = promote_rolling_back("Add two numbers, once.")
-    base = manager.library["add"].definition
-    mine = replace(base, description=Description(summary="Mine."))
-    manager.edit(lambda _held: LibraryChange(proposal_id="mine", upserts=(mine,)))
-    assert states(manager) == ["superseded"]
-    with pytest.raises(UsageError):
-        manager.roll_back("add")
-    with pytest.raises(UsageError, match="superseded"):
-        manager.roll_back(proposal_id)
-    assert summary_of(store) == "Mine."
 
 
 def test_restoring_a_version_takes_back_what_came_since(manager, store, promote_rolling_back):

@@ -36,8 +36,8 @@ def check_all_are_in(racing, store, count):
     events = store.events()
     promoted = [event.proposal_id for event in events if event.kind == "active"]
     assert len(promoted) == len(set(promoted)) == count
-    counts = Ledger().after(events).counts()
-    assert counts["active"] + counts["superseded"] == count
+    states = [record.state for record in Ledger().after(events).proposals.values()]
+    assert states.count("active") + states.count("superseded") == count
     assert store.load().version == 1 + count
     for proposal in racing.proposals(count):
         wanted = proposal.candidate.description.parameters

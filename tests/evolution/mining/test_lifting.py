@@ -1,17 +1,21 @@
-"""From patterns to composites."""
+"""From patterns to composites, and what holds for every corpus."""
 
 from __future__ import annotations
 
-import math
+import json
+import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, open_store
-from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.mining import mine, pinned_to, with_recordings
+from agentkit import Library, ToolDefinition
+from agentkit.composites.composite import composite_tool
+from agentkit.evolution.mining import MiningConfig, mine, with_recordings
 from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
 from agentkit.tools.definition import Effects, Example
+from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
 # --- Calls are only put together when nothing has to happen between them -------------------------
@@ -149,26 +153,6 @@ def test_the_worked_calls_are_recorded_ones(trips_candidates, travel_tools):
         assert example.query.startswith("Flights from")
 
 
-def test_recordings_let_children_be_answered(trips_candidates, travel_tools):
-    """The recorded calls become worked calls of the children, each once."""
-    composite = only_candidates(trips_candidates, travel_tools)
-    library = Library(travel_tools.values())
-    new = with_recordings(library, [composite]).worked_calls
-    assert {name: len(calls) for name, calls in new.items()} == {
-        "search_airport": 6,
-        "find_flights": 3,
-    }
-    manager = ToolManager(open_store("memory:"))
-    manager.register(travel_tools.values())
-    manager.record(new)
-    after = manager.library
-    assert with_recordings(after, [composite]).worked_calls == {}
-    pinned = pinned_to(composite, after)
-    assert {c.digest for c in pinned.signature.children} == {
-        after[name].definition.digest for name in new
-    }
-
-
 def test_a_contradicted_worked_call_is_left_out(trips_candidates, travel_tools):
     """A tool keeps one answer to a question; worked calls that rely on another are not used."""
     composite = only_candidates(trips_candidates, travel_tools)
@@ -185,10 +169,6 @@ def test_a_contradicted_worked_call_is_left_out(trips_candidates, travel_tools):
 
 
 # --- Whatever values and keys episodes hold, what is mined from them is a program ----------------
-
-
-UNUSUAL = [-1, -0.0, -2.5, 1e300, -(2**60), 2**300, 2**5_000, math.nan, -math.inf, "", "\ud800"]
-UNUSUAL += ["long " * 2_000, None, True, [-1], {"k": -1}, {"\ud800": 1}, {1: 2}]
 
 
 # --- Composites come out of what episodes did ----------------------------------------------------
@@ -213,3 +193,111 @@ def test_a_recurring_chain_becomes_one_composite(trips_mining, travel_tools):
     ]
     assert (composite.support, composite.uses, composite.calls) == (4, 4, 3)
     assert (result.calls, result.calls_after) == (12, 4)
+
+
+SIZES = {"alpha": 1, "beta": 2, "gamma.delta": 1, "omega": 2}
+NUMBER = {"type": ["string", "integer"]}
+TOOLS = {
+    name: ToolDefinition.from_schema(
+        name,
+        f"Does {name}.",
+        {
+            "type": "object",
+            "properties": {f"p{at}": NUMBER for at in range(count)},
+            "required": [f"p{at}" for at in range(count)],
+        },
+        effects=Effects(writes=False) if name != "omega" else Effects(),
+    )
+    for name, count in SIZES.items()
+}
+
+
+@st.composite
+def shapes(draw):
+    """Which tools are called in turn, and where each argument comes from."""
+    shape = []
+    for position in range(draw(st.integers(1, 6))):
+        tool = draw(st.sampled_from(sorted(SIZES)))
+        sources = {}
+        for at in range(SIZES[tool]):
+            if position and draw(st.integers(0, 3)):
+                earlier = draw(st.integers(0, position - 1))
+                path = (draw(st.sampled_from(["x", "y"])), 0)
+                sources[f"p{at}"] = Flow(step=earlier, path=path)
+            else:
+                sources[f"p{at}"] = None
+        shape.append((tool, sources))
+    return shape
+
+
+def filled(name, shape, values):
+    """A trajectory of a shape: a call answers by its arguments and by what was changed before."""
+    steps, changes = [], 0
+    for position, (tool, sources) in enumerate(shape):
+        changes += tool == "omega"
+        made = {
+            key: source or Given(value=values[2 * position + at])
+            for at, (key, source) in enumerate(sources.items())
+        }
+        step = Step(tool=tool, sources=made)
+        known = Trajectory(trajectory_id=name, steps=(*steps, step)).arguments(position)
+        told = f"{name} {tool} {changes} {sorted(known.items())}"
+        steps.append(replace(step, result={"x": [f"x {told}"], "y": [f"y {told}"]}))
+    return Trajectory(trajectory_id=name, steps=tuple(steps))
+
+
+@st.composite
+def corpora(draw):
+    """Short trajectories over four tools, one of which may change something; shapes recur."""
+    known = draw(st.lists(shapes(), min_size=1, max_size=3))
+    trajectories = []
+    for number in range(draw(st.integers(1, 9))):
+        shape = draw(st.sampled_from(known))
+        values = [draw(st.sampled_from(["a", "b", 1])) for _ in range(2 * len(shape))]
+        trajectories.append(filled(f"e{number}", shape, values))
+    return trajectories
+
+
+RULES = MiningConfig(min_support=2, max_calls=4)
+
+
+@settings(max_examples=60)
+@given(corpora())
+def test_composites_make_the_recorded_calls(corpus):
+    """Run by the interpreter on the records, composites make the same calls with the same results."""
+    for composite in mine(corpus, TOOLS, RULES).composites:
+        for worked in composite.worked:
+            waiting = [
+                (one.tool, json.dumps(one.arguments, sort_keys=True), one.result)
+                for one in worked.recorded
+            ]
+
+            def answer(name, waiting=waiting, **arguments):
+                key = (name, json.dumps(arguments, sort_keys=True))
+                found = next(one for one in waiting if one[:2] == key)
+                waiting.remove(found)
+                return found[2]
+
+            children = {
+                name: Tool(definition=tool, function=partial(answer, name))
+                for name, tool in TOOLS.items()
+            }
+            made = composite_tool(composite.definition, children)
+            assert made(**worked.example.arguments) == worked.example.result
+            assert waiting == []
+
+
+@settings(max_examples=60)
+@given(corpora(), st.randoms(use_true_random=False))
+def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
+    """The same episodes in another order give the same composites, byte for byte."""
+    shuffled = list(corpus)
+    chance.shuffle(shuffled)
+    first, second = mine(corpus, TOOLS, RULES), mine(shuffled, TOOLS, RULES)
+    assert [one.definition.digest for one in first.composites] == [
+        one.definition.digest for one in second.composites
+    ]
+    assert first == second
+
+
+# --- the same, as slowly and plainly as possible --------------------------------------------------

@@ -138,10 +138,10 @@ def ruled(rules):
         (replace(better(), name="loan2"), "unknown_tool"),
         (replace(LOAN, body=CYCLE), "body_changed"),
         (composite("loan", "loan"), "body_changed"),
-        (replace(LOAN, description=None), "not_json"),
-        (ruled(("periods > 0",)), "not_json"),
+        (replace(LOAN, description=None), "malformed"),
+        (ruled(("periods > 0",)), "malformed"),
         (ruled((Between(parameter="periods", minimum="3"),)), "malformed"),
-        (ruled((Between(parameter="periods", minimum=float("nan")),)), "not_json"),
+        (ruled((Between(parameter="periods", minimum=float("nan")),)), "malformed"),
     ],
     ids=str,
 )

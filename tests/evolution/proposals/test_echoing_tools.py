@@ -341,6 +341,28 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
     assert record.state == state
 
 
+@pytest.mark.parametrize(
+    ("shared", "state"),
+    [
+        ({"session_id": "s"}, "proposed"),
+        ({"metadata": {"user": "eve"}}, "proposed"),
+        ({}, "validated"),
+    ],
+)
+async def test_two_calls_of_one_person_prove_nothing(make_episode, shared, state):
+    """What a tool says to one conversation or user twice may be what that user told it."""
+    text = "!unit must be one of 'metric', 'imperial', got "
+    episodes = [
+        replace(
+            make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3),
+            **shared,
+        )
+        for at, one in enumerate("xy")
+    ]
+    [record] = await submitted(tool(), episodes)
+    assert record.state == state
+
+
 async def test_more_than_can_be_looked_through_is_no_evidence(make_episode):
     """A text that hides its words among thousands of others does not make them the tool's."""
     text = "!unit must be one of 'metric', 'your password'"

@@ -75,6 +75,17 @@ async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule)
     assert await learned_evidence_rules(library, *refused(text, text)) == [rule]
 
 
+async def test_one_episode_is_not_enough(library, refused, make_episode):
+    """Neither one refusal nor many in one episode make a rule."""
+    assert await learned_evidence_rules(library, *refused(EVIDENCE_RULES_TERMS + "31")) == []
+    call = ("calculate_loan", {"total_price": 8.5, "periods": 31}, EVIDENCE_RULES_TERMS + "31")
+    assert await learned_evidence_rules(library, make_episode("e", call, call, call)) == []
+    lenient = EvidenceConfig(min_failures=1, min_episodes=1)
+    assert await learned_evidence_rules(
+        library, *refused(EVIDENCE_RULES_TERMS + "31"), knobs=lenient
+    )
+
+
 async def test_a_value_that_was_taken_forbids_the_rule(library, refused, make_episode):
     """The tool took 24 once, so the list that it states is not the whole truth."""
     taken = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 24}, 250.0))

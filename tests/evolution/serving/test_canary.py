@@ -1,24 +1,26 @@
-"""Candidates that serve a share of the sessions."""
+"""Candidates that serve a share of the sessions, and the kill switch, also on a replica."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
 from agentkit.errors import StoreError
+from agentkit.evolution import ToolManager
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
+from agentkit.library import Author, LibraryChange, Replica
 from agentkit.testing import FunctionModel, ScriptedModel
 
 # --- Sessions are divided by a hash: exactly, always alike, and so that more is only ever mor ----
 # Sessions are divided by a hash: exactly, always alike, and so that more is only ever more.
-
-
-shares = st.floats(min_value=0, max_value=1)
 
 
 # --- A canary serves a share of the conversations, each with one definition from start to end ----
@@ -252,18 +254,6 @@ async def test_a_store_that_fails_for_long_stops_candidates(trial, store, caplog
     assert "the disk is gone" in caplog.text
 
 
-async def test_a_store_that_was_never_read_ends_the_run(trial, store):
-    """Nobody knows what is pinned."""
-    broken = Unreadable(store)
-    broken.fails = True
-    model = ScriptedModel(["a"])
-
-    with pytest.raises(StoreError):
-        await Agent(model, store=store, router=CanaryRouter(broken)).run("hi")
-
-    assert model.requests == []
-
-
 # --- Whatever happens to an experiment, a conversation has one arm, or has left it for good ------
 
 
@@ -330,3 +320,70 @@ def test_a_conversation_has_one_arm(taken, make_trial):
         assert set(arms) <= (begun if begun == {"apart"} else begun | {"left"})
         if "left" in arms:
             assert set(arms[arms.index("left") :]) == {"left"}
+
+
+ADA = Author(kind="person", name="Ada")
+
+
+@tool
+def look(what: str) -> str:
+    """Look."""
+    return what
+
+
+@pytest.fixture
+def versions():
+    """A store with two versions of one tool."""
+    versions = open_store("memory:")
+    for version, text in enumerate(("good words", "bad words")):
+        words = replace(look.definition.description, summary=text)
+        change = LibraryChange(
+            proposal_id=text, upserts=(replace(look.definition, description=words),)
+        )
+        versions.commit(change, expected_version=version)
+    yield versions
+    versions.close()
+
+
+def eventually(holds):
+    """Wait until something holds."""
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+async def test_a_pin_reaches_runs_as_soon_as_the_replica_knows(versions):
+    """Not after the watch's own time, which is a day here: events alone make no version."""
+    model = ScriptedModel(["a"] * 3)
+    with Replica(versions, refresh_seconds=0.01) as replica:
+        router = CanaryRouter(LedgerWatch(replica, refresh_seconds=86400))
+        agent = Agent(model, tools=[look], store=replica, router=router)
+        await agent.run("hi")
+        manager = ToolManager(versions, author=ADA)
+        manager.pin(1, reason="the new words are bad")
+        eventually(lambda: replica.last_event == len(versions.events()))
+        pinned = await agent.run("hi")
+        manager.unpin(reason="mended")
+        eventually(lambda: replica.last_event == len(versions.events()))
+        await agent.run("hi")
+    offered = [request.tools[0].description.summary for request in model.requests]
+    assert offered == ["bad words", "good words", "bad words"]
+    assert pinned.episode.library_version == 1
+
+
+async def test_while_the_store_is_away_the_last_pins_hold(versions):
+    """A pin that is known is obeyed, and runs do not wait for a store that does not answer."""
+    ToolManager(versions, author=ADA).pin(1, reason="the new words are bad")
+    far = UnreliableStore(versions)
+    model = ScriptedModel(["a", "b"])
+    with Replica(far, refresh_seconds=0.01) as replica:
+        watch = LedgerWatch(replica, refresh_seconds=5)
+        agent = Agent(model, tools=[look], store=replica, router=CanaryRouter(watch))
+        await agent.run("hi")
+        far.away()
+        eventually(lambda: replica.status.state == "away")
+        with pytest.raises(Exception, match="the store is away"):  # nobody keeps the episode
+            await agent.run("hi")
+    offered = [request.tools[0].description.summary for request in model.requests]
+    assert offered == ["good words"] * 2

@@ -9,8 +9,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from agentkit.evolution.checker import text_faults
 from agentkit.evolution.validation import ProposedChange, validate
 from agentkit.evolution.validation.checks import STRUCTURAL_CHECKS
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.lexical_checks import no_invisible_characters
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
@@ -18,9 +20,9 @@ from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import (
     Description,
     Example,
-    Signature,
     ToolDefinition,
 )
+from agentkit.tools.rules import Condition, Form, OneOf
 from agentkit.tools.schema import copied
 
 LIBRARY = sample_library()
@@ -61,26 +63,6 @@ def test_texts_of_other_types_are_malformed(words):
 def test_examples_that_are_no_calls_are_malformed(examples):
     """Arguments that are no object, or no JSON, are told and break nothing."""
     assert "malformed" in codes(replace(BASE, examples=examples))
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"properties": {"x": {"$ref": "#"}}},
-        {"properties": {"x": {"$ref": "#/properties/x"}}},
-        {"properties": {"x": {"minimum": 10**400, "enum": [10**400]}}},
-        {"properties": {}},
-    ],
-)
-def test_an_odd_base_can_still_be_rewritten(parameters):
-    """References to itself and huge numbers in the contract do not keep its words from changing."""
-    base = ToolDefinition(
-        name="odd",
-        signature=Signature(parameters=parameters),
-        description=Description(summary="Counts the days of a stay."),
-    )
-    better = replace(base, description=Description(summary="Counts the days of a stay, as 3."))
-    assert codes(better, base) == set()
 
 
 @pytest.mark.parametrize(
@@ -202,10 +184,30 @@ def test_any_change_of_the_contract_is_found(tool, data):
     assert (codes == {"no_change"}) == (candidate.digest == tool.digest)
 
 
-@pytest.mark.parametrize("char", ["\u217f", "\uff57", "\u212f"])
-def test_compatibility_characters_are_no_letters_of_words(char):
-    """A Roman numeral by itself passes; in a word it looks like the letter that it is not."""
-    found = validate(rewrite("cars_search", {"rule": f"Nu{char}ber of the car."})).failed
-    assert "confusable_characters" in {failed.code for failed in found}
-    alone = rewrite("cars_search", {"rule": "Price in \u2103, chapter \u2167."})
-    assert "confusable_characters" not in {failed.code for failed in validate(alone).failed}
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Form(parameter="city", pattern=".*", words="x" * 40_000),
+        Form(parameter="city", pattern="x" * 40_000, words="a city"),
+        OneOf(parameter="city", values=("Oslo", "x" * 40_000)),
+        Condition(expression="days > 1", words="x" * 40_000),
+    ],
+    ids=lambda rule: rule.kind,
+)
+def test_a_long_text_of_a_rule_is_rejected_unread(rule):
+    """Whatever field holds it, in a change as in a tool that comes whole, it takes no time."""
+    candidate = replace(BASE, specification=replace(BASE.specification, rules=(rule,)))
+    begun = time.process_time()
+    assert codes(candidate) == {"too_long"}
+    assert {failed.code for failed in text_faults(candidate)} == {"too_long"}
+    assert [failed.code for failed in suspicions(candidate)] == ["too_long"]
+    assert codes(replace(candidate, description=BASE.description), base=candidate) == {"no_change"}
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("sign", ["x", "1", "xY", "x_", "1.", "-", "中"])
+def test_one_long_word_takes_linear_time(sign):
+    """A text that is one word, number or row of signs, as long as a text may be, is read soon."""
+    begun = time.process_time()
+    codes(replace(BASE, description=replace(BASE.description, summary=(sign * 7_900)[:7_900])))
+    assert time.process_time() - begun < 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
+from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.tools.definition import Description, Example, Specification
 
@@ -51,7 +52,7 @@ def test_an_order_is_found_wherever_it_stands(definition, place):
         ToolDefinition(
             name="p", examples=(Example(arguments={"x": [*["word"] * 900, ORDER]}, result=1),)
         ),
-        described(summary="x" * (8_000 - 20) + " " + ORDER),
+        described(summary="x" * (8_000 - 10) + " " + ORDER),
     ],
     ids=["long text", "much text", "many texts", "many values", "over a seam"],
 )
@@ -133,3 +134,10 @@ def test_consent_may_be_asked_for_and_not_claimed(place, text, is_order):
     words = Description() if place == "text" else Description(usage_rules=(text,))
     definition = ToolDefinition(name="hold", specification=said, description=words)
     assert ("directive" in {one.code for one in suspicions(definition)}) == is_order
+
+
+def test_the_name_of_the_search_is_reserved():
+    """Whoever takes it in reads a reason first; a person may overrule it."""
+    [failed] = suspicions(ToolDefinition.from_schema("search_tools", "Find.", {"type": "object"}))
+    assert (failed.code, failed.field) == ("reserved_name", "name")
+    assert failed.code in OVERRULABLE_OF_ARRIVALS

@@ -12,7 +12,6 @@ from agentkit.evolution.validation.wording import stem
 from agentkit.library.library import Library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.rules import Between
 
 
 def words_of(*args, **kwargs):
@@ -122,37 +121,6 @@ def test_arithmetic_bears_out_conversions():
     wrong = "Term in months: 36, 48 or 60. Four years are 36 months."
     assert words_of("loan_monthly_payment", {"parameters.months": right}) == []
     assert words_of("loan_monthly_payment", {"parameters.months": wrong})
-
-
-def test_limits_on_lengths_and_results():
-    """With a rule, a result schema or a postcondition they pass; alone they wait; never rejected."""
-    title = {"parameters.make": "Maker, at most 40 characters."}
-    report = validate(rewrite("cars_search", title))
-    assert (report.failed, report.needs) == ((), ("judge",))
-    rule = Between(parameter="make", measure="length", maximum=40)
-    change = replace(rewrite("cars_search", title, rules=(rule,)), from_evidence=True)
-    assert (validate(change).failed, validate(change).needs) == ((), ())
-    change = replace(change, from_evidence=False)
-    assert (validate(change).failed, validate(change).needs) == ((), ("judge",))
-    wrong = {"parameters.make": "Maker, at most 50 characters."}
-    (failed,) = validate(rewrite("cars_search", wrong, rules=(rule,))).failed
-    assert failed.code == "bounds_contradicted"
-    results = {"rule": "Returns at most 20 cars."}
-    report = validate(rewrite("cars_search", results))
-    assert (report.failed, report.needs) == ((), ("judge",))
-    limited = rewrite("cars_search", results)
-    base, candidate = (
-        with_post(one, "len(result) <= 20") for one in (limited.base, limited.candidate)
-    )
-    library = limited.library.with_tools([base])
-    promised = type(limited)(base=base, candidate=candidate, library=library)
-    assert (validate(promised).failed, validate(promised).needs) == ((), ())
-
-
-def with_post(definition, expression):
-    """The tool with one more postcondition."""
-    specification = replace(definition.specification, post=(expression,))
-    return replace(definition, specification=specification)
 
 
 def test_known_values_need_not_stand_in_ascii_or_english():

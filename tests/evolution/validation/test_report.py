@@ -9,7 +9,6 @@ import pytest
 from agentkit.evolution.validation import (
     FailedCheck,
     ModelSemanticJudge,
-    ValidationPolicy,
     validate,
 )
 from agentkit.evolution.validation.approvals import is_about_money
@@ -24,21 +23,6 @@ BAD = {
     "parameters.hours": "How many hours.",
     "/signature/parameters/properties/days/maximum": 90,
 }
-
-
-def test_every_reason_is_told():
-    """A change that breaks things in all layers hears of all of them at once, layer by layer."""
-    failed = validate(rewrite("weather_forecast", BAD)).failed
-    assert {reason.code for reason in failed} >= {
-        "directive",
-        "web_address",
-        "bounds_changed",
-        "unknown_parameter",
-        "self_promotion",
-        "bounds_contradicted",
-    }
-    layers = [reason.layer for reason in failed]
-    assert layers == sorted(layers, key=["lexical", "structural", "semantic"].index)
 
 
 def test_a_reason_says_where_what_and_how_to_mend_it():
@@ -94,17 +78,6 @@ def test_effects_and_words_decide(tool, needs, library):
 def test_money_is_seen_in_several_languages(name):
     """In names of any style."""
     assert is_about_money(ToolDefinition(name=name))
-
-
-def test_the_policy_can_be_changed(library):
-    """Everything can be asked of everybody, or of nobody."""
-    change = rewrite("calculate_loan", {"rule": "Give each value once."}, library=library)
-    strict = ValidationPolicy(undeclared=("person",), always=("judge",))
-    assert validate(change, policy=strict).needs == BOTH
-    loose = ValidationPolicy(destructive=(), open_world=(), money=(), comparing=(), writing=())
-    known = library["transfer_money"].definition.description.summary
-    cancel = rewrite("transfer_money", {"rule": known}, library=library)
-    assert validate(cancel, policy=loose).needs == ()
 
 
 def test_a_candidate_can_not_declare_its_way_out(library):

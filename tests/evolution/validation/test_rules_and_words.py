@@ -11,7 +11,7 @@ from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.definition import Signature, ToolDefinition
-from agentkit.tools.rules import Between, CallBefore, OneOf, Requires
+from agentkit.tools.rules import Between, CallBefore, OneOf
 
 
 def codes(change):
@@ -46,14 +46,6 @@ def test_tooldna_rejected_updates_are_rejected(library):
     assert found[0] == "type_changed"
     invented = {"parameters.discount_code": "Code of a voucher."}
     assert codes(rewrite("calculate_loan", invented, library=library)) == ["unknown_parameter"]
-
-
-def test_a_required_pair_may_be_called_so():
-    """With a ``Requires`` rule the other parameter may be called required."""
-    words = {"parameters.min_year": "Earliest year of registration. Required."}
-    assert codes(rewrite("cars_search", words)) == ["presence_contradicted"]
-    rule = Requires(parameter="make", others=("min_year",))
-    assert "presence_contradicted" not in codes(rewrite("cars_search", words, rules=(rule,)))
 
 
 def test_taking_calls_from_another_tool_needs_others_to_agree():

@@ -195,6 +195,8 @@ async def soon_answered(call):
         ("long", ToolFailed, r"more than 1,000,000 bytes.*McpLimits\(max_message_bytes="),
         ("endless", ToolFailed, r"more than 1,000,000 bytes"),
         ("stray", McpConnectionError, "lines on stdout that are no messages.*stderr"),
+        ("asks", McpConnectionError, "more than 100 requests and read none of the answers"),
+        ("tells", McpConnectionError, "messages that nobody asked for, without end"),
     ],
 )
 async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, why):
@@ -209,6 +211,15 @@ async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, 
         raise raised
     assert pause < 0.5
     assert grown < 60
+
+
+async def test_a_call_that_can_not_be_written_ends_in_time(entry):
+    """A server that stops reading keeps no call longer than the limits allow."""
+    async with raw(entry, "deaf", limits=McpLimits(call_seconds=0.5)) as server:
+        for words in ("", "x" * 1_000_000):  # more than a pipe holds
+            with pytest.raises(TimeoutError, match=r"not answer within 0\.5 seconds"):
+                async with asyncio.timeout(10):
+                    await server.library["deaf"](words=words)
 
 
 @pytest.mark.parametrize("name", ["broken", "halved"])
@@ -289,6 +300,29 @@ async def test_a_message_over_http_is_bounded(listening, entry, body, headers):
     words = ("ask for less", "compressed", "in more than 4,")
     assert any(word in str(raised) for word in words), raised
     assert pause < 0.5
+
+
+@pytest.mark.parametrize("asks", [{"id": "1", "method": "roots/list"}, {"method": "progress"}])
+async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening, entry, asks):
+    """Requests and notifications in the events of an answer are bounded like those of a process."""
+    event = b"data: " + json.dumps({"jsonrpc": "2.0", **asks}).encode() + b"\n\n"
+    url, _ = listening(Loud(entry, [event * 500] * 100, EVENTS))
+    server = McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL)
+    async with server:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with pytest.raises((ToolFailed, McpConnectionError), match=r"without end|read none of"):
+            await server.library["loud"]()
+        assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
+
+
+async def test_an_answer_whose_charset_is_slow_to_read_is_read_as_utf8(listening, entry):
+    """A server does not choose the codec of its events: JSON is UTF-8."""
+    events = (b"content-type", b"text/event-stream; charset=punycode")
+    text = {"content": [{"type": "text", "text": "grün"}]}
+    event = b"data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": text}).encode() + b"\n\n"
+    url, _ = listening(Loud(entry, [event], events))
+    async with McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL) as server:
+        assert await server.library["loud"]() == "grün"
 
 
 async def test_a_stream_of_many_small_events_is_no_long_message(listening, entry):

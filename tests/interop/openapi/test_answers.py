@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import gzip
+import time
 import tracemalloc
 
 import httpx
@@ -37,6 +38,26 @@ def ask(api, make, waits):
         return await api.call(given, options={"policy": CallPolicy(sleep=waits, **policy)})
 
     return call
+
+
+@pytest.mark.parametrize("charset", ["punycode", "idna", "hex", "unicode_escape", "none-such", "é"])
+async def test_a_server_does_not_choose_the_codec(ask, answers, charset):
+    """A charset that no text has, or that takes quadratic time, is read as UTF-8."""
+    begun = time.process_time()
+    for body in (b"a" * 400_000, b"a-\xff\x00"):
+        told = await ask(answers.raw(body, media_type=f"text/plain; charset={charset}"))
+        assert told == body.decode("utf-8", "replace")
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [("Windows-1252", "„é“"), ("Shift_JIS", "日本"), ("ISO-8859-15", "€"), ("UTF-16", "é")],
+)
+async def test_texts_in_known_charsets_are_read(ask, answers, charset, text):
+    """What texts are written in elsewhere is read, whatever letters its name is written in."""
+    kind = f"text/plain; charset={charset}"
+    assert await ask(answers.raw(text.encode(charset), media_type=kind)) == text
 
 
 async def test_values_by_media_type(ask, answers):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
+from agentkit.episodes.replacing import only_plain
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
@@ -182,6 +183,33 @@ def test_a_link_that_came_after_opening_is_refused(tmp_path, make_tool, name):
         store.commit(change, expected_version=0)
     store.close()
     assert not (tmp_path / "victim").exists()
+
+
+@pytest.mark.parametrize("name", ["lock", "episodes.db", "episodes.db-wal", "draft-1.tmp"])
+def test_a_pipe_in_the_local_folder_is_refused(workshop, make_tool, name):
+    """A pipe that an archive brought is refused by name by all who would wait at it."""
+    path = workshop.path / "local" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    change = LibraryChange(proposal_id="2", upserts=(make_tool("new"),))
+    for use in (
+        lambda: workshop.store.append(Episode(episode_id="e", request="secret words")),
+        lambda: workshop.store.commit(change, expected_version=1),
+        workshop.again,
+    ):
+        with pytest.raises(StoreError, match=f"{name} is a pipe or a device"):
+            use()
+
+
+def test_what_is_no_plain_file_is_not_opened(tmp_path):
+    """A pipe that came after the look is an error of the system, and nobody waits at it."""
+    os.mkfifo(tmp_path / "pipe")
+    for mode in ("rb", "ab", "a+b"):
+        with (
+            pytest.raises(OSError, match=r"plain file|No such device"),
+            open(tmp_path / "pipe", mode, opener=only_plain),
+        ):
+            pass
 
 
 def refused(workshop, match: str) -> None:

@@ -7,7 +7,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites import rule_problems
@@ -80,6 +79,7 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Between(parameter="nights", minimum=math.nan), "unusable_number"),
     (Between(parameter="nights", minimum=31), "contradiction"),
     (Between(parameter="nights", multiple_of=31), "contradiction"),
+    (Between(parameter="nights", exclusive_minimum=28, multiple_of=14), "contradiction"),
     (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
     (Form(parameter="nights", format="date"), "wrong_type"),
@@ -158,39 +158,8 @@ def test_a_path_that_could_be_followed_for_ever_is_not() -> None:
 
 # --- as JSON --------------------------------------------------------------------------------------
 
-TEXT = st.text(max_size=5)
-NUMBER = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
-RULES = st.one_of(
-    st.builds(
-        OneOf,
-        parameter=TEXT,
-        values=st.lists(TEXT | NUMBER | st.booleans() | st.none(), max_size=3).map(tuple),
-    ),
-    st.builds(
-        Between,
-        parameter=TEXT,
-        minimum=st.none() | NUMBER,
-        maximum=st.none() | NUMBER,
-        exclusive_minimum=st.none() | NUMBER,
-        exclusive_maximum=st.none() | NUMBER,
-        multiple_of=st.none() | NUMBER,
-        unit=TEXT,
-    ),
-    st.builds(
-        Form,
-        parameter=TEXT,
-        pattern=TEXT,
-        format=st.sampled_from(["", "date"]),
-        words=TEXT,
-        example=TEXT,
-    ),
-    st.builds(Requires, parameter=TEXT, others=st.lists(TEXT, max_size=2).map(tuple)),
-    st.builds(Condition, expression=TEXT, words=TEXT),
-    st.builds(CallBefore, tool=TEXT, parameter=TEXT),
-)
 
-
-@given(st.lists(RULES, max_size=3).map(tuple))
+@pytest.mark.parametrize("rules", [(), tuple(GOOD), (Between(parameter="x", maximum=2**60),)])
 def test_rules_survive_json_text(rules) -> None:
     """A definition with rules is read back equal, with the same digest; it is of format 2."""
     definition = ToolDefinition(name="f", specification=Specification(rules=rules))

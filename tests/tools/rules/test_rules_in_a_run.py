@@ -86,22 +86,6 @@ def test_a_call_that_breaks_a_rule_never_runs(call) -> None:
     assert ran == [48]
 
 
-def test_a_clear_slip_is_mended(call) -> None:
-    """Case and digits in quotation marks are mended, as for an enum that the contract declares."""
-    seen = []
-
-    @tool
-    def convert(currency: str, periods: int) -> str:
-        """Convert."""
-        seen.append((currency, periods))
-        return currency
-
-    rules = OneOf(parameter="currency", values=("EUR", "USD")), PERIODS
-    (done,) = results([learned(convert, *rules)], [call("convert", currency="eur", periods="36")])
-    assert done.status == "ok"
-    assert seen == [("EUR", 36)]
-
-
 def test_all_four_views_come_and_go_with_the_rule(call) -> None:
     """Sentence, schema, grammar and refusal are derived; without the rule none of them is left."""
 

@@ -4,12 +4,15 @@ It lists the JSON that it is given, well-formed or not, in both ways of the prot
 handshake, and without one. Every tool answers with the id of the process, but for those that
 overwhelm their client: ``die`` ends the process, ``broken`` and ``halved``
 answer with what nobody can read, ``crowd`` and ``group`` answer in very many parts, ``stray``
-writes lines that are no messages, ``long`` one long line, and ``endless`` a line without an end.
+writes lines that are no messages, ``long`` one long line, ``endless`` a line without an end, and
+``asks`` and ``tells`` send requests and notifications without an end and read nothing more;
+``deaf`` neither answers nor reads.
 """
 
 import json
 import os
 import sys
+import time
 
 LISTED = json.loads(sys.argv[1])
 ANSWERS = {
@@ -35,12 +38,20 @@ def overwhelm(name: str) -> dict[str, object]:
     """What a call of that name answers, after what it writes beside that."""
     if name == "die":
         os._exit(3)
+    if name == "deaf":
+        time.sleep(600)
     if name == "stray":
         for _ in range(200_000):
             sys.stdout.write("a line that is no message\n")
     if name == "endless":
         while True:
             sys.stdout.write("x" * 65_536)
+    while name in {"asks", "tells"}:
+        method = "ping" if name == "asks" else "notifications/message"
+        message = {"jsonrpc": "2.0", "method": method, "params": {}}
+        if name == "asks":
+            message["id"] = "1"
+        sys.stdout.write((json.dumps(message) + "\n") * 1_000)
     part = {"type": "text", "text": ""}
     if name == "long":
         return {"content": [{"type": "text", "text": "x" * 3_000_000}]}

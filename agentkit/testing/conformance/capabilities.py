@@ -30,15 +30,15 @@ from agentkit.testing.conformance.fixtures import StoreFixtures, a_tool, start_w
 from agentkit.testing.conformance.writer import EPISODES_EACH, commit_many
 from agentkit.testing.sample_tools import sample_library
 
-Ability = TypeVar("Ability")
+Capability = TypeVar("Capability")
 
 _LONG = 20.0
 """Seconds in which a hint comes, or never."""
 
 
-def _able(store: object, ability: type[Ability], method: str) -> Ability:
-    """The store as one that has an ability; without it the test is skipped."""
-    if not isinstance(store, ability):
+def _able(store: object, capability: type[Capability], method: str) -> Capability:
+    """The store as one that has a capability; without it the test is skipped."""
+    if not isinstance(store, capability):
         pytest.skip(f"this store has no {method}()")
     return store
 
@@ -98,7 +98,7 @@ def _all_of(store: Store) -> object:
     )
 
 
-class StoreAbilityConformance(StoreFixtures):
+class StoreCapabilityConformance(StoreFixtures):
     """The optional methods of ``agentkit.library.store``, each where a store has it."""
 
     def test_changes_make_the_same_library_again(self, store: Store) -> None:
