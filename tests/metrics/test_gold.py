@@ -129,6 +129,14 @@ def test_all_reasons_are_given():
     ]
 
 
+def test_the_nearest_call_is_the_one_with_the_fewest_reasons():
+    """Of two wrong calls of the tool the better one is held against the gold call."""
+    find = tool(a=STRING, n=INTEGER)
+    gold = [AllowedCall(name="find", allowed={"a": ["x"], "n": [1]})]
+    (missed,) = match_allowed_values([call(a="y", n=2), call(a="x", n=2)], gold, [find]).unmatched
+    assert (missed.nearest, [one.argument for one in missed.mismatches]) == (1, ["n"])
+
+
 def test_another_tool_and_malformed_arguments_are_reasons():
     """A call as a whole can be wrong."""
     find = tool(a=STRING)

@@ -50,6 +50,7 @@ def test_wilson_holds_the_share_and_stays_between_0_and_1(total, level, data):
         wilson_interval(count, total, level=level) for count in (passed, total - passed)
     )
     assert 0 <= found.low <= found.value <= found.high <= 1
+    assert passed or found.low == 0
     assert found.low == pytest.approx(1 - mirrored.high, abs=1e-9)
 
 

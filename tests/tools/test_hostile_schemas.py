@@ -119,7 +119,7 @@ def test_a_schema_with_many_large_patterns_is_refused() -> None:
 def test_schemas_of_schemas_are_bounded() -> None:
     """Whether data are a schema at all is found out within the bound too."""
     assert schema_fault({"items": {}}) is None
-    assert schema_fault({"items": [{}]}) is not None
+    assert schema_fault({"items": [{}]})
     assert str(schema_fault({"properties": {"x": {"type": 3}}})).startswith("at properties/x/type")
     deep: Any = {}
     for _ in range(5_000):

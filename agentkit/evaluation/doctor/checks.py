@@ -25,8 +25,16 @@ from agentkit.evaluation.doctor.findings import (
     quoted,
 )
 from agentkit.evaluation.doctor.provider_rules import REFUSALS, refused
-from agentkit.evaluation.doctor.schemas import Part, ghosts, is_empty_title, parts, type_names
-from agentkit.evaluation.doctor.texts import markup, sentence_key, sentences
+from agentkit.evaluation.doctor.schemas import (
+    Part,
+    ghosts,
+    is_empty_title,
+    markup,
+    parts,
+    sentence_key,
+    sentences,
+    type_names,
+)
 from agentkit.messages import JsonObject
 from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.cascade import CascadeRetriever

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.canonical import is_finite
@@ -67,6 +67,9 @@ class SchemaChange:
     rule: str
     is_fault: bool = False
 
+    def __str__(self) -> str:
+        return f"at {self.pointer[1:] or 'its root'}: {self.rule}"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NormalisedSchema:
@@ -81,34 +84,18 @@ class NormalisedSchema:
     changes: tuple[SchemaChange, ...]
 
 
-class SchemaFault(NamedTuple):
-    """Why data are no JSON Schema.
-
-    Attributes:
-        place: Keys and indexes from the root.
-        message: What is wrong there.
-    """
-
-    place: tuple[str, ...]
-    message: str
-
-    def __str__(self) -> str:
-        return f"at {'/'.join(self.place) or 'its root'}: {self.message}"
-
-
-def schema_fault(schema: Any) -> SchemaFault | None:
-    """Why data are no JSON Schema 2020-12; None when they are one.
+def schema_fault(schema: Any) -> SchemaChange | None:
+    """The first reason why data are no JSON Schema 2020-12; None when they are one.
 
     Whether its patterns can be matched is another question (``agentkit.tools.patterns``).
     """
     walk = _Repair()
     try:
         check_bounds(schema, max_depth=MAX_DEPTH)
-        walk.schema(schema, None, 0)
+        walk.schema(schema, "", 0)
     except DefinitionError as error:
-        return SchemaFault((), str(error))
-    faults = (change for change in walk.changes if change.is_fault)
-    return next((SchemaFault((*pointer_keys(f"#{f.pointer}"),), f.rule) for f in faults), None)
+        return SchemaChange(pointer="", rule=str(error), is_fault=True)
+    return next((change for change in walk.changes if change.is_fault), None)
 
 
 def normalise_schema(raw: object) -> NormalisedSchema:
@@ -130,10 +117,10 @@ def normalise_schema(raw: object) -> NormalisedSchema:
     """
     check_bounds(raw)
     walk = _Repair()
-    schema = walk.schema(raw, None, 0)
+    schema = walk.schema(raw, "", 0)
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
-        walk.note(None, f"boolean schema -> {json.dumps(schema)}")
+        walk.note("", f"boolean schema -> {json.dumps(schema)}")
     return _referring(NormalisedSchema(schema=schema, changes=tuple(walk.changes)))
 
 
@@ -153,16 +140,16 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     """
     check_bounds(raw)
     walk = _Repair()
-    found = walk.schema(_as_object(raw, walk), None, 0)
+    found = walk.schema(_as_object(raw, walk), "", 0)
     schema = found if isinstance(found, dict) else {}
     root = inline_root(schema)
     if "$ref" in schema and root.get("$ref") != schema["$ref"]:
-        walk.note(None, "reference at the root -> its target")
+        walk.note("", "reference at the root -> its target")
     if root.get("type") != "object":
-        walk.note(None, "type object added")
+        walk.note("", "type object added")
         root = {"type": "object"} | {key: root[key] for key in root if key != "type"}
     if not root.keys() & _DESCRIBES_PROPERTIES:
-        walk.note(None, "properties added")
+        walk.note("", "properties added")
         root["properties"] = {}
     return _referring(NormalisedSchema(schema=root, changes=tuple(walk.changes)))
 
@@ -202,13 +189,13 @@ def _is_schema(target: object, reference: str) -> bool:
 def _as_object(raw: object, walk: _Repair) -> object:
     """What was received as the schema of an object, whichever way it was written."""
     if raw is None or raw in ("", []):
-        walk.note(None, "no parameters -> an object without properties")
+        walk.note("", "no parameters -> an object without properties")
         return {"type": "object", "properties": {}}
     if isinstance(raw, list):
-        walk.note(None, "list of parameters -> properties")
-        return {"type": "object", "properties": _by_name(raw, walk.noting(None))}
+        walk.note("", "list of parameters -> properties")
+        return {"type": "object", "properties": _by_name(raw, walk.noting(""))}
     if isinstance(raw, Mapping) and _is_property_map(raw):
-        walk.note(None, "map of parameters -> properties")
+        walk.note("", "map of parameters -> properties")
         return {"type": "object", "properties": raw}
     return raw
 
@@ -240,17 +227,9 @@ def _is_keyword(key: str) -> bool:
     return key == "type" or key in _ARE_FINE or key in _OBJECT_KEYWORDS
 
 
-_Place: TypeAlias = "tuple[_Place, str] | None"
-"""A key and the place above it; None for the root."""
-
-
-def _pointer(place: _Place) -> str:
-    """A place as a JSON pointer."""
-    keys: list[str] = []
-    while place is not None:
-        place, key = place
-        keys.append(f"/{key.replace('~', '~0').replace('/', '~1')}")
-    return "".join(reversed(keys))
+def _below(place: str, key: str) -> str:
+    """The JSON pointer of a part."""
+    return f"{place}/{key.replace('~', '~0').replace('/', '~1')}"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -259,13 +238,13 @@ class _Repair:
 
     changes: list[SchemaChange] = field(default_factory=list)
 
-    def note(self, place: _Place, rule: str, *, is_fault: bool = False) -> None:
-        self.changes.append(SchemaChange(pointer=_pointer(place), rule=rule, is_fault=is_fault))
+    def note(self, place: str, rule: str, *, is_fault: bool = False) -> None:
+        self.changes.append(SchemaChange(pointer=place, rule=rule, is_fault=is_fault))
 
-    def noting(self, place: _Place, *, is_fault: bool = False) -> Note:
+    def noting(self, place: str, *, is_fault: bool = False) -> Note:
         return lambda rule: self.note(place, rule, is_fault=is_fault)
 
-    def schema(self, raw: object, place: _Place, depth: int) -> dict[str, Any] | bool:
+    def schema(self, raw: object, place: str, depth: int) -> dict[str, Any] | bool:
         """One schema, whatever stands in its place."""
         if isinstance(raw, bool):
             return raw
@@ -275,7 +254,7 @@ class _Repair:
         if isinstance(raw, Mapping):
             draft = dict(raw)
             for keyword, change in _TRANSLATIONS:
-                change(draft, self.noting((place, keyword), is_fault=True))
+                change(draft, self.noting(_below(place, keyword), is_fault=True))
             for change in _EXTENSIONS:
                 change(draft, self.noting(place))
             return self._object(draft, place, depth + 1)
@@ -286,13 +265,13 @@ class _Repair:
             self.note(place, f"schema {raw} -> {json.dumps(found)}", is_fault=True)
         return found or {}
 
-    def _object(self, draft: Mapping[str, Any], place: _Place, depth: int) -> dict[str, Any]:
+    def _object(self, draft: Mapping[str, Any], place: str, depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         for key, rule in draft.items():
-            found = self._keyword(key, rule, (place, key), depth)
+            found = self._keyword(key, rule, _below(place, key), depth)
             if found is not _DROPPED:
                 kept[key] = found
-        needed = self._needed(draft.get("properties"), (place, "properties"))
+        needed = self._needed(draft.get("properties"), _below(place, "properties"))
         if missing := [name for name in needed if name not in kept.get("required", ())]:
             kept["required"] = [*kept.get("required", ()), *missing]
         if "items" not in kept and "prefixItems" not in kept and _may_be_array(kept.get("type")):
@@ -300,7 +279,7 @@ class _Repair:
             kept["items"] = {}
         return kept
 
-    def _keyword(self, key: str, rule: Any, place: _Place, depth: int) -> Any:
+    def _keyword(self, key: str, rule: Any, place: str, depth: int) -> Any:
         if (is_fine := _ARE_FINE.get(key)) is not None:
             return rule if is_fine(rule) else self._repaired(key, rule, place)
         if key in SCHEMA_MAP_KEYWORDS:
@@ -314,7 +293,7 @@ class _Repair:
             return _DROPPED
         return self.schema(rule, place, depth)
 
-    def _repaired(self, key: str, rule: Any, place: _Place) -> Any:
+    def _repaired(self, key: str, rule: Any, place: str) -> Any:
         """What is kept of a value that the keyword must not have, and else ``_DROPPED``."""
         note = self.noting(place, is_fault=key not in {"$schema", "enum", "pattern"})
         if key == "required" and isinstance(rule, str | list) and _as_boolean(rule) is None:
@@ -332,16 +311,16 @@ class _Repair:
             note(f"{key} dropped, it can not be {value_text(rule)}")
         return _DROPPED
 
-    def _list(self, rule: object, place: _Place, depth: int) -> Any:
+    def _list(self, rule: object, place: str, depth: int) -> Any:
         if isinstance(rule, Mapping):
             self.note(place, "one schema -> list of one", is_fault=True)
             rule = [rule]
         if not isinstance(rule, list) or not rule:
             self.note(place, "keyword dropped, not a list of schemas", is_fault=True)
             return _DROPPED
-        return [self.schema(item, (place, str(at)), depth) for at, item in enumerate(rule)]
+        return [self.schema(item, _below(place, str(at)), depth) for at, item in enumerate(rule)]
 
-    def _map(self, key: str, rule: object, place: _Place, depth: int) -> Any:
+    def _map(self, key: str, rule: object, place: str, depth: int) -> Any:
         if key == "properties" and isinstance(rule, list):
             self.note(place, "list of properties -> map", is_fault=True)
             rule = _by_name(rule, self.noting(place))
@@ -357,10 +336,10 @@ class _Repair:
             bare = (
                 {word: item for word, item in part.items() if word not in flags} if flags else part
             )
-            found[name] = self.schema(bare, (place, name), depth)
+            found[name] = self.schema(bare, _below(place, name), depth)
         return found
 
-    def _needed(self, properties: object, place: _Place) -> list[str]:
+    def _needed(self, properties: object, place: str) -> list[str]:
         """Names of properties that say themselves that they are required."""
         if isinstance(properties, list):
             properties = _by_name(properties, lambda _: None)  # noted where they were read
@@ -369,7 +348,7 @@ class _Repair:
             flags = _flags(part)
             for flag, value in flags.items():
                 said = f"{flag} {str(value).lower()} moved to the object"
-                self.note((place, name), said, is_fault=flag == "required")
+                self.note(_below(place, name), said, is_fault=flag == "required")
             if flags and flags.get("required", not flags.get("optional", True)):
                 needed.append(name)
         return needed

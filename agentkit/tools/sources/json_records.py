@@ -358,7 +358,7 @@ def _schema_faults(record: Mapping[str, Any]) -> Iterator[str]:
     signature = record.get("signature", {})
     for key in ("parameters", "result"):
         if fault := schema_fault(signature.get(key, {})):
-            yield f"{'.'.join(['signature', key, *fault.place])}: {fault.message}"
+            yield f"{'.'.join(['signature', key, *fault.pointer.split('/')[1:]])}: {fault.rule}"
         else:
             try:
                 normalise_schema(signature.get(key, {}))

@@ -32,7 +32,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from agentkit.errors import ModelRetry
 from agentkit.evaluation.expectations import GoldCall
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
-from agentkit.evaluation.task_checks import (
+from agentkit.evaluation.task_files import (
     gold_call_problems,
     task_problems,
     validator_of,

@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.doctor import PROVIDER_RULES
-from agentkit.evaluation.doctor.texts import markup
+from agentkit.evaluation.doctor.schemas import markup
 from agentkit.tools.patterns import invisible
 
 GOOD = {"city": {"type": "string", "description": "Name of the place, as on a map."}}

@@ -34,6 +34,8 @@ def test_an_attempt_passes_when_every_user_turn_does(maker):
     report = summarise([first, bad])
     assert (report.total.attempts, report.total.passed) == (1, 0)
     assert report.total.score == (1.0 + bad.verdict.score) / 2
+    broken_off = maker.episode("t", passed=True, user_turn=0, **turns)
+    assert summarise([broken_off]).total.passed == 0
 
 
 def test_only_a_finished_try_counts(maker):
@@ -250,11 +252,12 @@ def test_different_benchmarks_are_refused(make):
 
 
 def test_one_changed_setting_is_what_is_compared(make):
-    """A change in refinement alone, its limit included, needs no warning."""
+    """A change in refinement alone, its limit included, needs no warning, nor does a sample."""
     a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
-    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive", "max_refinements": 5})
+    settings = {"refine": "adaptive", "max_refinements": 5, "sample": 9}
+    b = report_of(make, "b", {"t": True}, settings=settings)
     comparison = compare(a, b)
-    assert [*comparison.differences] == ["max_refinements", "refine"]
+    assert [*comparison.differences] == ["max_refinements", "refine", "sample"]
     assert comparison.warnings == ()
 
 
