@@ -126,7 +126,9 @@ def wording_key(text: str) -> str:
         >>> wording_key("Highest price (in euros).") == wording_key("the highest price, in Euros")
         True
     """
-    return " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text).replace("_", " ")))) or text
+    return (
+        " ".join(re.findall(r"[^\W_]+", _ARTICLES.sub(" ", folded(text).replace("_", " ")))) or text
+    )
 
 
 def sentences(text: str) -> Iterator[str]:
