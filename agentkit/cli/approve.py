@@ -25,7 +25,6 @@ def approve(
     *,
     tool: tuple[str, ...] = (),
     env: tuple[str, ...] = (),
-    qualify: bool = False,
     yes: bool = False,
     store_url: StoreUrl,
     as_json: AsJson,
@@ -39,7 +38,6 @@ def approve(
         tool (TOOL): Approve this tool, also where a check found something in it, or where it
             changed. Otherwise all new tools in which nothing was found
         env (VARIABLE): Hand this environment variable to COMMAND
-        qualify: Keep every tool as NAME__tool.
         yes: Do not ask; needed where nobody can be asked.
 
     Examples:
@@ -56,7 +54,6 @@ def approve(
         McpServer(
             _place(place, env),
             name=name,
-            prefix=qualify,
             approved=approved_in(store.load(), name),
         ) as server,
     ):

@@ -114,15 +114,12 @@ class LazyGroup(CommandGroup):
         """The command, ours or a plugin's, imported now; None when there is no such command.
 
         Raises:
-            Failure: A plugin can not be loaded, or two claim the name.
+            Failure: A plugin can not be loaded.
         """
         if cmd_name in self._summaries:
             return super().get_command(ctx, cmd_name)
-        claims = [one for one in _plugins() if one.name == cmd_name]
-        if len(claims) > 1:
-            values = ", ".join(sorted(one.value for one in claims))
-            raise Failure(f"several plugins bring {cmd_name!r} ({values}); uninstall all but one")
-        return _of_plugin(claims[0]) if claims else None
+        plugin = next((one for one in _plugins() if one.name == cmd_name), None)
+        return None if plugin is None else _of_plugin(plugin)
 
     def _hint(self, ctx: click.Context, name: str) -> str:
         if name in _FIRST_PARTY:

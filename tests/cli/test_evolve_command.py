@@ -104,6 +104,16 @@ def test_a_gain_is_promoted(evolve, script, as_json):
     ]
 
 
+def test_nothing_is_learned_from_held_out_answers(evolve, script, as_json):
+    """Further rounds look at what customers asked alone, and suggest nothing again."""
+    script(*answers(50, 48))
+    evolve()
+    again = json.loads(evolve("--json").stdout)
+    assert as_json("evolve")["looked_at"]["episodes"] == again["looked_at"]["episodes"] == 3
+    assert [one["state"] for one in again["proposals"]] in ([], ["active"])
+    assert again["before"] == again["after"]
+
+
 def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
     result = invoke("evolve", "--run", "customers")

@@ -106,3 +106,11 @@ def test_answers_as_lines_of_json(invoke, tools_file, script):
     assert (first["output"], second["output"]) == ("3", "Bye.")
     assert first["calls"][0]["name"] == "add"
     assert first["library_version"] == 1
+
+
+def test_what_is_piped_in_approves_nothing(invoke, tools_file, script):
+    """In a pipe nobody is there to ask: the next line is a message, whatever it says."""
+    script(["wipe", {"path": "x"}], "I may not.", "Yes to what?")
+    result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed="Delete x\ny\n")
+    assert "denied" in result.stderr
+    assert result.stdout == "I may not.\nYes to what?\n"
