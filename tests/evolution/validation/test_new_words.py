@@ -49,6 +49,12 @@ def test_grounded_and_plain_words_say_nothing_new(tool, place, text):
         ("cars_search", "parameters.max_price", "Highest price: 20000.", ["20000"]),
         ("cars_details", "parameters.stock_id", "Make and model of the car.", None),
         ("weather_now", "parameters.city", "The nearest city.", ["nearest"]),
+        (
+            "cars_search",
+            "parameters.max_price",
+            "Price of used cars in stock: maker, registration, stock ids.",
+            None,
+        ),
         ("weather_now", "parameters.city", 'City, such as "the home of the user".', None),
         ("weather_now", "rule", "Погода в городе.", None),
         ("currency_convert", "parameters.source", "Code with nine letters.", ["nine"]),
