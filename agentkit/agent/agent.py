@@ -29,6 +29,7 @@ from agentkit.agent.session import (
     Router,
     RunPreparation,
     RunStart,
+    continuation_id,
     new_episode_id,
 )
 from agentkit.agent.types import (
@@ -344,12 +345,15 @@ class Agent:
             episode_id: As for ``run``.
 
         Raises:
-            UsageError: A waiting call got neither a decision nor a value, or an id is unknown.
+            UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
+                decision is neither a bool nor an ``Approval``; the store has other waiting calls
+                in that episode, or they were answered before.
             RunError: As for ``run``.
         """
         await self._queue.check()
+        episode = waiting.episode if isinstance(waiting, RunResult) else waiting
         answers = DeferredResults(
-            episode=waiting.episode if isinstance(waiting, RunResult) else waiting,
+            episode=episode,
             approvals=approvals or {},
             values=values or {},
         )
@@ -357,9 +361,10 @@ class Agent:
             request="",
             library=self._libraries.for_run(),
             settings=settings,
-            episode_id=episode_id or new_episode_id(),
+            episode_id=episode_id
+            or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
-        start = await self._preparation.of_answers(start, waiting, history)
+        start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
 
         return await self._runner.run(start, answers)
 

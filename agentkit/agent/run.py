@@ -28,6 +28,7 @@ from agentkit.agent.types import (
     RunResult,
     RunStarted,
     TurnFinished,
+    as_approval,
     deferred_calls,
     ignore,
 )
@@ -413,7 +414,8 @@ class DeferredResults:
         values: Results by call id.
 
     Raises:
-        UsageError: Nothing waits, a waiting call got no answer, or an id is unknown.
+        UsageError: Nothing waits, a waiting call got no answer, an id is unknown, or a decision is
+            none.
     """
 
     episode: Episode
@@ -423,6 +425,8 @@ class DeferredResults:
     def __post_init__(self) -> None:
         given = self.approvals.keys() | self.values.keys()
         _check_answers(self.episode, deferred_calls(self.episode), given)
+        for decision in self.approvals.values():
+            as_approval(decision)
 
     async def turn(self, executor: Executor) -> Turn:
         """The waiting turn with its results.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import time
 import warnings
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import Emit, RunResult, ignore
+from agentkit.agent.types import Emit, RunResult, deferred_calls, ignore
 from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
 from agentkit.errors import LibraryWarning, UsageError
@@ -28,12 +29,22 @@ from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.tool import Tool
 
 
 def new_episode_id() -> str:
     """A unique id that sorts by time: milliseconds since 1970, then 48 random bits, in hex."""
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(6).hex()}"
+
+
+_TIME_DIGITS = 12
+
+
+def continuation_id(episode_id: str) -> str:
+    """The id of the one episode that goes on with another; so a second one is noticed."""
+    digest = hashlib.sha256(f"continues {episode_id}".encode()).hexdigest()
+    return f"{episode_id[:_TIME_DIGITS]}{digest[:_TIME_DIGITS]}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,13 +131,10 @@ class Router(Protocol):
 
 
 def labels_of(episodes: Iterable[Episode]) -> dict[str, str]:
-    """The labels of a conversation, oldest first; a later one goes before an earlier one.
-
-    Those of imported episodes say nothing: anybody could route a conversation by them.
-    """
+    """The labels of a conversation, oldest first; a later one goes before an earlier one."""
     labels: dict[str, str] = {}
     for episode in episodes:
-        labels |= {} if is_imported(episode.metadata) else episode.metadata
+        labels |= episode.metadata
     return labels
 
 
@@ -141,8 +149,12 @@ def untraced(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def happened(episodes: Iterable[Episode]) -> list[Episode]:
-    """The episodes of a conversation without shadow runs and other records beside it."""
-    return [episode for episode in episodes if not is_extra_record(episode.metadata)]
+    """The episodes of a conversation without shadow runs and other records beside it.
+
+    What was imported is no part of it: a file could make up results, and route it by its labels.
+    """
+    labelled = ((one, one.metadata) for one in episodes)
+    return [one for one, of in labelled if not (is_extra_record(of) or is_imported(of))]
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
@@ -344,7 +356,12 @@ class RunPreparation:
         return await self._routed(start, labels_of(episodes), is_new=not episodes)
 
     async def of_answers(
-        self, start: RunStart, waiting: RunResult | Episode, history: Sequence[Message]
+        self,
+        start: RunStart,
+        waiting: RunResult | Episode,
+        history: Sequence[Message],
+        *,
+        decides: bool,
     ) -> RunStart:
         """The start of a run that goes on with one whose calls were answered.
 
@@ -352,8 +369,14 @@ class RunPreparation:
             start: What the caller said.
             waiting: The run that waited.
             history: The messages before that run when they are in no store.
+            decides: Whether somebody decided on a call, so that it may run now.
+
+        Raises:
+            UsageError: The store has other waiting calls in that run, or an answer to them.
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+        if decides and self.store is not None:
+            await asyncio.to_thread(_check_as_kept, waiting, self.store)
         start = replace(
             start,
             library=await asyncio.to_thread(self.libraries.at, episode.library_version),
@@ -415,6 +438,31 @@ class RunPreparation:
         if waiting.session_id is None or self.store is None:
             return ShownTools.in_episodes([waiting])
         return ShownTools.in_episodes(await self._session(waiting.session_id))
+
+
+def _check_as_kept(waiting: RunResult | Episode, store: EpisodeStore) -> None:
+    """Refuse answers to other calls than those that are kept, and a second answer.
+
+    An episode may have travelled, to a browser for instance, and a person approved what it shows.
+    The result of this process is its own.
+    """
+    episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+    if store.get(continuation_id(episode.episode_id)) is not None:
+        raise UsageError(
+            f"the waiting calls of {episode.episode_id} were answered before, and nothing runs "
+            "twice; go on with a new request"
+        )
+    kept = store.get(episode.episode_id) if isinstance(waiting, Episode) else None
+    if kept is not None and _calls_of(kept) != _calls_of(episode):
+        raise UsageError(
+            f"the calls that wait in this copy of {episode.episode_id} are not those that the "
+            "store has; go on with what store.get() gives"
+        )
+
+
+def _calls_of(episode: Episode) -> list[tuple[str, str, bytes]]:
+    calls = deferred_calls(episode)
+    return [(call.call_id, call.name, canonical_json(call.arguments)) for call in calls]
 
 
 def _shown_in(history: Sequence[Message] | RunResult) -> ShownTools:

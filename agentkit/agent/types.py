@@ -113,10 +113,16 @@ class Approval:
     Attributes:
         approved: Whether the call may run.
         reason: Why not, in words that the model reads.
+
+    Raises:
+        UsageError: ``approved`` is neither True nor False.
     """
 
     approved: bool
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        _check_yes_or_no(self.approved)
 
 
 Decision: TypeAlias = Approval | bool
@@ -129,8 +135,20 @@ class AskedLater(Exception):  # noqa: N818 - a signal to the executor, which cat
 
 
 def as_approval(decision: Decision) -> Approval:
-    """A plain yes or no as an ``Approval``."""
+    """A plain yes or no as an ``Approval``.
+
+    Raises:
+        UsageError: It is neither. Nothing else is a yes: the text "no" would be one.
+    """
     return decision if isinstance(decision, Approval) else Approval(approved=decision)
+
+
+def _check_yes_or_no(said: object) -> None:
+    if not isinstance(said, bool):
+        raise UsageError(
+            f"{said!r:.100} is no decision on a call; an approval is True, False or "
+            "Approval(approved=False, reason='...')"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

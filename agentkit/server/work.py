@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.executor import WAITS_FOR_PERSON
-from agentkit.agent.session import conversation, new_episode_id
+from agentkit.agent.session import continuation_id, conversation, new_episode_id
 from agentkit.agent.types import Approval, Decision, RunResult, deferred_calls
 from agentkit.episodes import Episode, StopReason
+from agentkit.episodes.labels import is_imported
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
@@ -24,8 +24,6 @@ KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"
 ANONYMOUS = "anonymous"
 """The user of a run where neither the request nor a key names one."""
-
-_TIME_DIGITS = 12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,6 +151,7 @@ def already_answered() -> RequestError:
 def _may_go_on(waiting: Episode, asked: Asked, exchange: Exchange) -> bool:
     return (
         waiting.stop_reason == "deferred"
+        and not is_imported(waiting.metadata)
         and waiting.metadata.get(KEY_LABEL, "") == exchange.key
         and (asked.session is None or waiting.session_id == _session_id(asked, exchange))
     )
@@ -161,18 +160,12 @@ def _may_go_on(waiting: Episode, asked: Asked, exchange: Exchange) -> bool:
 def _going_on(waiting: Episode, asked: Asked, store: EpisodeStore) -> Work:
     """The work without its answers. The store is read, so it is called in a thread."""
     return Work(
-        episode_id=_continuation_id(waiting.episode_id),
+        episode_id=continuation_id(waiting.episode_id),
         history=() if waiting.session_id else _said_before(waiting, asked, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
         waiting=waiting,
     )
-
-
-def _continuation_id(episode_id: str) -> str:
-    """The id of the one episode that goes on with another; so a second one is noticed."""
-    digest = hashlib.sha256(f"continues {episode_id}".encode()).hexdigest()
-    return f"{episode_id[:_TIME_DIGITS]}{digest[:_TIME_DIGITS]}"
 
 
 def _said_before(waiting: Episode, asked: Asked, store: EpisodeStore) -> tuple[Message, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit import Agent, tool
@@ -134,3 +136,48 @@ async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
     roles = [m.role for m in model.requests[-1].messages]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     assert model.requests[-1].messages[2].text == "deleted"
+
+
+@pytest.mark.parametrize("said", ["no", "yes", 1, None, {"approved": False}, [0]])
+async def test_only_true_and_false_are_decisions(delete, deleted, call, said):
+    """A text, a number or an object decides nothing, whether an approver says it or ``resume``."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete])
+    waiting = await agent.run("go")
+    with pytest.raises(UsageError, match="is no decision on a call"):
+        await agent.resume(waiting, approvals={"delete": said})
+    policy = ToolPolicy(approve=lambda *_: said)
+    asking = Agent(
+        ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete], tool_policy=policy
+    )
+    with pytest.raises(UsageError, match="is no decision on a call"):
+        await asking.run("go")
+    with pytest.raises(UsageError, match="is no decision on a call"):
+        Approval(approved=said)
+    assert deleted == []
+
+
+async def test_an_approval_is_for_the_calls_that_are_kept(delete, deleted, call, store):
+    """A copy with other arguments, or a call under another name, is not run; the kept one is."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete], store=store)
+    episode = (await agent.run("delete a")).episode
+    (turn,) = episode.turns
+    message = replace(turn.message, tool_calls=(call("delete", name="everything"),))
+    changed = replace(episode, turns=(replace(turn, message=message),))
+    with pytest.raises(UsageError, match="are not those that the store has"):
+        await agent.resume(changed, approvals={"delete": True})
+    assert deleted == []
+    await agent.resume(episode, approvals={"delete": True})
+    assert deleted == ["a"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_what_was_decided_is_not_decided_again(delete, deleted, call, store, first):
+    """The second decision on a call is refused, in another process too; nothing runs twice."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete], store=store)
+    waiting = await agent.run("delete a")
+    await agent.resume(waiting, approvals={"delete": first})
+    other = Agent(ScriptedModel(["again"]), tools=[delete], store=store)
+    for told in (waiting, store.get(waiting.episode.episode_id)):
+        with pytest.raises(UsageError, match="were answered before"):
+            await other.resume(told, approvals={"delete": True})
+    assert deleted == ["a"] * first

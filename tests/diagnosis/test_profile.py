@@ -157,9 +157,10 @@ def test_profiles_of_several_replicas_are_added_up():
     """An earlier release kept a shard for each replica; the older ones weigh less."""
     day = 86_400.0
     shard = {**GOOD["shards"]["r"], "landmark": 30 * day, "latest": 30 * day}
-    read = FailureProfile.from_json({**GOOD, "shards": {**GOOD["shards"], "s": shard}})
-    assert read.tools()[0].observed == pytest.approx(1.5)
-    assert read.to_json()["shards"]["r"]["updates"] == 2
+    for shards in ({**GOOD["shards"], "s": shard}, {"s": shard, **GOOD["shards"]}):
+        read = FailureProfile.from_json({**GOOD, "shards": shards})
+        assert read.tools()[0].observed == pytest.approx(1.5)
+        assert read.to_json()["shards"]["r"]["updates"] == 2
 
 
 GOOD = {

@@ -240,3 +240,18 @@ def test_an_older_record_stays_readable():
         3,
         "hello",
     )
+
+
+def test_parts_that_hold_nothing_are_not_written():
+    """A plain episode is a short line: no names, traces, corrections, labels or hints of nothing."""
+    turn = Turn(message=AssistantMessage(text="4"))
+    diagnosis = Diagnosis(label="pass", turns=(TurnDiagnosis(turn=0, label="pass"),))
+    verdict = Verdict(passed=True, score=1.0)
+    episode = Episode(
+        episode_id="e", request="?", turns=(turn,), verdict=verdict, diagnosis=diagnosis
+    )
+    record = episode.to_json()
+    assert "library_names" not in record
+    assert set(record["turns"][0]) == {"message", "results", "usage", "seconds", "model_seconds"}
+    assert record["verdict"] == {"passed": True, "score": 1.0, "evidence": []}
+    assert record["diagnosis"]["turns"] == [{"turn": 0, "label": "pass"}]

@@ -23,6 +23,7 @@ from agentkit.evolution.proposers.constraints import (
     stated_in_description,
 )
 from agentkit.evolution.validation.report import TextOrigin
+from agentkit.evolution.validation.wording import folded
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
@@ -165,7 +166,7 @@ def _observed(
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
         ("session", episode.session_id),
-        ("user", episode.metadata.get("user")),
+        ("user", folded(" ".join(episode.metadata.get("user", "").split()))),
     )
     return ObservedCall(
         episode_id=episode.episode_id,

@@ -23,6 +23,9 @@ from agentkit.tools.rules.rendering import scalar_text
 
 _MOST_NEAREST = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_LETTER = r"[^\W\u2e80-\U0010ffff]"
+"""A letter or digit of scripts that put spaces between words."""
+
 _LONGEST = 200_000
 _MOST_PARTS = 200
 
@@ -169,8 +172,8 @@ def missing_call(
 ) -> tuple[str, tuple[str | int, ...]] | None:
     """What is missing before a call, as a sentence and a path; None when nothing is.
 
-    A value comes from a result when it is found in its text, with upper and lower case alike:
-    models shorten and change what they read, and a refusal needs a reason.
+    A value comes from a result when it stands in its text as a whole, with upper and lower case
+    alike: models shorten and change what they read, and a refusal needs a reason.
 
     Args:
         rule: The rule.
@@ -200,10 +203,25 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _stands_in(wanted: str, text: str) -> bool:
+    """Whether a text stands in another as a whole: C-1 does not in C-17, nor in C-1-2.
+
+    Scripts without spaces end no word, so their letters may stand beside it.
+    """
+    if wanted not in text:
+        return False
+    before, after = rf"(?<!{_LETTER})(?<!{_LETTER}-)", rf"(?!-?{_LETTER})"
+    starts, ends = (re.match(_LETTER, edge) is not None for edge in (wanted[0], wanted[-1]))
+    whole = (before if starts else "") + re.escape(wanted) + (after if ends else "")
+    return re.search(whole, text) is not None
+
+
 def _is_in(part: str | float, text: str) -> bool:
     if len(text) > _LONGEST:  # then it is not worth the search
         return True
     if isinstance(part, str):
         wanted, where = part.strip().casefold(), text.casefold()
-        return wanted in where or json.dumps(wanted)[1:-1] in where
+        if not wanted:
+            return '""' in where
+        return _stands_in(wanted, where) or _stands_in(json.dumps(wanted)[1:-1], where)
     return any(float(number[0]) == part for number in _NUMBER.finditer(text))

@@ -80,6 +80,7 @@ def test_every_text_is_reached():
     left = {field for field, text in texts(Redaction()(everywhere())) if MAIL in text}
     assert left == KEPT - {"protocol"}  # the whole part of a provider went, as it would change
     assert {field for field, _ in texts(everywhere())} > left
+    assert Redaction()(everywhere()).turns[0].tokens is None  # the texts once more
 
 
 def test_an_episode_without_findings_is_equal():

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agentkit import Library, Tool, ToolDefinition, open_store
+from agentkit import Tool, ToolDefinition, open_store
 from agentkit.errors import ModelRetry
 from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.runner import evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import evolve
 from agentkit.messages import ToolCall
@@ -109,17 +108,6 @@ async def test_the_episode_says_which_tool_was_meant():
     [shoes] = await episodes_of(*tasks("offer__2", 1))
     assert (cars.calls[0].name, cars.library_names) == ("offer", {})
     assert (shoes.calls[0].name, shoes.library_names) == ("offer", {"offer": "offer__2"})
-
-
-async def test_a_refusal_teaches_the_tool_that_refused():
-    """The sizes of shoes are learned for shoes, and nothing is learned for cars."""
-    episodes = await episodes_of(*tasks("offer__2", 4))
-    seen = Observations(library=Library([CARS, SHOES]), episodes=episodes)
-    [proposal] = await EvidenceProposer().propose(seen)
-    assert proposal.tool_name == "offer__2"
-    assert proposal.candidate.specification.rules == (
-        OneOf(parameter="size", values=ALLOWED["offer__2"]),
-    )
 
 
 async def test_a_round_mends_namesakes_each_by_itself():

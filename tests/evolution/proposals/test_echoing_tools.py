@@ -342,20 +342,22 @@ async def test_arguments_that_did_not_differ(make_episode, shared, state):
 
 
 @pytest.mark.parametrize(
-    ("shared", "state"),
+    ("labels", "state"),
     [
-        ({"session_id": "s"}, "proposed"),
-        ({"metadata": {"user": "eve"}}, "proposed"),
-        ({}, "validated"),
+        ([{"session_id": "s"}] * 2, "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", "eve")], "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", " Eve ")], "proposed"),
+        ([{"metadata": {"user": user}} for user in ("eve", "ann")], "validated"),
+        ([{}, {}], "validated"),
     ],
 )
-async def test_two_calls_of_one_person_prove_nothing(make_episode, shared, state):
+async def test_two_calls_of_one_person_prove_nothing(make_episode, labels, state):
     """What a tool says to one conversation or user twice may be what that user told it."""
     text = "!unit must be one of 'metric', 'imperial', got "
     episodes = [
         replace(
             make_episode(f"e{at}", ("convert", {"unit": one}, text + one), request=one * 3),
-            **shared,
+            **labels[at],
         )
         for at, one in enumerate("xy")
     ]

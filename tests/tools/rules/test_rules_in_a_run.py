@@ -138,6 +138,31 @@ def test_a_call_before_in_the_same_turn(call) -> None:
 
 
 @pytest.mark.parametrize(
+    ("customer", "status"),
+    [
+        ("C-17", "ok"),
+        ("c-17", "ok"),
+        ("C-1", "failed"),
+        ("17", "failed"),
+        ("", "failed"),
+        ("大阪", "ok"),
+        ("order 5", "ok"),
+    ],
+)
+def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
+    """A part of a longer word is another value; scripts without spaces have no words to break."""
+
+    @tool(effects=Effects.of(["reads"]))
+    def find_customer(name: str) -> str:
+        """Find a customer."""
+        return '{"id":"C-17", "place":"大阪市", "last":"order 5, paid"}'
+
+    tools = [find_customer, learned(order, FIRST)]
+    made = results(tools, [call("find_customer", name="Ada"), call("order", customer=customer)])
+    assert made[-1].status == status
+
+
+@pytest.mark.parametrize(
     ("text", "status"),
     [
         ('{"id":"C-Ada"}', "ok"),
