@@ -136,6 +136,7 @@ Revision: TypeAlias = Callable[[str, str], ToolDefinition | None]
 """An earlier definition of a tool by name and digest; None when there is none."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_FEWEST_WORDS = 4  # of a line that is recognised in the middle of others
 
 
 def decided_before(ledger: Ledger, revision: Revision, proposal: Proposal) -> ProposalRecord | None:
@@ -169,7 +170,10 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     """
     if proposal.author.kind == "person":
         return False
+    said = f" {_said(revision, proposal)} "
     for _, refused in _refused(ledger, proposal):
+        if any(f" {line} " in said for line in _told_again(revision, refused)):
+            return True
         if _additions(revision, proposal) & _additions(revision, refused):
             return True
         if _subjects(revision, proposal) & _subjects(revision, refused):
@@ -207,6 +211,19 @@ def _additions(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, s
 def _lines(text: str) -> set[str]:
     """The lines of a text, but for what changes no word of it: case, signs, spaces, articles."""
     return {wording_key(line) for line in text.splitlines()}
+
+
+def _said(revision: Revision, proposal: Proposal) -> str:
+    """The words of all texts that a proposal changes, one behind the other."""
+    changes = view_changes(_words(_base(revision, proposal)), _words(proposal.candidate))
+    return wording_key(" ".join(one.after for one in changes))
+
+
+def _told_again(revision: Revision, refused: Proposal) -> Iterator[str]:
+    """The lines of a refused proposal that are recognised wherever they stand."""
+    for _, keyword, line in _additions(revision, refused):
+        if keyword != "rule" and len(line.split()) >= _FEWEST_WORDS:
+            yield line
 
 
 def _subjects(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, ...]]:

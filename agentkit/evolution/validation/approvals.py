@@ -19,7 +19,13 @@ from agentkit.evolution.validation.report import (
 )
 from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sentences_of, sequence
 from agentkit.evolution.validation.tool_names import compares
-from agentkit.evolution.validation.wording import FIRST_EAST_ASIAN, folded, pattern, stands_in
+from agentkit.evolution.validation.wording import (
+    FIRST_EAST_ASIAN,
+    folded,
+    pattern,
+    stands_in,
+    symbols_in,
+)
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import CallBefore, Rule, rule_sentence
@@ -62,6 +68,9 @@ class ValidationPolicy:
             (``novelty.says_new``), whatever the tool does, unless a person or the tool's own code
             wrote it. A person who agrees answers for the judge too, unless something else asks
             for both.
+        writing: Needed when anybody but a person or the tool's own code words a text of a tool that
+            declares to write: there a wrong value under a condition that always holds does harm,
+            and no list of phrases knows all of them. A person who agrees answers for the judge.
         new_rules: Needed when a rule comes from a model or a program, and neither recorded calls
             nor the tool's own texts bear it out (``rule_support.unsupported_rules``): it refuses
             calls. An order of calls is no such rule: one that demands a tool which is not declared
@@ -87,6 +96,7 @@ class ValidationPolicy:
     comparing: tuple[Needed, ...] = _BOTH
     untrusted: tuple[Needed, ...] = ("judge",)
     new_words: tuple[Needed, ...] = ("judge",)
+    writing: tuple[Needed, ...] = ("judge",)
     new_rules: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
@@ -103,6 +113,8 @@ class ValidationPolicy:
             wanted.update(self.untrusted)
         if change.written_by not in TRUSTED and says_new(change):
             wanted.update(self.new_words)
+        if change.written_by not in TRUSTED and _words_a_writer(change):
+            wanted.update(self.writing)
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
         if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
@@ -143,6 +155,13 @@ class ValidationPolicy:
 
 def _only_reads(definition: ToolDefinition | None) -> bool:
     return definition is not None and definition.signature.effects.is_read_only
+
+
+def _words_a_writer(change: ProposedChange) -> bool:
+    """Whether a text changes of a tool that declares to write; texts of a new tool are all new."""
+    effects = change.base.signature.effects
+    is_writer = bool(effects.writes) and not effects.destructive  # which has needs of its own
+    return is_writer and any(edit.kind in _READ for edit in change.edits)
 
 
 def is_about_money(definition: ToolDefinition) -> bool:
@@ -293,6 +312,8 @@ _LONGEST = 40
 """Words and characters of an allowed value. A longer one is a sentence, whoever used it."""
 
 _WORD = re.compile(r"[^\W_]+")
+_SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
+"""Four codes of letters in a row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -479,7 +500,8 @@ def _every_text(value: Any) -> Iterator[str]:
 
 
 def _is_worded(text: str) -> bool:
-    return any(map(str.isalpha, text))
+    """Whether a text holds letters, pictures, or numbers that spell letters."""
+    return any(map(str.isalpha, text)) or bool(symbols_in(text)) or bool(_SPELLS.search(text))
 
 
 def _known(change: ProposedChange) -> Callable[[str], bool]:

@@ -210,6 +210,8 @@ class Claims:
 
     def _turned_round(self) -> Iterator[str]:
         """The opposite of what the text says so far, and a statement that is denied now."""
+        if self._facts.types == {"boolean"} and not _says("inverts").search(self._before):
+            yield from (found.group() for found in _says("inverts").finditer(self._text))
         said, had = stems_of(self._unbound), self._own
         for one, other in _opposites():
             for this, that in ((one, other), (other, one)):
@@ -419,6 +421,7 @@ _SHOWN = re.compile(
     r"(?:e\.g\.,?|[Ss]uch as|[Ff]or (?:example|instance),?|[Ll]ike|[Ee]xample:) ([^).;]+)"
     r"|(?<!\w)[\"'`]([^\"'`]{1,40})[\"'`](?!\w)"
 )
+_QUOTED = re.compile(r"[A-Za-z].*?[`\"'“„«「『]([^`\"'”“»」』]+)[`\"'”“»」』]")
 _LISTED = re.compile(r",|\b(?:or|and)\b|[\"'`]")
 _HAS_SIGNS = re.compile(r"[\d=*/_@-]")
 _NAME = re.compile(r"[A-Z][^\W\d_]{2,20}(?: [A-Z][^\W\d_]{2,20})?")
@@ -497,6 +500,15 @@ class Values:
                     continue
                 if not self._has_declared_form(value.strip(".")):
                     yield value
+        for value in () if self._only_reads else self._quoted(self._edit.after):
+            if not self._knows(value) and not self._has_declared_form(value):
+                yield value
+
+    def _quoted(self, text: str) -> Iterator[str]:
+        """Words in quotation marks that a text gives as examples."""
+        for match in says("quoted").finditer(text):
+            if found := _QUOTED.fullmatch(match.group()):
+                yield from _VALUE.findall(found[1])
 
     def _illustrates(self, told: str) -> bool:
         """Whether names only show what a text looks like.

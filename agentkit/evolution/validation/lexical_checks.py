@@ -120,6 +120,11 @@ _STYLED = re.compile(
 )
 _DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
 _FULL_WIDTH = re.compile(r"[\uff21-\uff3a\uff41-\uff5a]{2,}")
+_SYMBOLS = re.compile(
+    r"[\u2800-\u28ff\u249c-\u24b5\U0001f110-\U0001f129\ufffc\ufffd]\s*"
+    r"|[\U0001f1e6-\U0001f1ff]{3,}|(?:[\U0001f1e6-\U0001f1ff]{1,2}\s+){3,}"
+)
+"""Braille, letters in brackets and letters of flags, which spell words; a flag or two is none."""
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _STACKED = re.compile(
     r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"
@@ -137,7 +142,7 @@ def no_mixed_scripts(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Whole words of look-alikes in Latin text, styled letters and stacked marks.
+    """Whole words of look-alikes in Latin text, styled letters, letters as symbols, stacked marks.
 
     A compatibility character, such as the Roman numeral for 1,000, passes by itself and not as a
     letter of a word. Texts in Greek, Cyrillic or Armenian pass: they hold letters that look like no
@@ -164,7 +169,7 @@ def _mixed_words(text: str) -> Iterator[str]:
 
 
 def _confusable_words(text: str) -> Iterator[str]:
-    match = _STYLED.search(text) or _DISGUISED.search(text)
+    match = _STYLED.search(text) or _DISGUISED.search(text) or _SYMBOLS.search(text)
     if match is None and not _EAST_ASIAN.search(text):
         match = _FULL_WIDTH.search(text)
     if match := match or _STACKED.search(unicodedata.normalize("NFC", text)):

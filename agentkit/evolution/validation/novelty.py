@@ -43,6 +43,7 @@ from agentkit.evolution.validation.wording import (
     stem,
     stems,
     stems_of,
+    symbols_in,
     units,
     without_conversions,
     without_examples,
@@ -148,6 +149,7 @@ class _Grounds:
         text = says("quoted").sub(" ", without_examples(text))
         text = without_closed_forms(self._change, folded(text))
         yield from (found.group() for found in says("all talk").finditer(text))
+        yield from sorted(symbols_in(edit.after) - symbols_in(self._said))
         yield from about.other_defaults(text)
         text = says("what was said").sub(" ", text)
         text = says("how long").sub(lambda f: "" if about.has_length(f[1]) else f[1], text)

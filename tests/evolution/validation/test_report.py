@@ -54,7 +54,7 @@ BOTH = ("judge", "person")
         ("transfer_money", BOTH),
         ("refund_order", BOTH),
         ("weather_now", BOTH),  # open world: what it is asked leaves the house
-        ("calendar_create_event", ()),  # writes, and can be undone
+        ("calendar_create_event", ("judge",)),  # writes, and can be undone
         ("loan_monthly_payment", ()),  # about money, and known to move none
         ("calculate_loan", ()),  # declares nothing, and moves none by its words
         ("run_sql_query", ()),
