@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from agentkit.errors import ReadingLimitError, UsageError
 
@@ -22,7 +22,9 @@ MAX_DEPTH = 200
 
 _GZIP = b"\x1f\x8b"
 _LEAST_BYTES = 1 << 24
-_MOST_BYTES = 1 << 29
+MOST_OF_A_FILE = 1 << 29
+"""Bytes of the largest file of our own formats, unpacked."""
+_MOST_STORED = 1 << 26
 _RATIO = 64  # gzip reaches some 50 on catalogues of nearly equal tools, and 1,032 on zeros
 _STREAMED_RATIO = 1_032
 _VALUES = 500_000
@@ -39,12 +41,28 @@ def expanded_limit(stored: int) -> int:
         >>> expanded_limit(146_000) == 16 * 1024 * 1024
         True
     """
-    return _factor() * min(max(_LEAST_BYTES, _RATIO * stored), _MOST_BYTES)
+    return _factor() * min(max(_LEAST_BYTES, _RATIO * stored), MOST_OF_A_FILE)
 
 
 def value_limit(size: int, *, least: int = _VALUES) -> int:
     """How many values a document of ``size`` bytes, or characters, may hold."""
     return _factor() * (least + size // _BYTES_A_VALUE)
+
+
+def read_stored(source: IO[bytes], *, most: int = _MOST_STORED) -> bytes:
+    """All of a file or stream, which need not end.
+
+    Raises:
+        ReadingLimitError: It holds more than ``most`` bytes, times the factor.
+    """
+    most *= _factor()
+    pieces, size = [], 0
+    while piece := source.read(_PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise _too_much(f"it has more than {most:,} bytes")
+    return b"".join(pieces)
 
 
 def unpacked(data: bytes, *, is_packed: bool | None = None) -> bytes:
@@ -93,7 +111,10 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
     stored = source.seek(0, os.SEEK_END)
     source.seek(0)
     if not is_compressed:
-        yield from source
+        while line := source.readline(MOST_OF_A_FILE * _factor() + 1):
+            if len(line) > MOST_OF_A_FILE * _factor():
+                raise _too_much(f"a line has more than {MOST_OF_A_FILE * _factor():,} bytes")
+            yield line
         return
     import gzip
 

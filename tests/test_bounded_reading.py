@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from agentkit import Episode
+from agentkit.cli.loading import read_content
 from agentkit.cli.main import main
 from agentkit.episodes.files import encode_episode, import_episodes
-from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
+from agentkit.errors import (
+    AgentKitError,
+    ArtifactError,
+    EpisodeFormatError,
+    ReadingLimitError,
+    UsageError,
+)
 from agentkit.evaluation.task_files import load_tasks
 from agentkit.interop import openapi
 from agentkit.interop.export.file import parse_artifact
@@ -79,6 +88,30 @@ def test_commands_refuse_a_compressed_bomb(bomb: bytes, tmp_path: Path) -> None:
         assert words in result.stderr
     with little_memory(), pytest.raises(AgentKitError, match="AGENTKIT_READ_LIMIT"):
         load_tasks(bombs[1])
+
+
+class Endless(io.RawIOBase):
+    """A stream of spaces, as ``cat /dev/zero | tr`` gives them."""
+
+    def readable(self) -> bool:
+        """Yes, for ever."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill all of it."""
+        buffer[:] = b" " * len(buffer)
+        return len(buffer)
+
+
+@pytest.mark.parametrize("name", ["-", "endless.json"])
+def test_a_stream_without_an_end_is_read_to_a_bound(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``tools import -`` of what never ends says so in one line."""
+    stream = io.BufferedReader(Endless())
+    monkeypatch.setattr("click.open_file", lambda *_: stream)
+    with pytest.raises(UsageError, match=r"more than 67,108,864 bytes.*AGENTKIT_READ_LIMIT"):
+        read_content(name)
 
 
 def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:

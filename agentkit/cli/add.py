@@ -29,6 +29,9 @@ from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged
 from agentkit.evolution.manager import ToolManager
 from agentkit.library.directory import HandEdit
 
+_LONGEST_SOURCE = 1_000_000
+"""Characters of the text of one composite."""
+
 
 @command(short_help="Add Python tools, a composite, or edited files.")
 def add(
@@ -113,9 +116,11 @@ def _add_composite(
         Exit: With status 1, where it is rejected.
     """
     try:
-        source = file.read()
+        source = file.read(_LONGEST_SOURCE + 1)
     except UnicodeDecodeError as error:
         raise UsageError(f"{file.name}: not a text in UTF-8 ({error})") from error
+    if len(source) > _LONGEST_SOURCE:
+        raise UsageError(f"{file.name}: has more than {_LONGEST_SOURCE:,} characters")
     if dry_run:
         outcome = manager.preview(source)
     else:

@@ -12,7 +12,7 @@ import click
 
 from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
-from agentkit.reading import unpacked
+from agentkit.reading import read_stored, unpacked
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
@@ -94,8 +94,7 @@ def read_content(name: str) -> bytes:
     """
     try:
         with click.open_file(name, "rb") as file:
-            data: bytes = file.read()
-        return unpacked(data)
+            return unpacked(read_stored(file))
     except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: can not be read ({reason})") from error

@@ -34,6 +34,7 @@ from agentkit.library.store import (
 from agentkit.tools.definition import ToolDefinition
 
 _GREATEST = 2**63 - 1
+_MOST_EPISODES = 2**62
 """The largest number that a database compares."""
 
 _CHANGES = """
@@ -135,6 +136,11 @@ class SQLStore(ABC):
     def _newest_episode(self, matching: EpisodeFilter) -> int:
         """The last place of an episode to look at."""
         ((newest,),) = self._rows("SELECT coalesce(max(sequence), 0) FROM episodes")
+        if newest >= _MOST_EPISODES:
+            raise StoreFormatError(
+                f"{self._place} is damaged: it holds an episode at place {newest}, which nobody "
+                "counts to; delete that row, or restore a backup"
+            )
         return int(newest)
 
     def _moment(self, time: datetime) -> Any:

@@ -191,6 +191,18 @@ def put_view(path: Path, table: str) -> None:
         raw.execute(f"CREATE VIEW {table} AS {ENDLESS} SELECT theirs.* FROM theirs, r")
 
 
+def test_a_number_that_nobody_counts_to_is_refused(filled):
+    """An episode in the last place there is ends no call with an error of the driver."""
+    with closing(sqlite3.connect(filled)) as connection, connection:
+        connection.execute(f"UPDATE episodes SET sequence = {2**63 - 1} WHERE episode_id = 'e19'")
+    store = SQLiteStore(filled)
+    with pytest.raises(StoreFormatError, match=f"an episode at place {2**63 - 1}"):
+        list(store.select())
+    with pytest.raises(StoreFormatError, match="delete that row"):
+        store.append(Episode(episode_id="new", request="?"))
+    store.close()
+
+
 @pytest.mark.parametrize("name", ["store.db", "store.db-journal", "store.db-wal"])
 def test_a_pipe_in_place_of_a_file_is_refused(filled, name):
     """A pipe where SQLite would wait for good is refused by name, for reading and for writing."""

@@ -22,7 +22,7 @@ from agentkit.interop.export.artifact import (
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
-from agentkit.reading import read_json, unpacked
+from agentkit.reading import MOST_OF_A_FILE, read_json, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
@@ -219,7 +219,10 @@ def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:
         if actual[name] != told["sections"].get(name):
             _tampered(name, told["sections"].get(name, "none"), actual[name])
     head = {FORMAT_KEY: record[FORMAT_KEY], "made_with": record["made_with"]}
-    content = digest({**head, "sections": actual})
+    try:
+        content = digest({**head, "sections": actual})
+    except ValueError as error:
+        raise ArtifactError(f"made_with is no JSON data: {error}", place="made_with") from error
     if content != told["content"]:
         _tampered("digests.content", told["content"], content)
 
@@ -363,11 +366,14 @@ def read_artifact(
             written, or not signed with that key.
         OSError: The file can not be read.
     """
-    data = Path(path).read_bytes()
     try:
+        with Path(path).open("rb") as file:
+            data = read_stored(file, most=MOST_OF_A_FILE)
         return parse_artifact(data, verifier=verifier, expected=expected)
     except ArtifactError as error:
         raise ArtifactError(f"{os.fspath(path)}: {error}", place=error.place) from error
+    except ReadingLimitError as error:
+        raise ArtifactError(f"{os.fspath(path)}: {error}") from error
 
 
 def parse_artifact(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
+from urllib.parse import unquote
 
 from agentkit.errors import UsageError
 from agentkit.interop.openapi.arguments import (
@@ -376,6 +378,9 @@ class _Importer:
         Raises:
             Unmappable: Its requests can not be made, or its arguments can not be described.
         """
+        parts = re.split(r"[/\\]", unquote(operation.path.partition("?")[0]))
+        if any(part.partition(";")[0] in {".", ".."} for part in parts):
+            raise Unmappable("its path leads out of the server's own, by a segment of dots alone")
         server = self._own_server(operation)
         security = requirements_of(operation, self.root, self.schemes)
         parameters = read_parameters(operation, arguments, secret_parameters(security))

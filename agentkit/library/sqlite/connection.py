@@ -299,6 +299,11 @@ class SQLiteConnection:
             yield
         except sqlite3.Error as error:
             raise _in_our_words(error, self.path, self.timeout_seconds) from error
+        except OverflowError as error:
+            raise StoreFormatError(
+                f"{self.path} is damaged: it holds a number of more than 64 bits ({error}). "
+                "Nothing was changed; restore a backup"
+            ) from error
         except UnicodeDecodeError as error:  # the driver's, of a text or of its own message
             raise StoreFormatError(
                 f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). Nothing was "

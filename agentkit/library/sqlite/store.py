@@ -31,7 +31,7 @@ from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
-from agentkit.library.store import EpisodeVolume, LibraryChange, StoreFault
+from agentkit.library.store import EpisodeFilter, EpisodeVolume, LibraryChange, StoreFault
 from agentkit.tools.definition import ToolDefinition
 
 logger = logging.getLogger(__name__)
@@ -231,7 +231,7 @@ class SQLiteStore(SQLStore):
         bodies = {key: encode_episode(one) for key, one in by_key.items()}  # before it is locked
         kept, connection = datetime.now(UTC), self._connection
         with connection.transaction():
-            ((newest,),) = self._rows("SELECT coalesce(max(sequence), 0) FROM episodes")
+            newest = self._newest_episode(EpisodeFilter())
             rows = [_row(key, by_key[key], body) for key, body in bodies.items()]
             connection.execute_many(_INSERT_EPISODE, rows)
             added = self._rows(

@@ -113,6 +113,7 @@ def broken(record: dict[str, Any], path: str, value: Any) -> None:
         ("licences", {"MIT": ["add"]}, "licences"),
         ("dag.order_total.children", ["sub"], "dag"),
         ("made_with", "9.9", "digests.content"),
+        ("made_with", "\ud800", "made_with"),
         ("digests.content", "0" * 64, "digests.content"),
         ("digests.sections.dag", "0" * 64, "dag"),
         ("digests.tools.add", "0" * 64, "library.definitions"),

@@ -84,6 +84,17 @@ def test_references_that_multiply_are_refused(make):
     assert "hold one value against more than 10,000 schemas" in entry.reason
 
 
+@pytest.mark.parametrize(
+    "path", ["/../../admin", "/a/%2e%2E/b", "/..;/admin", "/a/./b", "/..\\admin", "/%2e%2e%2fadmin"]
+)
+def test_a_path_does_not_leave_that_of_the_server(make, path):
+    """Whoever names a server means what lies below it; segments of dots would lead out."""
+    document = make.document({path: {"get": {}}, "/..a/b..": {"get": {}}})
+    report = openapi_tools(document, server="https://intranet.example/v1/public").report
+    assert [entry.path for entry in report.unusable] == [path]
+    assert "leads out of the server's own" in report.unusable[0].reason
+
+
 def test_a_large_honest_description_is_not_refused(make):
     """A thousand operations of public size become tools that a store can keep."""
     from support.openapi_documents import large_openapi_document
