@@ -45,7 +45,12 @@ from agentkit.messages import (
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.invocation import encode_result, run_in_daemon_thread
+from agentkit.tools.invocation import (
+    TOOL_ERRORS,
+    encode_result,
+    is_tool_error,
+    run_in_daemon_thread,
+)
 from agentkit.tools.rules.demands import wanted_before_children
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
@@ -359,7 +364,9 @@ class Executor:
                 value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             late = seconds if deadline.expired() else None
             failure = failure_of(
                 error, call, late_seconds=late, show_exceptions=policy.show_exceptions
