@@ -53,7 +53,12 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
-from agentkit.tools.invocation import encode_result, run_in_daemon_thread
+from agentkit.tools.invocation import (
+    TOOL_ERRORS,
+    encode_result,
+    is_tool_error,
+    run_in_daemon_thread,
+)
 from agentkit.tools.tool import Tool
 from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span
 from agentkit.tracing.tracing import NoSpan, Span, Tracing
@@ -367,7 +372,9 @@ class Executor:
                 value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             late = seconds if deadline.expired() else None
             failure = failure_of(
                 error, call, late_seconds=late, show_exceptions=policy.show_exceptions

@@ -105,6 +105,16 @@ def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
         yield store
 
 
+def label(place: str) -> str:
+    """A place as it may be shown: without the password of a URL.
+
+    Example:
+        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
+        ('postgres://ada:***@host/tools', 'tools.json')
+    """
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)
+
+
 @contextmanager
 def managed(
     store_url: str,
