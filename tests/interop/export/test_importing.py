@@ -241,7 +241,9 @@ def told(store: Store, name: str) -> list[tuple[object, ...]]:
 
 def strip_times(artifact: Artifact) -> str:
     """The text of an artifact without the times at which the store wrote."""
-    changes = tuple(replace(change, created_at="") for change in artifact.changes)
+    changes = tuple(
+        replace(one, change=replace(one.change, created_at="")) for one in artifact.changes
+    )
     return artifact_text(replace(artifact, changes=changes))
 
 
