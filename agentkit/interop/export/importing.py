@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -312,13 +312,6 @@ class Sorting:
             if record.is_open and record.is_arrival and record.candidate is not None
         }
         old_name = {new: old for old, new in plan.renamed}
-        self._look_through(
-            {
-                old_name.get(new, new): definition
-                for new, definition in plan.upserts.items()
-                if new not in plan.replaced and definition.digest not in waiting
-            }
-        )
         here = held.with_tools(plan.upserts.values())
         for new, definition in plan.upserts.items():
             name = old_name.get(new, new)
@@ -360,13 +353,10 @@ class Sorting:
         for name in plan.refused:
             self.note(ImportedTool(name=name, outcome="refused", why=_TAKEN))
 
-    def _look_through(self, new: Mapping[str, ToolDefinition]) -> None:
-        """Read the texts of new tools, by their names in the artifact; those of a tool once."""
-        unread = {name: one for name, one in new.items() if name not in self._failed}
-        self._failed.update({key: text_faults(tool) for key, tool in unread.items()})
-
     def _take(self, name: str, definition: ToolDefinition) -> None:
         """A new primitive: in, or held with the reason."""
+        if name not in self._failed:
+            self._failed[name] = text_faults(definition)
         failed = self._failed[name]
         if failed and name not in self._request.overruled:
             self._let_propose(name, definition, "held", failed=failed)
