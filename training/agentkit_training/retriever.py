@@ -32,7 +32,7 @@ from agentkit import __version__
 from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
 from agentkit.evaluation.task_files import read_json_lines
-from agentkit.evolution.usage import uses_of
+from agentkit.evolution.learning import uses_of
 from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, StaticEmbedder, default_stages
 from agentkit.retrieval.vectors import vector_text

@@ -21,7 +21,7 @@ from agentkit.cli.evaluate_report import print_evaluation
 from agentkit.cli.output import print_json, print_text, say
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.pages import report_html
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import resolve_model
 from agentkit_training.cli.show import (
     show_combinations,
     show_dry_run,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import click
 
-from agentkit.cli.options import store_option
+from agentkit.cli.options import AsJson, StoreUrl, command, option
 from agentkit.cli.output import print_json, print_table, print_text, say
 from agentkit.cli.stores import label, opened_to_read
 from agentkit.errors import UsageError
@@ -25,36 +26,33 @@ from agentkit_training.retriever import (
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  agentkit-train retriever --output shop.vectors
-  agentkit-train retriever --store sqlite:///shop.db --requests asked.jsonl --output shop.vectors
-  agentkit-train retriever --tools tools.jsonl --requests asked.jsonl --output shop.vectors"""
-)
-@store_option
-@click.option("--tools", type=_FILE, help="JSON lines with a tool each, instead of a store's.")
-@click.option(
-    "--requests",
-    type=_FILE,
-    help='JSON lines with "query" and "gold" (names of tools), instead of a store\'s episodes.',
-)
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The file."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@command()
 def retriever(
-    store_url: str,
-    tools: Path | None,
-    requests: Path | None,
-    output: Path,
-    as_json: bool,  # noqa: FBT001 - click
+    *,
+    store_url: StoreUrl,
+    tools: Annotated[Path | None, option(type=_FILE)] = None,
+    requests: Annotated[Path | None, option(type=_FILE)] = None,
+    output: Annotated[Path, option(type=click.Path(path_type=Path, dir_okay=False), required=True)],
+    as_json: AsJson,
 ) -> None:
     """Train the word vectors of retrieval on the requests of episodes that passed.
 
     A trial holds back some requests, and some tools altogether. Only when the whole retriever finds
     more of the held-back requests, and tools that learned nothing lose next to nothing, are the
     vectors trained on everything and written. No text of a request is in the file.
+
+    Args:
+        store_url: Where the library is.
+        tools (FILE): JSON lines with a tool each, instead of a store's.
+        requests (FILE): JSON lines with "query" and "gold" (names of tools), instead of a store's
+            episodes.
+        output (FILE): The file.
+        as_json: Print JSON.
+
+    Examples:
+      agentkit-train retriever --output shop.vectors
+      agentkit-train retriever --store shop.db --requests asked.jsonl --output shop.vectors
+      agentkit-train retriever --tools tools.jsonl --requests asked.jsonl --output shop.vectors
     """
     if tools is not None and requests is None:
         raise UsageError("--tools has no episodes; give --requests FILE as well")
