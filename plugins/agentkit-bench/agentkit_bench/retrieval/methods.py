@@ -13,8 +13,7 @@ from typing import Literal
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
 from agentkit.library import Library
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
 from agentkit.retrieval.candidates import Stage
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.embedders import Embedder, as_embedder
