@@ -25,7 +25,7 @@ from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
 from agentkit.library.signing import environment_signer, key_texts
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import resolve_model
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
