@@ -216,7 +216,7 @@ async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, 
 async def test_a_call_that_can_not_be_written_ends_in_time(entry):
     """A server that stops reading keeps no call longer than the limits allow."""
     async with raw(entry, "deaf", limits=McpLimits(call_seconds=0.5)) as server:
-        for words in ("", "x" * 1_000_000):  # more than a pipe holds
+        for words in ("", "x" * 1_000_000, "behind it"):  # more than a pipe holds
             with pytest.raises(TimeoutError, match=r"not answer within 0\.5 seconds"):
                 async with asyncio.timeout(10):
                     await server.library["deaf"](words=words)
@@ -313,6 +313,17 @@ async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening
         with pytest.raises((ToolFailed, McpConnectionError), match=r"without end|read none of"):
             await server.library["loud"]()
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
+
+
+async def test_a_server_that_asks_without_end_waits_for_a_call(entry, eventually):
+    """A server that was hung up on is not connected again until a call wants it, and says why."""
+    async with raw(entry, "asks", "calm") as server:
+        with pytest.raises(McpConnectionError, match="read none of the answers"):
+            await server.library["asks"]()
+        await asyncio.to_thread(eventually, lambda: server.state == "down")
+        assert server.connects == 1
+        assert await soon_answered(server.library["calm"])
+        assert server.connects == 2
 
 
 async def test_an_answer_whose_charset_is_slow_to_read_is_read_as_utf8(listening, entry):
