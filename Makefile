@@ -22,7 +22,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo demo-picture test test-all lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-faults test-interop test-training test-trl test-verl train-demo bench-training training \
+	test-extras test-faults test-interop test-training test-trl train-demo bench-training training \
 	bench-interop servers
 
 help:  ## show this list
@@ -108,17 +108,6 @@ test-trl: $(LOWEST)/.ready  ## the tests of the engines on the lowest TRL, in an
 	$(SAY) "Running the tests of the engines with the lowest TRL"
 	cd training && OMP_NUM_THREADS=1 ../$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		-o cache_dir=$(abspath $(LOWEST))/.pytest_cache tests/engines tests/distributed $(ARGS)
-
-# verl can not share an environment with current transformers.
-VERL := $(VENV)/verl
-needs-verl := "verl==0.9.1" "transformers==5.10.4" "tokenizers==0.22.*" "huggingface-hub==1.*" "TransferQueue==0.1.*"
-needs-verl-whole := "ray>=2.41" "tensordict>=0.8,!=0.9.0,<=0.10.0" omegaconf hydra-core codetiming torchdata \
-	cachetools msgspec pyzmq uvicorn fastapi aiohttp
-
-test-verl: $(VERL)/.ready  ## verl's own check of what is exported for it, in an environment of its own
-	$(SAY) "Running the contract with verl"
-	cd training && OMP_NUM_THREADS=1 ../$(VERL)/bin/python -m pytest -n 0 \
-		-o cache_dir=$(abspath $(VERL))/.pytest_cache tests/engines/test_verl.py $(ARGS)
 
 train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, then ask the runtime: ten minutes
 	$(TRAINING)/bin/agentkit models install $(MODEL)
@@ -255,13 +244,6 @@ $(LOWEST)/.ready: $(TRAINING)/.ready
 	$(SAY) "Installing the lowest TRL beside agentkit-training"
 	$(beside-training)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-lowest-trl)
-	@touch $@
-
-$(VERL)/.ready: $(TRAINING)/.ready
-	$(SAY) "Installing verl beside agentkit-training"
-	$(beside-training)
-	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-verl)
-	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(needs-verl-whole)
 	@touch $@
 
 $(VENV)/interop/%/.ready: $(CORE_FILES) Makefile

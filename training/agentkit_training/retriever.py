@@ -37,6 +37,7 @@ from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, StaticEmbedder, default_stages
 from agentkit.retrieval.vectors import vector_text
 from agentkit.retrieval.word_vectors import VECTORS_FORMAT, TrainedVectors, digest_of
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
 from agentkit_training.errors import TrainingError
 
@@ -183,7 +184,8 @@ def read_catalogue(path: Path) -> tuple[Library, dict[str, str]]:
         DatasetError: A line is no object.
         DefinitionError: A line is no tool.
     """
-    definitions, names = {}, {}
+    definitions: dict[str, ToolDefinition] = {}
+    names: dict[str, str] = {}
     for line in read_json_lines(path):
         if line.record is None:
             raise DatasetError(f"{path}, line {line.number}: {line.reason}")
@@ -261,7 +263,11 @@ def write_vectors(vectors: TrainedVectors, path: Path) -> None:
     """Write trained vectors as a safetensors file, for ``TrainedVectors.read``."""
     from safetensors.numpy import save_file
 
-    arrays = {"pieces": vectors.pieces, "scales": vectors.scales, "rows": vectors.rows}
+    arrays: dict[str, Any] = {
+        "pieces": vectors.pieces,
+        "scales": vectors.scales,
+        "rows": vectors.rows,
+    }
     save_file(
         arrays,
         str(path),
@@ -396,9 +402,9 @@ def _measured(
     meaning = next(key for key, one in harmless.items() if le(*best.gain(one, "held_back")))
     after = tried[meaning]
     figures = _figures(before, "before") | _figures(after, "after")
-    for name, outcome in {"before": before, **tried}.items():
+    for name, outcome in [("before", before), *((f"meaning {one}", tried[one]) for one in tried)]:
         shown = (f"{key} {value:.3f}" for key, value in _figures(outcome, "").items())
-        tell(f"{name if outcome is before else f'meaning {name}'}: {', '.join(shown)}")
+        tell(f"{name}: {', '.join(shown)}")
     return figures, meaning, _why_not(before, after)
 
 
@@ -496,7 +502,7 @@ class _Model:
         self._tools = [[place[piece] for piece in one] for one in tools]
         self._asked = {text: [place[piece] for piece in one] for text, one in asked.items() if one}
         vectors = torch.tensor(base.vectors_of(self._used))
-        self._vectors = torch.nn.Embedding.from_pretrained(vectors, freeze=False)
+        self._vectors = torch.nn.Embedding(len(vectors), vectors.shape[1], _weight=vectors)
         self._weights = torch.nn.Parameter(torch.zeros(len(self._used)))
         self._taught: list[int] = []
 
@@ -538,7 +544,7 @@ class _Model:
             for start in range(0, len(learned), settings.batch):
                 loss = self._loss(learned[start : start + settings.batch], draw)
                 optimizer.zero_grad()
-                loss.backward()
+                torch.autograd.backward(loss)
                 optimizer.step()
             if epochs is not None:
                 continue

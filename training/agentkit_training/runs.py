@@ -286,6 +286,10 @@ def _written(place: Path) -> Iterator[None]:
         ) from error
 
 
+_GONE_SECTIONS = frozenset({"hardware", "verl"})
+"""Sections that earlier releases wrote, and that nothing was learned by."""
+
+
 def begun(
     folder: Path,
     config: str,
@@ -319,7 +323,9 @@ def begun(
     run = RunDirectory(folder)
     asked = settings_of(config)
     changed = [
-        one for one in differing(run.settings, asked) if not one.place.startswith("hardware")
+        one
+        for one in differing(run.settings, asked)
+        if one.place.partition(".")[0] not in _GONE_SECTIONS
     ]
     if refused := [one for one in changed if not _is_longer(one, asked)]:
         lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]

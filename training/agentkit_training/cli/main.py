@@ -37,12 +37,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "evaluate": ("agentkit_training.cli.commands:evaluate", "Measure a model on the tasks."),
     "export": ("agentkit_training.cli.commands:export", "Hand over what a run has learned."),
-    "verl": ("agentkit_training.cli.commands:verl", "Write what verl is started with."),
     "retriever": (
-        "agentkit_training.cli.retriever:retriever",
+        "agentkit_training.cli.commands:retriever",
         "Train word vectors on what was asked for.",
     ),
-    "plan": ("agentkit_training.cli.commands:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.commands:report", "Draw the curves of a run as a page."),
 }
 """Command name to the place of its implementation and what the help page says about it."""
@@ -60,8 +58,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - a flag, which the group reads
     """Train a policy, its tools' texts and their library together.
 
-    'agentkit-train demo' shows all of it in ten minutes on a CPU; 'agentkit-train plan' says what a
-    run needs before anything is loaded.
+    'agentkit-train demo' shows all of it in ten minutes on a CPU; --dry-run says what a run would
+    do before anything is loaded.
     """
     quiet_libraries()
 

@@ -1,4 +1,4 @@
-"""What commands show: a dry run, a plan, the steps under way, what came of a run."""
+"""What commands show: a dry run, the steps under way, what came of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentkit_training.fine_tuning.solutions import Solutions, answers_of, solut
 from agentkit_training.fine_tuning.teaching import left_out_notes, left_out_rows, nothing_to_teach
 from agentkit_training.jobs.evaluate import Combination, handover_of
 from agentkit_training.jobs.running import HANDOVER, check_fine_tuning
-from agentkit_training.plan import GIB, KEPT_FREE, Plan, plan_of
+from agentkit_training.retriever import RetrieverReport
 from agentkit_training.runs import RunDirectory, StepRecord
 from agentkit_training.tasks.loading import load_tasks_for_training, out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
@@ -44,20 +44,19 @@ def counted(number: int, word: str, words: str = "") -> str:
 
 
 def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
-    """Say what a run would do, and what its devices would hold; no weights are loaded.
+    """Say what a run would do; no weights are loaded.
 
     Solutions that would be taught are acted out, so that those that fail are told.
 
     Args:
         config: The run.
-        processes: How many were started; 1 for as many as the configuration is laid out for.
+        processes: How many were started.
 
     Raises:
         UsageError: There is nothing to teach; it says why.
     """
-    count = processes if processes > 1 else config.hardware.processes
     if isinstance(config, SftConfig):
-        check_fine_tuning(config, processes=count)
+        check_fine_tuning(config, processes=processes)
     parts, policy = load_tasks_for_training(config.tasks), config.policy
     sizes = ", ".join(f"{size} to {_USES[name]}" for name, size in parts.sizes.items())
     print_text(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
@@ -71,7 +70,12 @@ def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
         _show_tuning(config, parts)
     else:
         _show_steps(config, parts)
-    show_plan(plan_of(config, parts, processes=count))
+    idle = 0 if isinstance(config, SftConfig) else processes - config.coevolution.tasks_per_step
+    if idle > 0:
+        say(
+            f"Warning: {idle} of {processes} processes would make no rollouts; raise "
+            "coevolution.tasks_per_step"
+        )
 
 
 def _show_tuning(config: SftConfig, parts: TaskSplits) -> None:
@@ -158,51 +162,6 @@ def _steps(known: Solutions, settings: SftSettings) -> str:
     return f"{counted(steps, 'step')} of up to {settings.batch_size}"
 
 
-def show_plan(plan: Plan) -> None:
-    """What a run makes of its devices; a warning where that does not fit or idles."""
-    made = "makes up to {} rollouts" if plan.written_tokens else "reads up to {} examples"
-    print_text(
-        f"{counted(plan.devices, 'process', 'processes')}, each on a device of its own: "
-        f"{made.format(plan.in_share)} a step, {plan.rows_at_once} of them read at once; the "
-        f"longest prompt has about {plan.prompt_tokens:,} tokens."
-    )
-    if plan.idle:
-        say(
-            f"Warning: with {counted(plan.tasks, 'task')} a step, {plan.idle} of {plan.devices} "
-            "processes make no rollouts; raise coevolution.tasks_per_step"
-        )
-    if not plan.bytes:
-        print_text("Nothing tells the shape of the weights yet, and so no memory is reckoned.")
-        return
-    written = f"writes up to {plan.written_tokens:,} tokens and " if plan.written_tokens else ""
-    print_text(
-        f"{plan.model}: {plan.parameters / 1e6:,.0f} M weights, {plan.trained / 1e6:,.0f} M of "
-        f"them trained; a step {written}reads up to {plan.read_tokens:,} tokens."
-    )
-    when = {"cache": "while rollouts are written", "writer": "vLLM"}
-    rows = [
-        (name, f"{held / GIB:,.2f}", when.get(name, ""))
-        for name, held in plan.bytes.items()
-        if name != "writer" or held
-    ]
-    rows.append(("at its highest", f"{plan.peak / GIB:,.2f}", "generation and update in turn"))
-    columns = [Column(title="on each device"), Column(title="GiB", align="right"), Column(title="")]
-    print_table(columns, rows)
-    if plan.device_gib is None:
-        return
-    told = f"{plan.device_gib:g} GiB, of which {KEPT_FREE:.0%} stay free"
-    if plan.fits:
-        print_text(f"It fits into {told}.")
-    else:
-        rows_key = "engine.parts or engine.max_tokens" if written else "sft.input_tokens"
-        section = "engine" if written else "sft"
-        say(
-            f"Warning: it does not fit into {told}; read fewer rows at once ({rows_key}), compute "
-            f"activations again ({section}.gradient_checkpointing), write fewer answers at once "
-            "(policy.batch_size), or train adapters (policy.lora)"
-        )
-
-
 _SHOWN = ("loss", "reward", "passed", "accuracy", "weight", "library/version", "library/tools")
 _MOST_LABELS = 3
 
@@ -286,6 +245,23 @@ def show_combinations(found: Sequence[Combination]) -> None:
             )
         )
     print_table(columns, rows)
+
+
+def show_recall(report: RetrieverReport) -> None:
+    """Recall before and after training a retriever, and what became of it."""
+    figures = report.figures
+    rows = [
+        (told, str(at), *(f"{figures[f'{kind}.{when}@{at}']:.3f}" for when in ("before", "after")))
+        for kind, told in (
+            ("held_back", "requests held back"),
+            ("bystanders", "tools that learned nothing"),
+        )
+        for at in (5, 32)
+        if f"{kind}.after@{at}" in figures
+    ]
+    print_table(["measured on", "recall at", "before", "after"], rows)
+    if report.why:
+        print_text(f"\nNothing was written: {report.why}.")
 
 
 def _line(record: StepRecord) -> str:

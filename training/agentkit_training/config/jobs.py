@@ -14,11 +14,9 @@ from agentkit_training.config.reading import keys_of, read_config
 from agentkit_training.config.sections import (
     AskingSection,
     EngineSection,
-    HardwareSection,
     PolicySection,
     RewardName,
     TrackingSection,
-    VerlSection,
     WatchSection,
     WeightingSection,
 )
@@ -41,7 +39,6 @@ class SftConfig:
         watch: Where figures go.
         no_call: What to answer where no call is right; such tasks are left out without it.
         library: An artifact whose texts the tools have; empty for the tasks' own.
-        hardware: What plans reckon with.
         seed: Of weights and samples.
     """
 
@@ -53,7 +50,6 @@ class SftConfig:
     watch: TrackingSection = field(default_factory=TrackingSection)
     no_call: str = ""
     library: str = ""
-    hardware: HardwareSection = field(default_factory=HardwareSection)
     seed: int = 0
 
     @property
@@ -90,8 +86,6 @@ class CoevolveConfig:
             mined, where ``coevolution.composites`` is on; empty for mining alone.
         library: An artifact to begin with; empty for the tasks' own tools.
         watch: What is measured and kept.
-        hardware: What the run is laid out for: plans reckon with it, verl is told it.
-        verl: For ``agentkit-train verl`` alone.
     """
 
     policy: PolicySection
@@ -109,8 +103,6 @@ class CoevolveConfig:
     teacher: str = ""
     library: str = ""
     watch: WatchSection = field(default_factory=WatchSection)
-    hardware: HardwareSection = field(default_factory=HardwareSection)
-    verl: VerlSection = field(default_factory=VerlSection)
 
     def __post_init__(self) -> None:
         if self.rollout_model and (not self.frozen or self.cold_start is not None):

@@ -25,52 +25,6 @@ from agentkit_training.rollout.templated import Writer
 from agentkit_training.runs import TrackerName
 from agentkit_training.weighting import DynamicWeighting, FixedWeighting, MeanNormalised, Weighting
 
-
-@dataclass(frozen=True, kw_only=True)
-class HardwareSection:
-    """What ``--dry-run`` and ``plan`` reckon with, where nothing else is known.
-
-    ``torchrun`` says how many processes there are when a run begins; verl is told these numbers.
-
-    Attributes:
-        machines: How many.
-        devices: Of each machine, and processes on it.
-        device_gib: Memory of each device; None when it is not known.
-    """
-
-    machines: int = 1
-    devices: int = 1
-    device_gib: float | None = None
-
-    def __post_init__(self) -> None:
-        check_least(self, "machines", "devices", section="hardware")
-        if self.device_gib is not None and self.device_gib <= 0:
-            raise UsageError(f"hardware.device_gib is {self.device_gib:g}; give more than 0")
-
-    @property
-    def processes(self) -> int:
-        """How many processes train: one for each device."""
-        return self.machines * self.devices
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerlSection:
-    """What verl must know that no engine of ours asks for.
-
-    Attributes:
-        prompt_tokens: Longest prompt. A rollout with a longer one is left out.
-        response_tokens: Longest response: all answers, and what tools said between them.
-        tensor_parallel: Devices over which a server of rollouts lays the weights.
-    """
-
-    prompt_tokens: int = 2048
-    response_tokens: int = 1024
-    tensor_parallel: int = 1
-
-    def __post_init__(self) -> None:
-        check_least(self, "prompt_tokens", "response_tokens", "tensor_parallel", section="verl")
-
-
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
 _ALONE: dict[str, tuple[str, ...]] = {

@@ -143,11 +143,19 @@ def joined_ranks(*, on_cpu: bool = True, patience: timedelta = _PATIENCE) -> Ran
     return TorchRanks(group=group, rank=dist.get_rank(), world=dist.get_world_size())
 
 
-def left_ranks() -> None:
-    """Leave the process group, at the end of a run; nothing without one."""
+def left_ranks(*, after_error: bool = False) -> None:
+    """Leave the process group, at the end of a run; nothing without one.
+
+    Gloo's threads must not outlive the interpreter, which aborts the process then.
+
+    Args:
+        after_error: Whether others may be gone: NCCL would wait for them, and is left as it is.
+    """
     import torch.distributed as dist
 
-    if dist.is_available() and dist.is_initialized():
+    if not (dist.is_available() and dist.is_initialized()):
+        return
+    if not after_error or dist.get_backend() == "gloo":
         dist.destroy_process_group()
 
 

@@ -1,1 +1,1 @@
-"""3. How the policy learns: the lean engine, TRL and verl, behind one interface."""
+"""3. How the policy learns: the lean engine and TRL behind one interface."""

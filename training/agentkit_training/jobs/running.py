@@ -101,7 +101,7 @@ def check_fine_tuning(config: SftConfig, *, processes: int, resumes: bool = Fals
     if config.toolace is not None:
         raise UsageError(
             f"the rounds of toolace run in one process, and there are {processes}; start it "
-            "without torchrun, and leave hardware.devices at 1"
+            "without torchrun"
         )
     share_of(config.sft.batch_size, processes)
     if resumes:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import click
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED, LazyGroup
-from agentkit_training.cli.commands import _run_options as run_options, _told_once as told_once
+from agentkit.cli.options import command
+from agentkit_training.cli.commands import RunOptions, told_once
 from agentkit_training.runs import Provenance, RunDirectory
 
 
-@click.command()
-@run_options
-@told_once()
-def begun(**given):
+@command()
+def begun(config: Path, options: RunOptions):
     """Begin a run, and be interrupted."""
-    told = Provenance(command="begun", machine="")
-    RunDirectory.create(given["folder"], config="", provenance=told)
-    raise KeyboardInterrupt
+    with told_once():
+        told = Provenance(command=f"begun {config}", machine="")
+        RunDirectory.create(options.folder, config="", provenance=told)
+        raise KeyboardInterrupt
 
 
-@click.command()
-@run_options
-@told_once()
-def idle(**_):
+@command()
+def idle(config: Path, options: RunOptions):
     """Be interrupted before there is a run."""
-    raise KeyboardInterrupt
+    with told_once():
+        raise KeyboardInterrupt
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import torch
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training import tiny_policy
-from agentkit_training.distributed.ranks import joined_ranks
+from agentkit_training.distributed.ranks import joined_ranks, left_ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
@@ -113,8 +113,10 @@ def main(recorded, folder, sizes):
     told["exchanged"] = exchanged(ranks, json.loads(sizes))
     told["refused"] = refused(ranks, Library([priced("Get the price.")], version=1))
     (Path(folder) / f"{ranks.rank}.json").write_text(json.dumps(told))
-    torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    finally:
+        left_ranks()

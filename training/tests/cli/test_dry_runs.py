@@ -1,0 +1,157 @@
+"""``--dry-run`` says what a run does before weights are there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit_training.cli.main import COMMANDS, main
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TOOLS = """\
+from agentkit import tool
+
+@tool
+def order_status(order: str) -> str:
+    '''Where an order is.
+
+    Args:
+        order: Its number.
+    '''
+    if not order.startswith("A"):
+        raise ValueError(f"no order {order}")
+    return "shipped"
+"""
+SFT = """\
+policy: {weights: models/Qwen2.5-7B-Instruct, answer_tokens: 100, batch_size: 32}
+tasks: {source: TASKS, environment: TOOLS, shares: {train: 1, validation: 0, test: 0}}
+asking: {max_steps: 1}
+sft: {batch_size: 4, epochs: 3, input_tokens: 1000, max_tokens: 250}
+"""
+GRPO = """\
+policy: {weights: models/Qwen2.5-7B-Instruct, device: cuda, answer_tokens: 128, batch_size: 16}
+tasks: {source: hidden-constraints, train: 64, validation: 4, test: 4}
+asking: {max_steps: 1}
+coevolution: {tasks_per_step: 16, group_size: 8}
+engine: {name: trl, parts: 2}
+"""
+
+
+def line(number, order):
+    call = {"name": "order_status", "arguments": {"order": order}}
+    expects = {"calls": [call], "contains": "shipped"}
+    request = f"Where is order {order} of customer {number}?"
+    return json.dumps(
+        {"id": str(number), "request": request, "tools": ["order_status"], "expects": expects}
+    )
+
+
+@pytest.fixture
+def tuning(tmp_path):
+    """Fine-tuning on ten orders that are there, and one that is not."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    orders = [*(f"A{number}" for number in range(10)), "B1"]
+    lines = [line(number, order) for number, order in enumerate(orders)]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(lines))
+    path = tmp_path / "sft.yaml"
+    text = SFT.replace("TASKS", str(tmp_path / "tasks.jsonl"))
+    path.write_text(text.replace("TOOLS", str(tmp_path / "tools.py")))
+    return path
+
+
+@pytest.fixture
+def rewards(tmp_path):
+    """Sixteen tasks a step on eight devices."""
+    path = tmp_path / "run.yaml"
+    path.write_text(GRPO)
+    return path
+
+
+def run(*arguments, changes=()):
+    more = [one for change in changes for one in ("--set", change)]
+    return CliRunner().invoke(main, [str(one) for one in (*arguments, *more)])
+
+
+def rehearsal(config, *changes, command="sft"):
+    return run(command, config, "--output", config.parent / "run", "--dry-run", changes=changes)
+
+
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_every_command_explains_itself(command):
+    """Each command has a help page with examples."""
+    result = CliRunner().invoke(main, [command, "--help"])
+    assert result.exit_code == 0
+    assert "Examples:" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (("toolace={rounds: 1}",), "the rounds of toolace run in one process"),
+        (("sft.batch_size=7",), "take a multiple of 2"),
+    ],
+)
+def test_what_several_processes_would_refuse_is_refused(tuning, changes, words, monkeypatch):
+    """A dry run in two processes refuses what the run would refuse."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = rehearsal(tuning, *changes)
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_a_dry_run_warns_of_processes_without_tasks(rewards, monkeypatch):
+    """Tasks are shared out whole: with fewer than there are processes some do nothing."""
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    done = rehearsal(rewards, "coevolution.tasks_per_step=6", command="grpo")
+    assert "2 of 8 processes would make no rollouts" in done.stderr
+
+
+@pytest.mark.parametrize("key", ["parts=2", "vllm={}"])
+def test_what_trl_alone_does_is_refused_for_lean(rewards, key):
+    """A key that would be passed over in silence is misuse."""
+    done = rehearsal(rewards, "engine={name: lean}", f"engine.{key}", command="grpo")
+    assert done.exit_code == 2
+    assert "engine.name: trl" in done.stderr
+
+
+def test_a_rehearsal_says_what_is_taught_and_what_fails(tuning):
+    """The order that is not there is named with its error; ten answers make nine steps of four."""
+    done = rehearsal(tuning)
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.stdout.split())
+    assert "Teaches 10 answers: 9 steps of up to 4." in told
+    assert '1 task is left out: a gold call fails: order_status(order="B1"): ValueError' in told
+    assert "can not be passed in one turn: 11 of 11 in train" in done.stderr
+    assert not (tuning.parent / "run").exists()
+
+
+def test_a_cold_start_is_rehearsed(tuning, tmp_path):
+    """Reinforcement learning that begins with fine-tuning says what it would teach, too."""
+    text = tuning.read_text().replace("sft:", "cold_start:") + "coevolution: {steps: 1}\n"
+    (tmp_path / "grpo.yaml").write_text(text)
+    told = rehearsal(tmp_path / "grpo.yaml", command="grpo").stdout
+    assert "Cold start: teaches 10 answers, 9 steps of up to 4." in told
+    assert "1 task is left out: a gold call fails" in told
+
+
+def test_nothing_to_teach_is_told_before_weights_are_there(tuning):
+    """The error says why, by the key that the tasks expect."""
+    tasks = tuning.parent / "tasks.jsonl"
+    tasks.write_text(json.dumps({"id": "1", "request": "2 + 2?", "expects": {"number": 4}}) + "\n")
+    done = rehearsal(tuning)
+    assert done.exit_code == 2
+    assert "no calls to teach: the task expects number" in done.stderr
+
+
+def test_the_right_command_is_named(tuning, tmp_path):
+    """A file for another command is told as such; one of both kinds by the key that is unknown."""
+    for command, example, other in (("grpo", "sft", "sft"), ("sft", "grpo", "grpo or coevolve")):
+        done = run(command, EXAMPLES / f"{example}.yaml", "--output", tmp_path, "--dry-run")
+        assert done.exit_code == 2
+        assert f"use agentkit-train {other}" in done.stderr
+    both = rehearsal(tuning, "coevolution={steps: 1}", command="coevolve")
+    assert both.exit_code == 2
+    assert "sft is not known here" in both.stderr
