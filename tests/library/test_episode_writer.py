@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, Episode
@@ -400,16 +400,6 @@ class TestWriter(EpisodeStoreConformance):
         store.close()
 
 
-def test_capabilities_are_those_of_the_parts(plain_store):
-    """The whole can do what its parts can, and nothing else."""
-    store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for capability in (BatchAppending, Pruning):
-        assert isinstance(store, capability)
-    plain = with_episodes(MemoryStore(), episodes=plain_store)
-    assert isinstance(plain, Store)
-    assert not isinstance(plain, BatchAppending | Pruning)
-
-
 def test_a_store_that_keeps_all_is_refused():
     """A store that can not let episodes go says so."""
     with pytest.raises(UsageError, match="can not let episodes go"):
@@ -445,36 +435,6 @@ def test_closing_spills_and_the_next_writer_takes_it_in(store, folder, caplog):
         assert again.state.spilled == 0
     assert ids(store) == ["a", "b", "c"]
     assert list(folder.iterdir()) == []
-
-
-def test_a_full_buffer_spills_in_order(store, folder):
-    """Waited for too long, all that is held goes to files; younger ones stay behind them."""
-    store.is_on.clear()
-    names = [f"e{i:02}" for i in range(17)]
-    with open_writer(store, folder, max_count=5) as writer:
-        for name in names:
-            writer.append(episode(name))
-        assert writer.state.spilled == 15
-        assert ids(writer) == names
-        newest = writer.select(EpisodeFilter(limit=3))
-        assert [one.episode_id for one in newest] == names[:-4:-1]
-        store.is_on.set()
-        writer.flush()
-        assert ids(store) == names
-    assert list(folder.iterdir()) == []
-
-
-def test_flushing_waits_for_what_earlier_programs_left(store, folder):
-    """With nothing in memory a flush is done when the store has the files too."""
-    store.is_on.clear()
-    with open_writer(store, folder) as writer:
-        writer.append(episode("a"))
-    with open_writer(store, folder) as again:
-        with pytest.raises(StoreUnavailableError, match="1 in files"):
-            again.flush(timeout_seconds=0.05)
-        store.is_on.set()
-        again.flush()
-        assert ids(store) == ["a"]
 
 
 def test_two_writers_leave_each_other_alone(store, folder):

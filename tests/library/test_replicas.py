@@ -263,6 +263,8 @@ def test_a_replica_of_a_url_opens_and_closes_it():
     with Replica("memory:") as replica:
         assert replica.load().version == 0
         replica.store.load()
+        assert len(threads()) == 1
+    assert threads() == []
     for use in (
         replica.load,
         replica.versions,
@@ -286,15 +288,6 @@ def nothing_left(eventually):
     """Whatever a test did, no thread is left when it is over."""
     yield
     eventually(lambda: threads() == [])
-
-
-def test_closing_ends_the_thread_and_the_store(kept):
-    """A second close does nothing."""
-    replica = Replica(kept)
-    assert len(threads()) == 1
-    replica.close()
-    assert threads() == []
-    replica.close()
 
 
 def test_a_replica_that_nobody_holds_ends(kept, eventually):

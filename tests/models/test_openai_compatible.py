@@ -215,27 +215,23 @@ async def test_an_injected_client_is_used_and_left_open(question) -> None:
 
 
 async def test_openai_by_name_sends_what_its_sdk_would(monkeypatch, question) -> None:
-    """By name, OpenAI is asked with the headers of its SDK's variables, and a cache key."""
+    """By name, OpenAI is asked with the headers of its SDK's variables."""
     for name, value in {
         "OPENAI_API_KEY": "sk-test-secret",
         "OPENAI_ORG_ID": "org-1",
         "OPENAI_PROJECT_ID": "proj-1",
-        "OPENAI_CUSTOM_HEADERS": "X-Team: shop\nX-Stage: test",
     }.items():
         monkeypatch.setenv(name, value)
     with FaultyServer(["hello there"]) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        async with openai_model("gpt-4o-mini", prompt_cache_key="shop") as model:
+        async with openai_model("gpt-4o-mini") as model:
             await model.complete(question)
         (sent,) = server.requests
-    assert sent.body["prompt_cache_key"] == "shop"
-    named = ("authorization", "openai-organization", "openai-project", "x-team", "x-stage")
+    named = ("authorization", "openai-organization", "openai-project")
     assert [sent.headers.get(name) for name in named] == [
         "Bearer sk-test-secret",
         "org-1",
         "proj-1",
-        "shop",
-        "test",
     ]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models.base import ModelRequest, ModelResponse, StreamingChatModel, TextDelta
-from agentkit.models.prompted import AnswerStream, PromptedModel
+from agentkit.models.prompted import PromptedModel
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ToolDefinition
 
@@ -28,18 +28,18 @@ async def streamed(answer, *, tools=(WAIT,), constrained=True):
 
 
 class Letters:
-    """A model that writes letter by letter."""
+    """A model that writes letter by letter, or in the pieces given."""
 
     name = "letters"
 
-    def __init__(self, text):
-        self.text = text
+    def __init__(self, pieces):
+        self.pieces = pieces
 
     async def complete(self, request):
-        return ModelResponse(message=AssistantMessage(text=self.text))
+        return ModelResponse(message=AssistantMessage(text="".join(self.pieces)))
 
     async def stream(self, request):
-        for letter in self.text:
+        for letter in self.pieces:
             yield TextDelta(text=letter)
         yield await self.complete(request)
 
@@ -75,10 +75,9 @@ async def test_what_could_still_be_a_call_waits_for_the_end():
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.data(), st.booleans())
-def test_any_text_cut_anywhere_is_shown_whole(text, data, is_ascii):
+async def test_any_text_cut_anywhere_is_shown_whole(text, data, is_ascii):
     """However the pieces fall, together they are the answer."""
     written = json.dumps({"answer": text}, ensure_ascii=is_ascii)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(written)), max_size=9)) | {0, len(written)})
-    stream = AnswerStream()
-    pieces = [stream.add(written[a:b]) for a, b in pairwise(cuts)]
+    pieces, _ = await streamed(Letters([written[a:b] for a, b in pairwise(cuts)]))
     assert "".join(pieces) == text

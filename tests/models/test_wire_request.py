@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.errors import UsageError
-from agentkit.messages import AssistantMessage, ToolCall, UserMessage
-from agentkit.models.base import ModelRequest, ModelSettings
-from agentkit.models.chat_completions import RequestEncoder, encode_fields
+from agentkit.messages import UserMessage
+from agentkit.models.base import ModelRequest
+from agentkit.models.chat_completions import RequestEncoder
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -116,21 +115,3 @@ def test_any_text_can_be_sent(text) -> None:
     """Text arrives as it is, be it control characters or half a surrogate pair."""
     sent = body(encoder(), ModelRequest(messages=(UserMessage(text=text),)))
     assert sent["messages"][0]["content"] == text
-
-
-def test_fields_for_an_sdk_are_those_of_the_body() -> None:
-    """SDK adapters say what our own adapter says, as an object instead of bytes."""
-    request = ModelRequest(
-        messages=(UserMessage(text="hi"),),
-        tools=(definition("a.b"),),
-        tool_choice="none",
-        output_schema={"type": "array"},
-        settings=ModelSettings(top_p=0.5, max_tokens=3),
-    )
-    fields, names = encode_fields(request, "m", max_tokens_field="max_tokens")
-    assert fields == body(encoder(), request)
-    assert names.decode("a_b") == "a.b"
-    call = ToolCall(call_id="1", name="f", arguments={"x": {1}})
-    broken = replace(request, messages=(AssistantMessage(tool_calls=(call,)),))
-    with pytest.raises(UsageError, match="can not be written as JSON"):
-        encode_fields(broken, "m", max_tokens_field="max_tokens")

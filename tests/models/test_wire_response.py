@@ -154,7 +154,7 @@ def test_stream_gives_what_the_whole_answer_gives(
     """However arguments and text are cut into deltas, the result is that of one piece."""
     raw = json.dumps(arguments)
     stops = [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
-    assembler = CompletionAssembler(NAMES)
+    assembler = CompletionAssembler()
     for letter in text:
         assembler.add(chunk({"content": letter}))
     first = {"index": 0, "id": "1", "function": {"name": "a_b", "arguments": ""}}
@@ -176,15 +176,16 @@ def test_stream_gives_what_the_whole_answer_gives(
         },
         NAMES,
     )
-    assert assembler.finish() == whole
+    assert decode_completion(assembler.finish(), NAMES) == whole
 
 
 def streamed_calls(*parts: dict) -> list[tuple[str, dict]]:
     """Name and arguments of the calls that these deltas make."""
-    assembler = CompletionAssembler(NAMES)
+    assembler = CompletionAssembler()
     for part in parts:
         assembler.add(chunk({"tool_calls": [part]}))
-    return [(call.name, dict(call.arguments)) for call in assembler.finish().message.tool_calls]
+    response = decode_completion(assembler.finish(), NAMES)
+    return [(call.name, dict(call.arguments)) for call in response.message.tool_calls]
 
 
 def test_calls_that_alternate() -> None:
@@ -222,12 +223,12 @@ def test_calls_without_an_index_of_their_own(index) -> None:
 def test_chunk_off_the_protocol(delta, message) -> None:
     """A chunk of another shape is an error that names the place."""
     with pytest.raises(ModelResponseError, match=message):
-        CompletionAssembler(NAMES).add(chunk(delta))
+        CompletionAssembler().add(chunk(delta))
 
 
 def test_streamed_call_without_a_name() -> None:
     """A call that never got a name can not be made."""
-    assembler = CompletionAssembler(NAMES)
+    assembler = CompletionAssembler()
     assembler.add(chunk({"tool_calls": [{"index": 0, "id": "1"}]}))
     with pytest.raises(ModelResponseError, match=r"function\.name should be str, got nothing"):
-        assembler.finish()
+        decode_completion(assembler.finish(), NAMES)

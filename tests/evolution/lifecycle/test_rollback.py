@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -16,7 +14,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.pins import pin_faults
 from agentkit.library.signing import HmacKey
-from agentkit.library.sqlite import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.definition import Description, Example
 
@@ -190,20 +187,3 @@ def test_events_are_signed(make_manager, store, propose):
     manager.advance()
     assert not verify_chain(store.events(), verifier=key)
     assert verify_chain(store.events(), verifier=HmacKey(secret=b"x" * 32))
-
-
-@pytest.mark.parametrize("count", [3, 1_001])
-def test_an_import_of_several_tools_is_guarded(tmp_path, count):
-    """One of them that is changed in the file is found, also of more than an event lists."""
-    path = tmp_path / "store.db"
-    summary = Description(summary="as imported")
-    with closing(SQLiteStore(path)) as store:
-        manager = ToolManager(store)
-        manager.register(ToolDefinition(name=f"t{n}", description=summary) for n in range(count))
-        assert not verify_library(store, store.events())
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute(
-            "UPDATE definitions SET body = replace(body, 'as imported', 'evil') WHERE rowid = 2"
-        )
-    with closing(SQLiteStore(path)) as store:
-        assert [fault.code for fault in verify_library(store, store.events())] == ["definition"]

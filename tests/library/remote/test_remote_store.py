@@ -44,7 +44,7 @@ def _until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_server_that_was_never_there(open_remote: Callable) -> None:
+def test_a_server_that_was_never_there(open_remote):
     """Without anything known there is nothing to give: the error says that it may work later."""
     client = open_remote(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(StoreUnavailableError, match="can not be reached"):
@@ -55,14 +55,8 @@ def test_a_server_that_was_never_there(open_remote: Callable) -> None:
 
 
 def test_the_last_snapshot_stays_and_the_log_says_so(
-    store: Store,
-    serve: Callable,
-    network: TcpProxy,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    store, serve, network, open_remote, put, tool, caplog
+):
     """Cut off, a client goes on with what it has; back again, it takes up what it missed."""
     caplog.set_level(logging.WARNING, logger="agentkit")
     serve(store)
@@ -90,9 +84,7 @@ def test_the_last_snapshot_stays_and_the_log_says_so(
     assert "is back, at library version 2" in caplog.text
 
 
-def test_a_program_starts_without_the_server(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable, stage
-) -> None:
+def test_a_program_starts_without_the_server(store, serve, open_remote, put, tool, stage):
     """What was known last is on the disk: library, versions and events, not the histories."""
     put(store, tool("a", "a text"), tool("天気"))
     put(store, tool("b"), remove=("a",))
@@ -114,7 +106,7 @@ def test_a_program_starts_without_the_server(
         client.load(1)
 
 
-def test_a_closed_store_says_so(store: Store, serve: Callable, open_remote: Callable) -> None:
+def test_a_closed_store_says_so(store, serve, open_remote):
     """After close nothing is asked any more, whatever is known."""
     client = open_remote(serve(store))
     client.load()
@@ -129,9 +121,7 @@ def test_a_closed_store_says_so(store: Store, serve: Callable, open_remote: Call
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_fork_makes_a_connection_of_its_own(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_fork_makes_a_connection_of_its_own(store, serve, open_remote, put, tool):
     """Both take up what is new; neither reads an answer that was meant for the other."""
     client = open_remote(serve(store))
     client.load()
@@ -149,9 +139,7 @@ def test_a_fork_makes_a_connection_of_its_own(
 ENOUGH = 60
 
 
-def test_a_replica_knows_that_the_server_is_away(
-    stage: Any, store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_replica_knows_that_the_server_is_away(stage, store, serve, open_remote, put, tool):
     """That the remote store goes on to load its last snapshot does not make that a fresh one."""
     put(store, tool("a"))
     serve(store)
@@ -198,7 +186,7 @@ def _change(library: Library, number: int, step: tuple) -> LibraryChange | None:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_any_sequence_of_changes_is_read_as_it_was_made(stage: AppStage, steps: list) -> None:
+def test_any_sequence_of_changes_is_read_as_it_was_made(stage, steps):
     """Whenever a client looks, every version it reads is equal to the store's, order and all."""
     store = open_store("memory:")
     app = create_library_app(store)
@@ -227,9 +215,7 @@ def _check_same(client: RemoteStore, store: Store) -> None:
     assert list(client.changes()) == list(store.changes())
 
 
-def test_only_what_changed_is_read(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_only_what_changed_is_read(store, serve, open_remote, put, tool):
     """After one change of a hundred tools, one definition comes, and the others are the same."""
     put(store, *(tool(f"t{i}", "a text") for i in range(100)))
     seen: list[tuple[str, int]] = []
@@ -248,8 +234,8 @@ def test_only_what_changed_is_read(
 
 
 def test_a_library_of_several_pages_is_caught_up_by_what_changed(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+    store, serve, open_remote, put, tool
+):
     """A client that held all of it is right after one changed, as is a new one."""
     put(store, *(tool(f"t{number}", "x" * 50_000) for number in range(200)))
     client = open_remote(f"{serve(store)}?cache=none")
@@ -262,9 +248,7 @@ def test_a_library_of_several_pages_is_caught_up_by_what_changed(
     assert [one.name for one in caught_up][-2:] == ["t199", "t8"]
 
 
-def test_a_store_without_versions_one_by_one(
-    serve: Callable, open_remote: Callable, tmp_path: Path
-) -> None:
+def test_a_store_without_versions_one_by_one(serve, open_remote, tmp_path):
     """An artifact is served too, though it holds its own version alone and nothing before it."""
     path = tmp_path / "tools.json"
     write_artifact(artifact_of(sample_library()), path)
@@ -274,9 +258,7 @@ def test_a_store_without_versions_one_by_one(
     assert list(client.versions()) == list(artifact.versions())
 
 
-def test_what_can_not_be_written_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, tool: Callable
-) -> None:
+def test_what_can_not_be_written_is_refused(store, serve, open_remote, tool):
     """Commits and episodes have no place in a library that is only read."""
     client = open_remote(serve(store))
     with pytest.raises(StoreError, match="can only be read"):
