@@ -14,7 +14,6 @@ from agentkit.agent.session import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.report import Check, shown
-from agentkit.interop.mcp.answers import call_tool
 from agentkit.interop.mcp.connection import Connection, outcome_of
 from agentkit.interop.mcp.listing import (
     HeldTool,
@@ -22,6 +21,7 @@ from agentkit.interop.mcp.listing import (
     Listing,
     McpLimits,
     RawListing,
+    call_tool,
     checked_server_name,
     require_sdk,
 )

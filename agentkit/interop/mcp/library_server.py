@@ -29,7 +29,7 @@ from agentkit.interop.mcp.serving import (
 )
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
-from agentkit.library.store import Store
+from agentkit.library.store import SelfRefreshing, Store
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ class LibraryServer:
         Returns:
             Whether the library changed.
         """
-        newest = await asyncio.to_thread(self._libraries.refresh)
+        return await self._show(await asyncio.to_thread(self._libraries.refresh))
+
+    async def _show(self, newest: Library) -> bool:
         if newest is self._exposure.library:
             return False
         self._exposure = self._exposed(newest)
@@ -205,10 +207,12 @@ class LibraryServer:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _watch(self) -> None:
+        source: object = self._store
+        looks_itself = isinstance(source, SelfRefreshing)  # as often as it was told to
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:
-                await self.refresh()
+                await (self._show(self._libraries.current) if looks_itself else self.refresh())
             except (AgentKitError, OSError) as error:
                 _logger.warning("the store could not be asked for a newer library: %s", error)
 

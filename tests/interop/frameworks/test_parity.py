@@ -15,6 +15,7 @@ from support.model_server import FaultyServer
 from support.server_steps import Reply
 
 from agentkit import Library, tool
+from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import diagnose
 from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
@@ -104,7 +105,9 @@ async def test_a_tool_that_raises_and_one_that_hangs(host: Any, store: Store, ca
         await asyncio.sleep(60)
 
     calls = [call("1", "divide", x=0), call("2", "find", name="Ann"), call("3", "wait")]
-    toolset = Toolset(Library([divide, find, wait]), store=store, tool_timeout_seconds=0.05)
+    toolset = Toolset(
+        Library([divide, find, wait]), store=store, policy=ToolPolicy(timeout_seconds=0.05)
+    )
     with FaultyServer([Reply(tool_calls=calls), "Sorry."]) as server:
         assert (await host(toolset, server).run("Try.")).output == "Sorry."
         texts = tool_texts(server)
@@ -212,7 +215,7 @@ async def test_a_toolset_that_asks_itself(
 
     calls = [call("1", "wipe", path="/tmp"), call("2", "wipe", path="/")]
     with FaultyServer([Reply(tool_calls=calls), "Well."]) as server:
-        toolset = Toolset(library, store=store, approve=approve)
+        toolset = Toolset(library, store=store, policy=ToolPolicy(approve=approve))
         ended = await host(toolset, server).run("Clean up.")
         assert (ended.output, asked) == ("Well.", ["/tmp", "/"])
         texts = tool_texts(server)
@@ -348,7 +351,7 @@ async def test_learned_rules(host: Any, store: Store, call: Write) -> None:
         Reply(tool_calls=[call("5", "loan_offer", customer="Ann", periods=48)]),
         "48 months.",
     ]
-    toolset = Toolset(store, tools=[find_customer, loan_offer], tool_retries=5)
+    toolset = Toolset(store, tools=[find_customer, loan_offer], policy=ToolPolicy(retries=5))
     with FaultyServer(script) as server:
         ended = await host(toolset, server).run("A loan for Ann, please.")
         assert (ended.error, ended.output) == (None, "48 months.")
@@ -420,20 +423,6 @@ def leaves(schema: Any, root: Any) -> Any:
     if isinstance(schema, list):
         return sorted((leaves(value, root) for value in schema), key=repr)
     return schema
-
-
-async def test_schemas_survive(host: Any, store: Store, call: Write) -> None:
-    """Definitions, enumerations, optional and nested parts reach the model as the library has them."""
-    arguments = {"person": {"name": "Ann", "home": {"street": "Main St"}}, "level": "member"}
-    script = [Reply(tool_calls=[call("1", "register", **arguments)]), "Done."]
-    with FaultyServer(script) as server:
-        toolset = Toolset(Library([register]), store=store)
-        assert (await host(toolset, server).run("Register Ann.")).output == "Done."
-        sent = offered(server)["register"]
-        assert tool_texts(server) == {"1": "Ann of Main St is a member"}
-    ours = register.definition.parameters_schema
-    assert "$defs" in ours
-    assert leaves(sent, sent) == leaves(ours, ours)
 
 
 async def test_runs_side_by_side(host: Any, library: Library, store: Store, call: Write) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library, tool
-from agentkit.agent.types import Limits
+from agentkit.agent.types import Limits, SelectionPolicy
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
@@ -207,7 +207,7 @@ class NotingRetriever:
 async def test_what_goes_on_by_messages_alone(library: Library, call: Write) -> None:
     """Where no episode tells what was offered, the last request is searched for once more."""
     retriever = NotingRetriever()
-    toolset = Toolset(library, retriever=retriever, search_tool=False)
+    toolset = Toolset(library, retriever=retriever, selection=SelectionPolicy(search_tool=False))
     run = await toolset.start("double or wipe it")
     said = (
         UserMessage(text="double or wipe it"),
@@ -221,7 +221,9 @@ async def test_what_goes_on_by_messages_alone(library: Library, call: Write) -> 
 async def test_what_goes_on_by_its_session(library: Library, store: Store, call: Write) -> None:
     """Where episodes tell it, nothing is searched, and the tools are those that there were."""
     retriever = NotingRetriever()
-    toolset = Toolset(library, store=store, retriever=retriever, search_tool=False)
+    toolset = Toolset(
+        library, store=store, retriever=retriever, selection=SelectionPolicy(search_tool=False)
+    )
     run = await toolset.start("double or wipe it", session_id="s")
     one = call("1", "wipe", path="/")
     answered(run, one)
