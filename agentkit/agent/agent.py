@@ -14,11 +14,12 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from agentkit import (
     agent as agent_door,  # doors: what is asked for loads then
     library as library_door,
+    tracing as tracing_door,
 )
 from agentkit._waiting import wait_for
 from agentkit.agent.episode_queue import EpisodeQueue
@@ -55,7 +56,9 @@ from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracing import Tracing
+
+if TYPE_CHECKING:
+    from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
 
@@ -137,7 +140,7 @@ class Agent:
         name: str = "agent",
     ) -> None:
         given: object = tracing
-        if not isinstance(given, Tracing | None):
+        if given is not None and not isinstance(given, tracing_door.Tracing):
             shown = getattr(given, "__name__", type(given).__name__)
             raise UsageError(
                 f"{shown} is no Tracing: give Tracing(), which takes OpenTelemetry's own provider "
