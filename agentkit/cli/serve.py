@@ -222,8 +222,8 @@ def _serve_mcp(
         waits = f"; {needing} more for clients that can ask for approval" if needing else ""
         version = exposure.library.version
         say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
-        for hidden in served.hidden:
-            say(f"  not served: {hidden.name}: {hidden.reason}")
+        for name, reason in served.hidden.items():
+            say(f"  not served: {name}: {reason}")
         if transport == "stdio":
             asyncio.run(served.serve_stdio())
             return
