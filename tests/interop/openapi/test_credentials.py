@@ -139,6 +139,11 @@ async def test_calls_without_credentials(live, api, secured, bound):
     (tool,) = bound(secured({"header": []}, {"tls": []}), server=live.url)
     with pytest.raises(ToolFailed, match=r"header \(a key in the header X-Key\) or tls"):
         await tool()
+    (tool,) = bound(
+        secured({"header": [], "query": []}), server=live.url, auth={"query": Env("TOKEN")}
+    )
+    with pytest.raises(ToolFailed, match=r"X-Key\) with query"):  # half of it is nothing
+        await tool()
     for security in ([], [{}], [{"header": []}, {}]):
         (tool,) = bound(secured(*security), server=live.url)
         assert (await tool())["path"] == "/x"
