@@ -213,6 +213,10 @@ def argument(make):
             {"type": ["string", "null"], "enum": ["a", None]},
         ),
         ({"minimum": 0, "exclusiveMinimum": True}, {"exclusiveMinimum": 0}),
+        (
+            {"type": "array", "items": [{"type": "string", "nullable": True}]},
+            {"type": "array", "prefixItems": [{"type": ["string", "null"]}]},
+        ),
         ({"type": "string", "example": "x"}, {"type": "string", "examples": ["x"]}),
         (
             {"type": "integer", "format": "int64", "xml": {}, "x-mine": 1, "externalDocs": {}},
