@@ -178,22 +178,6 @@ def test_followers_get_each_version_in_order(kept, replicate, put, eventually):
     assert seen[0] == 0
 
 
-def test_a_follower_that_nobody_uses_is_forgotten(kept, replicate, put):
-    """Following keeps nobody alive."""
-
-    class Runner:
-        seen: list[int] = []  # noqa: RUF012 - read after its object is gone
-
-        def take_up(self, library):
-            self.seen.append(library.version)
-
-    replica, runner = replicate(kept), Runner()
-    replica.follow(runner.take_up)
-    del runner
-    put(replica, "a")
-    assert Runner.seen == [0]
-
-
 def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
     """One who can not take up a version does not keep others from it, and is no secret."""
     replica, seen, broken = replicate(kept), [], threading.Event()
@@ -412,17 +396,6 @@ TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadlin
 
 
 LOGGER = "agentkit.library.replicas"
-
-
-def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
-    """Reading goes on, and whoever looks at the state knows how good it is."""
-    put(far, "a")
-    replica = replicate(far)
-    far.away()
-    eventually(lambda: replica.status.state == "away")
-    assert list(replica.load().tools) == ["a"]
-    assert replica.status.last_error == "StoreUnavailableError: the store is away"
-    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
 
 
 def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):

@@ -68,26 +68,6 @@ def test_filters_use_an_index(path, matching):
     assert "TEMP B-TREE" not in plan
 
 
-LIGHT = """
-import sys
-from agentkit import Episode, open_store
-store = open_store(sys.argv[1])
-store.append(Episode(episode_id="e", request="?"))
-print(len(store.load()), sorted({"networkx", "pydantic", "numpy"} & set(sys.modules)))
-"""
-
-
-def test_using_a_file_loads_nothing_heavy(path):
-    """A program that opens a store and keeps an episode imports no large library."""
-    ran = subprocess.run(
-        [sys.executable, "-c", LIGHT, f"sqlite:///{path}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout == "13 []\n"
-
-
 def write(store: SQLiteStore, start: int, megabytes: int, *, each: int = 50_000) -> None:
     """Keep episodes of so many bytes each."""
     for number in range(megabytes * 1_000_000 // each):
