@@ -407,6 +407,21 @@ def test_closing_spills_and_the_next_writer_takes_it_in(store, folder, caplog):
     assert list(folder.iterdir()) == []
 
 
+def test_a_full_buffer_spills_in_order(store, folder):
+    """Waited for too long, all that is held goes to files; younger ones stay behind them."""
+    store.is_on.clear()
+    names = [f"e{i:02}" for i in range(17)]
+    with open_writer(store, folder, max_count=5) as writer:
+        for name in names:
+            writer.append(episode(name))
+        assert writer.state.spilled == 15
+        assert ids(writer) == names
+        store.is_on.set()
+        writer.flush()
+        assert ids(store) == names
+    assert list(folder.iterdir()) == []
+
+
 def test_two_writers_leave_each_other_alone(store, folder):
     """A file whose writer lives is not taken in by another one with the same folder."""
     store.is_on.clear()

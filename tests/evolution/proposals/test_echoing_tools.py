@@ -98,7 +98,9 @@ WAYS = {
         lambda text, who: text.replace(" ", ("   ", "\n")[who]), lambda text: " ".join(text.split())
     ),
     "case": Letters(lambda text, who: (text.upper(), text.title())[who], str.casefold),
-    "backwards": Letters(lambda text, _: text[::-1], lambda text: text[::-1]),
+    "backwards": Letters(
+        lambda text, who: (" " * who + text)[::-1], lambda text: text[::-1].strip()
+    ),
     "base64": in_bytes(lambda raw: base64.b64encode(raw).decode(), base64.b64decode),
     "base64 without padding": in_bytes(
         lambda raw: base64.b64encode(raw).decode().rstrip("="),
@@ -126,7 +128,8 @@ WAYS = {
         lambda text: text.replace("\u0301", ""),
     ),
     "rot13": Letters(
-        lambda text, _: codecs.encode(text, "rot13"), lambda text: codecs.decode(text, "rot13")
+        lambda text, who: codecs.encode(" " * who + text, "rot13"),
+        lambda text: codecs.decode(text, "rot13").strip(),
     ),
     "a code that nobody knows": Letters(
         lambda text, _: shifted(text, 0x3000), lambda text: shifted(text, -0x3000)
