@@ -178,6 +178,22 @@ def test_followers_get_each_version_in_order(kept, replicate, put, eventually):
     assert seen[0] == 0
 
 
+def test_a_follower_that_nobody_uses_is_forgotten(kept, replicate, put):
+    """Following keeps nobody alive."""
+
+    class Runner:
+        seen: list[int] = []  # noqa: RUF012 - read after its object is gone
+
+        def take_up(self, library):
+            self.seen.append(library.version)
+
+    replica, runner = replicate(kept), Runner()
+    replica.follow(runner.take_up)
+    del runner
+    put(replica, "a")
+    assert Runner.seen == [0]
+
+
 def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
     """One who can not take up a version does not keep others from it, and is no secret."""
     replica, seen, broken = replicate(kept), [], threading.Event()

@@ -110,6 +110,18 @@ def change(name: str) -> LibraryChange:
     return LibraryChange(proposal_id=name, upserts=(ToolDefinition(name=name),))
 
 
+def test_a_commit_that_finds_a_long_log_keeps_what_it_commits(tmp_path):
+    """A definition is committed in the transaction that brought the log over; all is read again."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        write(store, 0, 6, each=1_000_000)
+        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        assert store.commit(change, expected_version=0) == 1
+    with closing(SQLiteStore(path)) as store:
+        assert list(store.load().tools) == ["ping"]
+        assert not list(store.check())
+
+
 def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):
     """A file that another program has just begun is opened without giving up SQLite's locks.
 
