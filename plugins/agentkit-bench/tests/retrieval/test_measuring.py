@@ -9,10 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agentkit.messages import UserMessage
-from agentkit.models.base import ModelRequest
 from agentkit.retrieval import Hit, Retrieval
-from agentkit.testing import FunctionModel
 from agentkit_bench.retrieval import (
     METHODS,
     CorpusFiles,
@@ -23,7 +20,6 @@ from agentkit_bench.retrieval import (
     measure_apart,
     measure_method,
 )
-from agentkit_bench.retrieval.methods import RememberingModel
 
 
 @pytest.fixture
@@ -157,15 +153,3 @@ async def test_every_method_answers(sample, models, method):
     assert report.figures["tokens"] > 0
     asks = method in {"paper", "planned"}
     assert (report.figures["model_requests"] > 0) == asks
-
-
-async def test_a_language_model_is_asked_each_request_once():
-    """The same request gets the kept answer, with what it cost."""
-    model = FunctionModel(lambda _: f"answer {len(model.requests)}")
-    kept = RememberingModel(model)
-    request = ModelRequest(messages=(UserMessage(text="?"),))
-    first = await kept.complete(request)
-    assert (await kept.complete(request)) is first
-    other = await kept.complete(ModelRequest(messages=(UserMessage(text="!"),)))
-    assert other.message.text == "answer 2"
-    assert kept.name == model.name

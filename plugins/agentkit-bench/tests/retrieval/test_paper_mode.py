@@ -11,9 +11,8 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.composites.source import compose
-from agentkit.retrieval import estimate_tokens, graph_features
-from agentkit.testing import FunctionModel, primitive_library
+from agentkit.retrieval import estimate_tokens
+from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Specification
 from agentkit_bench import TypedDagRetriever
 from agentkit_bench.paper_judge import description_line, example_line, specification_line
@@ -208,20 +207,3 @@ async def test_when_every_candidate_is_rejected_the_step_has_no_tool():
     found = await TypedDagRetriever(model).retrieve("ask", Library(some_tools(3)))
     assert found.hits == ()
     assert "every candidate was rejected" in found.notes[-1]
-
-
-async def test_graph_features_of_what_is_found():
-    """Depth, children and the size of the subgraph, as Algorithm 2 attaches them, are a look-up."""
-    library = primitive_library()
-    text = "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))"
-    library = library.with_tools([compose(text, library.tools)])
-
-    def gross_first(request):
-        at = next(number for number, line in enumerate(lines(request), 1) if "gross(" in line)
-        return f"[{at}]"
-
-    model = judge(L2=gross_first, L3="{}", L4='["gross"]')
-    found = await TypedDagRetriever(model).retrieve("price with tax", library)
-    (hit,) = found.hits
-    features = graph_features(library, hit.definition.name)
-    assert (features.depth, features.children, features.subgraph_size) == (1, ("add", "mul"), 3)
