@@ -142,6 +142,8 @@ class SchemaPool:
 
     def _schema(self, raw: object, depth: int) -> Any:
         """A schema in 2020-12; what it refers to stays a reference."""
+        if isinstance(raw, list):  # an old way to write the schemas of a list's first entries
+            return [self._schema(part, depth + 1) for part in raw]
         if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
         if depth > _MAX_DEPTH:
@@ -234,7 +236,10 @@ class SchemaPool:
         Raises:
             Unmappable: It can not be converted.
         """
-        return self.convert(self._found[name.removeprefix("#/$defs/")])
+        found = self._found.get(name.removeprefix("#/$defs/"))
+        if found is None:
+            raise Unmappable(f"the reference {name!r:.200} stands where no schema belongs")
+        return self.convert(found)
 
     def closed(
         self, roots: Sequence[Converted], *, budget: int, strict: bool

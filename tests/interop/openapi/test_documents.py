@@ -7,7 +7,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 from support.cost import check_cost
 from support.openapi_documents import large_openapi_document
 
@@ -167,6 +167,12 @@ def changed(changes):
     return document
 
 
+RELATED = ("components", "schemas", "invoice", "properties", "related_1")
+
+
+@example([((*RELATED, "items"), [{"$ref": ""}])])
+@example([((*RELATED, "items"), [{"$ref": "#/components/schemas/customer"}])])
+@example([(RELATED, {"allOf": {"$ref": "#/components/schemas/customer"}})])
 @given(st.lists(st.tuples(st.sampled_from(INSIDE), junk), min_size=1, max_size=3))
 def test_a_damaged_document_is_imported(changes):
     """No part of a document that is replaced by junk raises, and no operation is lost."""
