@@ -63,8 +63,7 @@ class ServerOptions:
             in a variable, one a line in a file. A file that changes is read again.
         insecure: Let other machines in without keys.
         drain: How long runs may go on after SIGTERM.
-        refresh: How often to look for a new version of the library. A store that announces commits
-            is heard at once.
+        refresh: How often to look for a new version of the library.
     """
 
     host: str = "127.0.0.1"

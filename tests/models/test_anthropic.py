@@ -311,15 +311,6 @@ async def test_server_that_does_not_stream(open_model) -> None:
     assert response.message.text == "well"
 
 
-async def test_extra_may_not_replace_the_instructions(open_model) -> None:
-    """What says what is asked belongs to the adapter; other fields are sent as they are."""
-    settings = ModelSettings(extra={"system": "x"})
-    with ProviderServer([]) as server:
-        async with open_model(server) as model:
-            with pytest.raises(UsageError, match="may not set 'system'"):
-                await model.complete(replace(QUESTION, settings=settings))
-
-
 MARK = {"type": "ephemeral"}
 CACHED = replace(
     QUESTION, messages=(SystemMessage(text="Be brief."), *QUESTION.messages), tools=(FACTORIAL,)

@@ -1,19 +1,215 @@
-"""Answers, whole and streamed, as responses."""
+"""The wire: names, events, requests and answers, and what the types of the official SDKs say of them."""
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import random
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.errors import ModelResponseError
-from agentkit.messages import Usage
-from agentkit.models.base import ModelResponse
-from agentkit.models.chat_completions import CompletionAssembler, decode_completion
-from agentkit.models.wire import WireNames
+from agentkit.messages import Usage, UserMessage
+from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.chat_completions import CompletionAssembler, RequestEncoder, decode_completion
+from agentkit.models.wire import EventParser, WireNames
+from agentkit.tools.definition import ToolDefinition
+
+names = st.one_of(
+    st.text(min_size=1, max_size=80),
+    st.sampled_from(["a.b", "a_b", "a-b", "a b", "a/b", "x" * 64, "x" * 65, "x" * 66, "é", "ü"]),
+)
+
+
+@given(st.sets(names, max_size=20), st.randoms())
+def test_mapping_is_acceptable_and_reversible(
+    given_names: set[str], shuffle: random.Random
+) -> None:
+    """Whatever tools are called, wire names are accepted, distinct, and lead back."""
+    wire = WireNames(given_names)
+    encoded = {name: wire.encode(name) for name in given_names}
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in encoded.values())
+    assert len(set(encoded.values())) == len(given_names)
+    assert {wire.decode(name) for name in encoded.values()} == given_names
+    again = sorted(given_names)
+    shuffle.shuffle(again)
+    assert {name: WireNames(again).encode(name) for name in given_names} == encoded
+
+
+def test_accepted_name_is_never_changed() -> None:
+    """A name that providers accept wins over one that would become the same."""
+    wire = WireNames(["math.sqrt", "math_sqrt"])
+    assert wire.encode("math_sqrt") == "math_sqrt"
+    assert re.fullmatch(r"math_sqrt_[0-9a-f]{8}", wire.encode("math.sqrt"))
+
+
+def test_taken_digest_is_avoided() -> None:
+    """Even a tool that is named like another one's digest form keeps the mapping reversible."""
+    first = WireNames(["a.b", "a b"]).encode("a.b")
+    wire = WireNames(["a.b", "a b", first])
+    assert wire.decode(wire.encode("a.b")) == "a.b"
+    assert wire.encode(first) == first
+
+
+def test_unknown_names_pass() -> None:
+    """A name that a model made up comes back as it is; one of an old turn is made acceptable."""
+    wire = WireNames(["a.b"])
+    assert wire.decode("made_up") == "made_up"
+    assert wire.encode("gone.tool") == "gone_tool"
+
+
+fields = st.sampled_from(["data", "event", "id", "retry", "", "other"])
+values = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=6)
+lines = st.builds(
+    lambda field, gap, value: f"{field}:{gap}{value}", fields, st.sampled_from(["", " "]), values
+)
+blocks = st.lists(st.one_of(lines, st.just("data"), st.just("")), max_size=12)
+ends = st.sampled_from(["\n", "\r", "\r\n"])
+
+
+def parse(*pieces: bytes) -> list[str]:
+    """The events of a stream that arrives in these pieces."""
+    parser = EventParser()
+    return [event for piece in pieces for event in parser.feed(piece)]
+
+
+@given(st.data(), blocks, st.sampled_from([b"", b"\xef\xbb\xbf"]))
+def test_cuts_do_not_matter(data: st.DataObject, block: list[str], mark: bytes) -> None:
+    """Any chunking of a byte stream, inside characters and line ends too, gives the same events."""
+    text = "".join(line + data.draw(ends) for line in block)
+    stream = mark + text.encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    whole = parse(stream)
+    assert parse(*pieces) == whole
+    assert parse(*(stream[i : i + 1] for i in range(len(stream)))) == whole
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b": comment\n\ndata: a\n\n", ["a"]),
+        (b"event: error\ndata: a\ndata:b\n\n", ["a\nb"]),
+        (b"data\n\n", [""]),
+        (b"event: ping\n\ndata: a\n\n", ["a"]),
+        (b"data: cut off", []),
+        (b"data: cut off\n", []),
+        (b"data:  two spaces\n\n", [" two spaces"]),
+        (b"id: 7\nretry: 10\ndata: a\r\r", ["a"]),
+        (b"data: \xff\n\n", ["�"]),
+    ],
+)
+def test_rules_of_the_standard(stream: bytes, events: list[str]) -> None:
+    """Comments, several data lines, unknown fields, unfinished events and broken text."""
+    assert parse(stream) == events
+
+
+class CountingSchema(Mapping):
+    """A schema that knows how often it was read for serialising."""
+
+    def __init__(self, content: dict) -> None:
+        self._content = content
+        self.reads = 0
+
+    def __getitem__(self, key):
+        return self._content[key]
+
+    def __iter__(self):
+        self.reads += 1
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+
+def definition(name: str, schema: Mapping | None = None) -> ToolDefinition:
+    """A tool of that name."""
+    return ToolDefinition.from_schema(name, f"About {name}.", schema or {"type": "object"})
+
+
+def encoder() -> RequestEncoder:
+    """An encoder that has serialised nothing yet."""
+    return RequestEncoder("m", max_tokens_field="max_tokens")
+
+
+def body(one: RequestEncoder, request: ModelRequest, *, stream: bool = False) -> dict:
+    """The decoded body of a request."""
+    return json.loads(one.encode(request, stream=stream)[0])
+
+
+REQUEST = ModelRequest(messages=(UserMessage(text="hi"),))
+
+
+def test_tool_is_serialised_once() -> None:
+    """A definition that is offered again, in another tuple, is not walked again."""
+    enum = CountingSchema({"type": "string"})
+    schema = {"type": "object", "properties": {"x": {"anyOf": [enum]}}}
+    counted, other = definition("counted", schema), definition("other")
+    one = encoder()
+    one.encode(replace(REQUEST, tools=(counted,)), stream=False)
+    reads = enum.reads
+    assert reads > 0
+    for tools in ((counted,), (other, counted), (counted, other)):
+        one.encode(replace(REQUEST, tools=tools), stream=False)
+    assert enum.reads == reads
+
+
+def test_same_tools_give_the_same_bytes_in_their_order() -> None:
+    """A prompt cache sees one prefix: the order is that of the request, each time."""
+    tools = tuple(definition(name) for name in "zma")
+    one = encoder()
+    first = one.encode(replace(REQUEST, tools=tools), stream=False)[0]
+    again = one.encode(replace(REQUEST, tools=tuple(tools)), stream=False)[0]
+    fresh = encoder().encode(replace(REQUEST, tools=tools), stream=False)[0]
+    assert first == again == fresh
+    assert [tool["function"]["name"] for tool in json.loads(first)["tools"]] == ["z", "m", "a"]
+
+
+def test_name_on_the_wire_depends_on_the_company() -> None:
+    """Cached bytes are right under every name that a tool gets."""
+    one = encoder()
+    dotted, plain = definition("a.b"), definition("a_b")
+    alone = body(one, replace(REQUEST, tools=(dotted,)))["tools"]
+    both = body(one, replace(REQUEST, tools=(dotted, plain)))["tools"]
+    assert alone[0]["function"]["name"] == "a_b"
+    assert both[0]["function"]["name"].startswith("a_b_")
+    assert both[0]["function"]["description"] == "About a.b."
+    assert both[1]["function"]["description"] == "About a_b."
+
+
+def test_forgotten_definitions_are_not_kept() -> None:
+    """The cache holds what is in use: many short-lived tools leave only the newest tuples."""
+    one = encoder()
+    for number in range(200):
+        one.encode(replace(REQUEST, tools=(definition(f"t{number}"),)), stream=False)
+    gc.collect()
+    assert len(one._tools) <= 20
+    assert len(one._blocks) <= 20
+
+
+def test_body_without_options_has_none() -> None:
+    """What nobody asked for is not sent."""
+    assert body(encoder(), REQUEST).keys() == {"model", "messages"}
+    assert body(encoder(), replace(REQUEST, tool_choice="required")).keys() == {"model", "messages"}
+    assert body(encoder(), REQUEST, stream=True).keys() == {
+        "model",
+        "messages",
+        "stream",
+        "stream_options",
+    }
+
+
+@pytest.mark.parametrize("text", ['"quoted" \\ \n', "ü 漢字 😀", "\x00\x1f", "half \ud83d"])
+def test_any_text_can_be_sent(text) -> None:
+    """Text arrives as it is, be it control characters or half a surrogate pair."""
+    sent = body(encoder(), ModelRequest(messages=(UserMessage(text=text),)))
+    assert sent["messages"][0]["content"] == text
+
 
 NAMES = WireNames(["a.b"])
 json_objects = st.dictionaries(
