@@ -69,6 +69,14 @@ def test_episodes_may_stay_behind(source, target):
     assert copy_store(source, target).copied == Amount(episodes=4)
 
 
+def test_events_alone_are_copied(target):
+    """A chain without any library version comes along."""
+    source = open_store("memory:")
+    write_history(source, [HistoryStep(events=2)])
+    assert copy_store(source, target).copied == Amount(events=2)
+    assert all_told(target) == all_told(source)
+
+
 @pytest.mark.parametrize(
     ("own", "place"),
     [

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sqlite3
 import sys
 from contextlib import closing
@@ -12,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings, strategies as st
-from support.store_killer import kill_writers
 
 from agentkit import ToolDefinition
 from agentkit.errors import MissingExtraError, StoreError, StoreFormatError, UsageError
@@ -290,19 +287,6 @@ def test_an_empty_chain_where_events_were_is_found(chain):
     assert verify_chain([]) == ()
     (fault,) = verify_chain([], expected_head=ChainHead.of(chain[0]))
     assert fault.message == ("the chain is empty, but event 1 was seen before: its end was cut off")
-
-
-KILLS = 200
-
-
-@pytest.mark.long
-@pytest.mark.skipif(
-    not (hasattr(os, "fork") and hasattr(signal, "SIGKILL")), reason="the system can not fork"
-)
-def test_writers_killed_in_mid_commit_leave_nothing_half_done(tmp_path):
-    """After each of 200 kills inside a commit: all that was answered is kept, once, whole."""
-    report = kill_writers(f"sqlite:///{tmp_path / 'store.db'}", KILLS)
-    assert report.in_commit == KILLS
 
 
 OLD = ToolDefinition(name="weather", description=Description(summary="old words"))

@@ -414,17 +414,6 @@ TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadlin
 LOGGER = "agentkit.library.replicas"
 
 
-def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
-    """Reading goes on, and whoever looks at the state knows how good it is."""
-    put(far, "a")
-    replica = replicate(far)
-    far.away()
-    eventually(lambda: replica.status.state == "away")
-    assert list(replica.load().tools) == ["a"]
-    assert replica.status.last_error == "StoreUnavailableError: the store is away"
-    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
-
-
 def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):
     """The log has a line for each change, however often the store is looked for."""
     caplog.set_level(logging.WARNING, LOGGER)

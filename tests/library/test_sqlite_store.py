@@ -68,26 +68,6 @@ def test_filters_use_an_index(path, matching):
     assert "TEMP B-TREE" not in plan
 
 
-LIGHT = """
-import sys
-from agentkit import Episode, open_store
-store = open_store(sys.argv[1])
-store.append(Episode(episode_id="e", request="?"))
-print(len(store.load()), sorted({"networkx", "pydantic", "numpy"} & set(sys.modules)))
-"""
-
-
-def test_using_a_file_loads_nothing_heavy(path):
-    """A program that opens a store and keeps an episode imports no large library."""
-    ran = subprocess.run(
-        [sys.executable, "-c", LIGHT, f"sqlite:///{path}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout == "13 []\n"
-
-
 def write(store: SQLiteStore, start: int, megabytes: int, *, each: int = 50_000) -> None:
     """Keep episodes of so many bytes each."""
     for number in range(megabytes * 1_000_000 // each):
@@ -128,6 +108,18 @@ store.close()
 def change(name: str) -> LibraryChange:
     """A change that adds a tool."""
     return LibraryChange(proposal_id=name, upserts=(ToolDefinition(name=name),))
+
+
+def test_a_commit_that_finds_a_long_log_keeps_what_it_commits(tmp_path):
+    """A definition is committed in the transaction that brought the log over; all is read again."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        write(store, 0, 6, each=1_000_000)
+        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        assert store.commit(change, expected_version=0) == 1
+    with closing(SQLiteStore(path)) as store:
+        assert list(store.load().tools) == ["ping"]
+        assert not list(store.check())
 
 
 def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):

@@ -250,6 +250,12 @@ def test_age_counts_from_the_beginning(store):
     assert ids(store) == ["new", "none", "odd", "future"]
 
 
+def test_age_beyond_the_calendar_keeps_all(store):
+    """A bound of ten thousand years is none."""
+    store.append(episode("a", days=9999))
+    assert store.prune(Retention(max_age=timedelta.max)).count == 0
+
+
 @pytest.mark.parametrize("bound", [{"max_bytes": -1}, {"max_count": -1}])
 def test_a_negative_bound_is_refused(bound):
     """A bound below nothing is a mistake and says so."""

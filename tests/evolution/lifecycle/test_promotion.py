@@ -153,6 +153,22 @@ def test_an_alarm_in_canary_takes_the_candidate_back(make_manager, gates, propos
     assert manager.library.version == 1
 
 
+def test_every_gate_of_a_stage_must_pass(make_manager, propose):
+    """One that waits holds up the others, and one that fails ends the trial."""
+    says = []
+
+    def gates(record, ledger):
+        return tuple(GateReport(gate=gate, decision=one, reason=one) for gate, one in says)
+
+    manager = make_manager(lifecycle=LifecyclePolicy(shadow=True), gates=gates)
+    manager.submit(propose(manager))
+    manager.advance()
+    says[:] = [("a", "pass"), ("b", "wait")]
+    assert [one.after for one in manager.advance()] == ["shadow"]
+    says[:] = [("a", "pass"), ("b", "fail")]
+    assert [one.after for one in manager.advance()] == ["rejected"]
+
+
 def test_an_offline_comparison_promotes(make_manager, store, propose):
     """By default a pass on held-out tasks is what it takes; its numbers stay with the event."""
     manager = make_manager(lifecycle=LifecyclePolicy())

@@ -43,23 +43,6 @@ def test_a_lost_index_is_made_again(workshop, make_tool, stale):
     assert workshop.contents() == after
 
 
-@pytest.mark.faults
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_several_writers_may_be_killed_again_and_again(tmp_path):
-    """Of changes by several programs that are killed, none is lost, doubled or half made."""
-    runs = os.environ.get("AGENTKIT_FAULT_RUNS") or "5"
-    ran = subprocess.run(
-        [sys.executable, PROGRAM.with_name("kill_several_writers.py"), tmp_path, runs, "8"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert found["killed"] == 3 * int(runs)
-    assert found["taken"] >= int(runs)
-
-
 @pytest.mark.parametrize("is_stale", [True, False])
 def test_a_clone_without_an_index_tells_of_edits(workshop, make_tool, is_stale):
     """Where nothing is written, as in a fresh clone, edits are told from files left behind."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.app_stage import AppStage
+from support.histories import BareStore
 from support.local_server import free_port
 from support.store_conformance import ServedStoreConformance
 from support.tcp_proxy import TcpProxy
@@ -20,8 +20,7 @@ from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.interop.export import write_artifact
 from agentkit.interop.export.artifact import artifact_of
-from agentkit.library import AppliedChange, LibraryChange, Store, ToolRevision
-from agentkit.library.events import LibraryEvent
+from agentkit.library import LibraryChange, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.library.replicas import Replica
 from agentkit.server.library import create_library_app
@@ -268,40 +267,17 @@ def test_what_can_not_be_written_is_refused(store, serve, open_remote, tool):
     assert (client.get("e1"), list(client.select())) == (None, [])
 
 
-class ServedStore:
+class ServedStore(BareStore):
     """Writes into one store and reads from another."""
 
     def __init__(self, written: Store, read: RemoteStore) -> None:
+        super().__init__(read)
+        self.commit, self.append = written.commit, written.append
+        self.get, self.select = written.get, written.select
         self._written, self._read = written, read
+        self.close = self._close_both
 
-    def load(self, version: int | None = None) -> Library:
-        return self._read.load(version)
-
-    def versions(self) -> Sequence[int]:
-        return self._read.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        return self._read.history(tool_name)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        return self._read.events(after=after)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        return self._read.changes(after=after)
-
-    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
-        return self._written.commit(change, expected_version=expected_version)
-
-    def append(self, episode: Any) -> None:
-        self._written.append(episode)
-
-    def get(self, episode_id: str) -> Any:
-        return self._written.get(episode_id)
-
-    def select(self, matching: Any = None) -> Any:
-        return self._written.select(matching)
-
-    def close(self) -> None:
+    def _close_both(self) -> None:
         self._read.close()
         self._written.close()
 
