@@ -44,6 +44,9 @@ _LONGEST_REASON = 300
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
+_LONGEST_ENTRY = 2_000_000
+"""Characters of one entry as JSON; what says so much of one tool is no description."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportPolicy:
@@ -140,12 +143,20 @@ def _different(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """For each name that is listed more than once, how many different entries it has."""
     named = [record for record in records if isinstance(record.get("name"), str)]
     counts = Counter(record["name"] for record in named)
-    entries: dict[str, list[Mapping[str, Any]]] = {}
+    entries: dict[str, set[object]] = {}
     for record in named:
-        known = entries.setdefault(record["name"], [])
-        if counts[record["name"]] > 1 and record not in known:
-            known.append(record)
-    return {name: len(known) for name, known in entries.items() if known}
+        if counts[record["name"]] > 1:
+            entries.setdefault(record["name"], set()).add(_identity(record))
+    return {name: len(known) for name, known in entries.items()}
+
+
+def _identity(record: Mapping[str, Any]) -> object:
+    """What equal entries have in common; one that is no JSON, or too large, is like no other."""
+    try:
+        text = json.dumps(record, sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return id(record)
+    return text if len(text) <= _LONGEST_ENTRY else id(record)
 
 
 def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entry | HeldTool:
@@ -153,6 +164,9 @@ def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entr
     name = str(record.get("name", ""))
     try:
         text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        if len(text) > _LONGEST_ENTRY:
+            reason = f"it has {len(text):,} characters, more than {_LONGEST_ENTRY:,}."
+            return _held(record, "bad_entry", reason)
         print_of = fingerprint(record)
     except (DefinitionError, ValueError, RecursionError) as error:
         return _held(record, "bad_entry", f"it can not be written as JSON: {error}")

@@ -318,3 +318,14 @@ async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
         (held,) = s.listing.held
     assert held.code == "bad_schema"
     assert "against more than 10,000 schemas" in held.reasons[0]
+
+
+def test_entries_of_one_name_that_are_too_deep_to_compare_are_held() -> None:
+    """Comparing entries takes no recursion of ours, and an endless one is not written out twice."""
+    deep = {}
+    for _ in range(3_000):
+        deep = {"a": deep}
+    records = tuple({"name": "x", "inputSchema": {}, "annotations": deep} for _ in range(2))
+    listing = import_listing(RawListing(records=records), ImportPolicy(server="s"), Memory())
+    assert not listing.tools
+    assert [held.name for held in listing.held] == ["x", "x"]
