@@ -29,12 +29,12 @@ from .export.handover import (
     hand_over as hand_over,
     load_handover as load_handover,
 )
-from .export.manifest import export_library as export_library
+from .export.handover import export_library as export_library
 from .fine_tuning.examples import (
     Example as Example,
     make_examples as make_examples,
 )
-from .fine_tuning.settings import SftSettings as SftSettings
+from .fine_tuning.training import SftSettings as SftSettings
 from .fine_tuning.training import sft as sft
 from .interface import (
     LearningInterface as LearningInterface,
@@ -51,7 +51,7 @@ from .policy.lora import (
 from .policy.policy import CHAT_TEMPLATES as CHAT_TEMPLATES, Policy as Policy
 from .policy.reference import reference_policy as reference_policy
 from .policy.saving import save_policy as save_policy
-from .policy.tiny import tiny_policy as tiny_policy
+from .policy.policy import tiny_policy as tiny_policy
 from .retriever import (
     Request as Request,
     RetrieverReport as RetrieverReport,
@@ -87,7 +87,7 @@ from .tasks.splits import (
     split as split,
 )
 from .toolace.rounds import iterate as iterate
-from .toolace.settings import ToolAceSettings as ToolAceSettings
+from .toolace.records import ToolAceSettings as ToolAceSettings
 from .weighting import (
     DynamicWeighting as DynamicWeighting,
     FixedWeighting as FixedWeighting,

@@ -17,7 +17,7 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.trl.engine import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.settings import (
+from agentkit_training.fine_tuning.training import (
     Listener,
     SftReport,
     SftSettings,

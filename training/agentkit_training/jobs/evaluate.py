@@ -28,7 +28,7 @@ from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, ne
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.config.sections import PolicySection
+from agentkit_training.config.jobs import PolicySection
 from agentkit_training.errors import CheckpointError, ExportError
 from agentkit_training.export.handover import (
     LIBRARY as HANDED_LIBRARY,
@@ -36,7 +36,7 @@ from agentkit_training.export.handover import (
     hand_over,
     load_handover,
 )
-from agentkit_training.export.manifest import restored_store
+from agentkit_training.export.handover import restored_store
 from agentkit_training.export.weights import AdapterPrecision
 from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY, began_as_gguf
 from agentkit_training.policy.saving import CONFIG as ADAPTER_CONFIG, restore_weights

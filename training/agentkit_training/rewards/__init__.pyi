@@ -1,4 +1,4 @@
-from .fields import FieldKind as FieldKind, field_kind as field_kind, texts_agree as texts_agree
+from .tooldna_metrics import FieldKind as FieldKind, field_kind as field_kind, texts_agree as texts_agree
 from .reward import (
     FormatCheck as FormatCheck,
     Reward as Reward,

@@ -16,8 +16,8 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models import render_calls
 from agentkit_training.fine_tuning.examples import Examples, make_examples
-from agentkit_training.fine_tuning.rehearsing import rehearsed
-from agentkit_training.fine_tuning.settings import SftReport, SftStep
+from agentkit_training.fine_tuning.teaching import rehearsed
+from agentkit_training.fine_tuning.training import SftReport, SftStep
 from agentkit_training.fine_tuning.solutions import Solutions, answers_of
 from agentkit_training.fine_tuning.training import sft
 from agentkit_training.policy.policy import Policy
@@ -42,7 +42,7 @@ from agentkit_training.toolace.records import (
     facts_of,
     tuning_of,
 )
-from agentkit_training.toolace.settings import Selection, ToolAceSettings, select
+from agentkit_training.toolace.records import Selection, ToolAceSettings, select
 
 if TYPE_CHECKING:
     import torch

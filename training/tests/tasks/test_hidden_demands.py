@@ -19,7 +19,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     hidden_constraints,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
+from agentkit_training.tasks.hidden_constraints.family import oracle_rules
 from agentkit_training.tasks.hidden_constraints.tools import (
     LOOKUPS,
     TOOLS,

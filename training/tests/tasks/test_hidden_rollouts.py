@@ -18,7 +18,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     hidden_constraints,
     settings_for,
 )
-from agentkit_training.tasks.hidden_constraints.repairs import (
+from agentkit_training.tasks.hidden_constraints.family import (
     library_of,
     oracle_rules,
 )

@@ -13,7 +13,7 @@ from agentkit.episodes import Diagnosis, FailureLabel, Turn, TurnDiagnosis, Verd
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage
 from agentkit_training import Rollout
-from agentkit_training.engines.rows import group_advantages, weighted
+from agentkit_training.engines.packing import group_advantages, weighted
 from agentkit_training.errors import CheckpointError
 from agentkit_training.weighting import (
     CLIP,
