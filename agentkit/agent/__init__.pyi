@@ -1,4 +1,5 @@
-from .refine import REFINE_PROMPT as REFINE_PROMPT, RefineSettings as RefineSettings
+from .output import OutputFormat as OutputFormat
+from .refine import refine_calls as refine_calls
 from .session import (
     Route as Route,
     Router as Router,
@@ -6,6 +7,7 @@ from .session import (
     new_episode_id as new_episode_id,
 )
 from .types import (
+    REFINE_PROMPT as REFINE_PROMPT,
     Approval as Approval,
     Approver as Approver,
     CallsRefined as CallsRefined,
@@ -13,6 +15,7 @@ from .types import (
     FinishedRun as FinishedRun,
     Limits as Limits,
     Observer as Observer,
+    RefineSettings as RefineSettings,
     RunEvent as RunEvent,
     RunFinished as RunFinished,
     RunResult as RunResult,

@@ -16,12 +16,13 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from agentkit import library as library_door  # a door: stores load when one is asked for
+from agentkit import (
+    agent as agent_door,  # doors: what is asked for loads then
+    library as library_door,
+)
 from agentkit._waiting import wait_for
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution
-from agentkit.agent.output import OutputFormat
-from agentkit.agent.refine import RefineSettings
 from agentkit.agent.run import AgentRunner, DeferredResults, stream_events
 from agentkit.agent.selection import ToolSelector
 from agentkit.agent.session import (
@@ -37,6 +38,7 @@ from agentkit.agent.types import (
     Limits,
     Observer,
     Observers,
+    RefineSettings,
     RunEvent,
     RunResult,
     SelectionPolicy,
@@ -49,8 +51,7 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject, Message
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
@@ -168,7 +169,11 @@ class Agent:
                 policy=tool_policy, limits=limits, tracing=tracing, queue=self._queue
             ),
             refinement=RefineSettings(mode=refine) if isinstance(refine, str) else refine,
-            output_format=OutputFormat.of(output_type),
+            output_format=(
+                None
+                if output_type is None or output_type is str
+                else agent_door.OutputFormat.of(output_type)
+            ),
             settings=settings,
             observers=Observers(observers),
             tracing=tracing,

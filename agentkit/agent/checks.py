@@ -26,6 +26,7 @@ from agentkit import (
     composites,  # a door: conditions and rules load the language when there are some
     episodes,  # a door: redaction loads when a text is to be redacted
 )
+from agentkit.episodes import Turn
 from agentkit.errors import (
     CompositeRunError,
     ContractViolation,
@@ -34,9 +35,11 @@ from agentkit.errors import (
     ToolFailed,
     UsageError,
 )
-from agentkit.messages import FailureKind, ToolCall, ToolFailure
+from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure
+from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import UnserialisableError, described, shortened
+from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
@@ -121,6 +124,33 @@ class ContractChecker:
             known = definition, composites.Conditions(definition)
             self._conditions[definition.name] = known
         return known[1]
+
+
+def wanted_before_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> dict[str, str]:
+    """The tools that must be called before a composite, each with the child that wants it.
+
+    A composite must not be a way around a rule of its children. Whether a value comes from an
+    earlier call can not be seen inside it, since the program makes the arguments; but a call that
+    is wanted before a child, and that the composite does not make itself, is wanted before it.
+
+    Args:
+        definition: The composite; for a primitive the answer is empty.
+        tools: The library's tools by name.
+    """
+    inside: dict[str, ToolDefinition] = {}
+    waiting = [definition]
+    while waiting:
+        for child in waiting.pop().signature.children:
+            tool = tools.get(child.name)
+            if tool is not None and child.name not in inside:
+                inside[child.name] = tool.definition
+                waiting.append(tool.definition)
+    return {
+        rule.tool: name
+        for name, child_definition in inside.items()
+        for rule in child_definition.specification.rules
+        if isinstance(rule, rules.CallBefore) and rule.tool not in inside
+    }
 
 
 def calls_first(wanted: str, child: str) -> ToolFailure:
@@ -210,3 +240,45 @@ def _without_child_text(
     if error.code == "child_failed" and cause is not None:
         rule = rule.replace(shortened(described(cause)), _for_model(cause, call).rstrip("."))
     return replace(failure, rule=_without_secrets(rule))
+
+
+MAX_ARGUMENT_DEPTH = 64
+"""Deeper nesting is no argument that a tool asks for; it would only exhaust the stack of whoever
+walks it."""
+
+
+def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
+    """The answer as the run goes on with it.
+
+    Some servers number calls anew in each answer, but ids must be unique within a run. Arguments
+    nested deeper than ``MAX_ARGUMENT_DEPTH`` become malformed.
+    """
+    if not message.tool_calls:
+        return message
+    taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
+    return replace(
+        message, tool_calls=tuple(_renamed(_bounded(call), taken) for call in message.tool_calls)
+    )
+
+
+def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
+    call_id, suffix = call.call_id, 2
+    while call_id in taken:
+        call_id, suffix = f"{call.call_id}-{suffix}", suffix + 1
+    taken.add(call_id)
+    return call if call_id == call.call_id else replace(call, call_id=call_id)
+
+
+def _bounded(call: ToolCall) -> ToolCall:
+    if not _is_deeper(call.arguments, MAX_ARGUMENT_DEPTH):
+        return call
+    text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"
+    return replace(call, arguments={}, malformed=text)
+
+
+def _is_deeper(value: Any, depth: int) -> bool:
+    if isinstance(value, Mapping):
+        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value.values())
+    if isinstance(value, list | tuple):
+        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value)
+    return False

@@ -16,7 +16,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.checks import ContractChecker, calls_first, failure_of, is_transient
+from agentkit import (
+    diagnosis,  # a door: wording loads when a call fails
+    tools as tools_door,
+)
+from agentkit.agent.checks import (
+    ContractChecker,
+    calls_first,
+    failure_of,
+    is_transient,
+    wanted_before_children,
+)
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
@@ -31,7 +41,6 @@ from agentkit.agent.types import (
     as_approval,
     ignore,
 )
-from agentkit.diagnosis.wording import describe_failure, tells_failure
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, broken_links, nearest_names
 from agentkit.messages import (
@@ -44,17 +53,21 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
-from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.invocation import encode_result, run_in_daemon_thread
-from agentkit.tools.rules.demands import wanted_before_children
+from agentkit.tools.invocation import (
+    TOOL_ERRORS,
+    encode_result,
+    is_tool_error,
+    run_in_daemon_thread,
+)
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span
 from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
     from agentkit.composites.guards import TracedCall
+    from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.validation import ArgumentValidator
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
@@ -224,7 +237,7 @@ class Executor:
         except DefinitionError as error:  # one broken schema must not end the run
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
-        if isinstance(checked, ArgumentProblem):
+        if not isinstance(checked, Mapping):
             tell_stop(self.shared.tracing, "validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
@@ -234,7 +247,7 @@ class Executor:
         """The arguments as they can be run, or the first rule that they break."""
         validator = self.validators.get(tool.name)
         if validator is None:
-            validator = self.validators[tool.name] = ArgumentValidator(tool.definition)
+            validator = self.validators[tool.name] = tools_door.ArgumentValidator(tool.definition)
         if validator.is_plainly_valid(arguments):
             return arguments
         return await run_in_daemon_thread(partial(validator.runnable, arguments))
@@ -359,7 +372,9 @@ class Executor:
                 value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             late = seconds if deadline.expired() else None
             failure = failure_of(
                 error, call, late_seconds=late, show_exceptions=policy.show_exceptions
@@ -438,7 +453,7 @@ def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
         call_id=call.call_id,
         name=call.name,
         status="denied" if failure.kind == "denied" else "failed",
-        text=describe_failure(call.name, failure),
+        text=diagnosis.describe_failure(call.name, failure),
         failure=failure,
     )
 
@@ -485,4 +500,4 @@ class CallHistory:
 
 def _is_success(message: ToolMessage) -> bool:
     waiting = {DEFERRED_TEXT, WAITS_FOR_PERSON.format(name=message.name)}
-    return message.text not in waiting and not tells_failure(message.name, message.text)
+    return message.text not in waiting and not diagnosis.tells_failure(message.name, message.text)

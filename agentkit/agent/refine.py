@@ -20,55 +20,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias, get_args
+from dataclasses import replace
+from typing import TypeAlias
 
 from agentkit import models
-from agentkit.agent.output import normalize_response
+from agentkit.agent.checks import normalize_response
+from agentkit.agent.types import RefineSettings
 from agentkit.episodes import RefineMode, RefineTrace
-from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.metrics.calls import canonical_calls
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit.tools.definition import ToolDefinition
 
-REFINE_PROMPT = (
-    "Please refine your answer. Directly output the refined answer, or the original answer if you "
-    "think it is already perfect."
-)
-"""The prompt of ToolACE-R, Figure 6."""
-
-
 _SEEDS_APART = 10_007  # from round to round; runs may take the seeds beside each other
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RefineSettings:
-    """How proposals are refined.
-
-    Attributes:
-        mode: The strategy; ``none`` asks once.
-        max_refinements: Most rounds after the direct answer (n in Algorithm 1; the paper uses 5).
-        prompt: What the model is asked in each round.
-    """
-
-    mode: RefineMode = "none"
-    max_refinements: int = 5
-    prompt: str = REFINE_PROMPT
-
-    def __post_init__(self) -> None:
-        if self.mode not in get_args(RefineMode):
-            known = ", ".join(get_args(RefineMode))
-            raise UsageError(f"refine is {self.mode!r}; use one of {known}")
-        if self.max_refinements < 0:
-            raise UsageError(f"max_refinements is {self.max_refinements}; use 0 or more")
-
 
 Ask: TypeAlias = Callable[[ModelRequest, int], Awaitable[ModelResponse]]
 """Asks the model in a round of refinement; told its number, from 1."""
 
 
-async def refine(
+async def refine_calls(
     ask: Ask, request: ModelRequest, first: ModelResponse, settings: RefineSettings
 ) -> tuple[ModelResponse, RefineTrace]:
     """Refine the calls of ``first`` by asking again.

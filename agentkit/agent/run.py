@@ -8,12 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from agentkit import agent as agent_door  # refinement loads when it is on
+from agentkit.agent.checks import normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
-from agentkit.agent.output import OutputFormat, OutputProblem, normalize_response
-from agentkit.agent.refine import RefineSettings, refine
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import (
@@ -23,6 +23,7 @@ from agentkit.agent.types import (
     Emit,
     FinishedRun,
     Observers,
+    RefineSettings,
     RunEvent,
     RunFinished,
     RunResult,
@@ -63,6 +64,9 @@ from agentkit.tools.invocation import encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tracing.spans import chat_span, run_span
 from agentkit.tracing.tracing import NoSpan, Span, Tracing
+
+if TYPE_CHECKING:
+    from agentkit.agent.output import OutputFormat
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
 _OUTPUT_RETRIES = 2
@@ -239,7 +243,9 @@ class Run:
         response = self._normal(await self._ask(request))
         if self._agent.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
-        response, trace = await refine(self._ask, request, response, self._agent.refinement)
+        response, trace = await agent_door.refine_calls(
+            self._ask, request, response, self._agent.refinement
+        )
         self._emit(CallsRefined(trace=trace))
         return self._normal(response), trace
 
@@ -315,15 +321,13 @@ class Run:
         """The finished run, or None when the answer was sent back for another try."""
         if self._agent.output_format is None:
             return "finished", text
-        value = self._agent.output_format.parse(text)
-        if not isinstance(value, OutputProblem):
+        value, problem = self._agent.output_format.parse(text)
+        if not problem:
             return "finished", value
         if self._output_retries <= 0:
             return "output_invalid", None
         self._output_retries -= 1
-        correction = (
-            f"{value.text} Answer again with JSON that matches the schema, and nothing else."
-        )
+        correction = f"{problem} Answer again with JSON that matches the schema, and nothing else."
         self._turns[-1] = replace(self._turns[-1], correction=correction)
         self._messages.append(UserMessage(text=correction))
         return None

@@ -131,13 +131,10 @@ class Router(Protocol):
 
 
 def labels_of(episodes: Iterable[Episode]) -> dict[str, str]:
-    """The labels of a conversation, oldest first; a later one goes before an earlier one.
-
-    Those of imported episodes say nothing: anybody could route a conversation by them.
-    """
+    """The labels of a conversation, oldest first; a later one goes before an earlier one."""
     labels: dict[str, str] = {}
     for episode in episodes:
-        labels |= {} if is_imported(episode.metadata) else episode.metadata
+        labels |= episode.metadata
     return labels
 
 
@@ -152,8 +149,12 @@ def untraced(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def happened(episodes: Iterable[Episode]) -> list[Episode]:
-    """The episodes of a conversation without shadow runs and other records beside it."""
-    return [episode for episode in episodes if not is_extra_record(episode.metadata)]
+    """The episodes of a conversation without shadow runs and other records beside it.
+
+    What was imported is no part of it: a file could make up results, and route it by its labels.
+    """
+    labelled = ((one, one.metadata) for one in episodes)
+    return [one for one, of in labelled if not (is_extra_record(of) or is_imported(of))]
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from agentkit.agent.refine import RefineSettings
-from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, StopReason, Turn
+from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
@@ -210,6 +209,35 @@ class SelectionPolicy:
 
     search_tool: bool = True
     show_cards: bool = True
+
+
+REFINE_PROMPT = (
+    "Please refine your answer. Directly output the refined answer, or the original answer if you "
+    "think it is already perfect."
+)
+"""The prompt of ToolACE-R, Figure 6."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineSettings:
+    """How proposals are refined.
+
+    Attributes:
+        mode: The strategy; ``none`` asks once.
+        max_refinements: Most rounds after the direct answer (n in Algorithm 1; the paper uses 5).
+        prompt: What the model is asked in each round.
+    """
+
+    mode: RefineMode = "none"
+    max_refinements: int = 5
+    prompt: str = REFINE_PROMPT
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(RefineMode):
+            known = ", ".join(get_args(RefineMode))
+            raise UsageError(f"refine is {self.mode!r}; use one of {known}")
+        if self.max_refinements < 0:
+            raise UsageError(f"max_refinements is {self.max_refinements}; use 0 or more")
 
 
 OnStoreFailure: TypeAlias = Literal["refuse_runs", "refuse_writes", "continue"]

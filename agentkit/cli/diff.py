@@ -11,7 +11,7 @@ import click
 from agentkit.cli.options import AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_line
 from agentkit.cli.review_view import ADDED, DIM, REMOVED, WRONG, text_diff
-from agentkit.cli.stores import read_source
+from agentkit.cli.stores import label, read_source
 from agentkit.cli.tools import signature_line
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
@@ -61,8 +61,7 @@ def diff(
     if as_json:
         print_json(found.to_json())
     else:
-        # Places are shown without the passwords of URLs.
-        _print(found, *(re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place) for place in places))
+        _print(found, *map(label, places))
     if exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
 

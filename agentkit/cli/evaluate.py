@@ -70,8 +70,7 @@ from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_registration import bind_code
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 
 _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
     ".html": (report_html, comparison_html),

@@ -52,8 +52,7 @@ from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.models.base import ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ModelSettings, resolve_model
 
 WATCH_SECONDS = 30.0
 """How often ``--watch`` looks for new episodes."""

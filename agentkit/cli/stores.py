@@ -25,7 +25,7 @@ from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
 from agentkit.library.signing import environment_signer, key_texts
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import resolve_model
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -103,6 +103,16 @@ def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
         if version is not None:
             store.load(version)
         yield store
+
+
+def label(place: str) -> str:
+    """A place as it may be shown: without the password of a URL.
+
+    Example:
+        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
+        ('postgres://ada:***@host/tools', 'tools.json')
+    """
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)
 
 
 @contextmanager

@@ -39,9 +39,11 @@ from agentkit.composites.rules import RuleChecker
 from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.invocation import (
+    TOOL_ERRORS,
     UnserialisableError,
     described,
     encode_result,
+    is_tool_error,
     run_in_daemon_thread,
 )
 from agentkit.tools.tool import Tool
@@ -98,7 +100,9 @@ class Child:
                 return self._invoke(frame, node, given, ())
             try:  # the usual case, spelled out: a function of values, in this process
                 result = function(**given)
-            except (Exception, SystemExit) as error:
+            except TOOL_ERRORS as error:
+                if not is_tool_error(error):
+                    raise
                 raise _child_error(frame, node, error) from error
             return result if type(result) in SCALARS else _adopted(frame, node, result)
 
@@ -110,7 +114,9 @@ class Child:
             return self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
         try:
             result = self._function(**arguments)
-        except (Exception, SystemExit) as error:
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             raise _child_error(frame, node, error) from error
         return _adopted(frame, node, result)
 
@@ -168,7 +174,9 @@ class Child:
         except asyncio.CancelledError:
             frame[METER].interrupted.append((_path(frame, node), node))
             raise
-        except (Exception, SystemExit) as error:
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             raise _child_error(frame, node, error) from error
 
     # --- checks -----------------------------------------------------------------------------------

@@ -11,4 +11,7 @@ from .profile import (
     FailureRate as FailureRate,
     PositionLabels as PositionLabels,
 )
-from .wording import describe_failure as describe_failure
+from .wording import (
+    describe_failure as describe_failure,
+    tells_failure as tells_failure,
+)

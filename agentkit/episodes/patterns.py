@@ -50,8 +50,6 @@ _CARD = re.compile(
 
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
 
-_SHORTEST_IBAN = 15
-
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w-]|\.\d)")
 _IPV6 = re.compile(
@@ -111,11 +109,13 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
 
 def _end_of_iban(candidate: str) -> int:
     """Where the account number ends with which a text begins; 0 when it is none."""
-    for place in range(len(candidate), 0, -1):
-        is_whole = not candidate[place : place + 1].strip()
-        bare = candidate[:place].replace(" ", "")
-        if is_whole and len(bare) >= _SHORTEST_IBAN and is_iban(bare):
-            return place
+    left = length = iban_length(candidate[:2])
+    for place, char in enumerate(candidate if length else "", start=1):
+        left -= char != " "
+        if left == 0:
+            rest = candidate[place : place + 1]
+            is_whole = not rest.strip()
+            return place if is_whole and is_iban(candidate[:place].replace(" ", "")) else 0
     return 0
 
 
@@ -171,6 +171,29 @@ PATTERNS: Mapping[PatternName, Callable[[str], Spans]] = {
 what one has taken, the next ones do not see."""
 
 
+_IBAN_REGISTRY = """
+AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22
+DJ27 DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28
+HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25
+MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29
+RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29
+VA22 VG24 XK20 YE30
+"""
+
+_IBAN_LENGTHS: Mapping[str, int] = {entry[:2]: int(entry[2:]) for entry in _IBAN_REGISTRY.split()}
+"""Characters of an IBAN by country, of those in the registry of SWIFT."""
+
+
+def iban_length(country: str) -> int:
+    """How long an account number of a country is; 0 for one that has none.
+
+    Example:
+        >>> iban_length("DE"), iban_length("ZZ")
+        (22, 0)
+    """
+    return _IBAN_LENGTHS.get(country, 0)
+
+
 def is_iban(bare: str) -> bool:
     """Whether the check digits of an account number without spaces are right (ISO 13616).
 
@@ -197,8 +220,23 @@ def passes_luhn(digits: str) -> bool:
 def is_payment_card(digits: str) -> bool:
     """Whether a number is one that an issuer of payment cards could have given out.
 
+    The first digits say whose it is; without them one number of ten would be a card.
+
     Example:
         >>> is_payment_card("4111111111111111"), is_payment_card("1700000000005")
         (True, False)
     """
-    return 13 <= len(digits) <= 19 and digits[0] in "23456" and passes_luhn(digits)
+    if not 13 <= len(digits) <= 19:
+        return False
+    two, four = int(digits[:2]), int(digits[:4])
+    by_length = {
+        13: two // 10 == 4,
+        14: two in {30, 36, 38, 39},
+        15: two in {34, 37},
+        16: two // 10 == 4
+        or 51 <= two <= 55
+        or 2221 <= four <= 2720
+        or two in {35, 60, 62, 64, 65, 81},
+    }
+    has_issuer = by_length.get(len(digits), two // 10 == 4 or two in {50, 56, 57, 58, 62, 63, 67})
+    return has_issuer and passes_luhn(digits)

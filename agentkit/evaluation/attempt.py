@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.refine import RefineSettings
 from agentkit.agent.session import new_episode_id
-from agentkit.agent.types import Limits, RunResult, SelectionPolicy, ToolPolicy
+from agentkit.agent.types import Limits, RefineSettings, RunResult, SelectionPolicy, ToolPolicy
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, Verdict
 from agentkit.errors import (

@@ -18,10 +18,9 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.checks import ContractChecker
+from agentkit.agent.checks import ContractChecker, normalize_response
 from agentkit.agent.executor import CallHistory
-from agentkit.agent.output import normalize_response
-from agentkit.agent.refine import refine
+from agentkit.agent.refine import refine_calls
 from agentkit.agent.session import new_episode_id, unrouted
 from agentkit.agent.types import FinishedRun
 from agentkit.diagnosis.wording import describe_failure
@@ -412,7 +411,7 @@ class ShadowRunner(Background[FinishedRun]):
             response = await run.model.complete(request)
             usage, trace = response.usage, None
             if run.refinement.mode != "none" and response.message.tool_calls:
-                response, trace = await refine(
+                response, trace = await refine_calls(
                     lambda again, _: run.model.complete(again), request, response, run.refinement
                 )
                 usage += trace.usage

@@ -235,7 +235,7 @@ class Toolset:
 def _waiting_for(answers: frozenset[str], store: Store) -> list[Episode]:
     """The newest episode whose waiting calls have all of these ids, if there is one."""
     matching = EpisodeFilter(stop_reason="deferred", limit=_LOOK_BACK)
-    for episode in store.select(matching):
+    for episode in happened(store.select(matching)):
         if answers <= {one.call_id for one in episode.results if one.status == "deferred"}:
             return [episode]
     return []

@@ -13,8 +13,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from agentkit.agent.checks import normalize_response
 from agentkit.agent.executor import WAITS_FOR_PERSON, Executor
-from agentkit.agent.output import normalize_response
 from agentkit.agent.selection import Selection
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import Approval, AskedLater, Decision, as_approval

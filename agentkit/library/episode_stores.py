@@ -6,10 +6,10 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from agentkit.episodes import Episode
 from agentkit.errors import EpisodeFormatError, UsageError
-from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -21,6 +21,9 @@ from agentkit.library.store import (
     Store,
     ToolRevision,
 )
+
+if TYPE_CHECKING:
+    from agentkit.library.events import LibraryEvent
 
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")

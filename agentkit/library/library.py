@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentkit import composites
+from agentkit import composites, tools as tools_door
 from agentkit.errors import (
     CompositeError,
     DuplicateToolError,
@@ -20,7 +20,6 @@ from agentkit.library.dag import DAG, Dag, in_order, reachable
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import close_to
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class Library:
 
     def nearest(self, name: str) -> tuple[str, ...]:
         """Names in this snapshot that look like ``name``, best first."""
-        return close_to(name, self._tools)
+        return tools_door.close_to(name, self._tools)
 
     def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Library:
         """A library that also holds ``tools``; one of the same name is replaced.
@@ -429,7 +428,7 @@ def _circular(name: str, dag: Dag) -> SourceProblem:
 
 def nearest_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Up to three of the ``known`` names that look like ``name``, ignoring case, best first."""
-    return close_to(name, known)
+    return tools_door.close_to(name, known)
 
 
 def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> Tool:

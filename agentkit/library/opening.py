@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import StoreError, StoreLookupError, UnknownSchemeError, UsageError
-from agentkit.library.memory import MemoryStore
-from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.store import Store
 
 if TYPE_CHECKING:
@@ -21,14 +18,14 @@ ENTRY_POINT_GROUP = "agentkit.stores"
 """A plugin registers a callable here, under the scheme that it answers for; the callable takes
 the whole URL and returns a ``Store``."""
 
-_BUILT_IN = ("memory", "sqlite")
-
-_LOADED_WHEN_ASKED: Mapping[str, str] = {
+_BUILT_IN = {
     "dir": "agentkit.library.directory:open_directory",
     "http": "agentkit.library.remote:open_remote",
     "https": "agentkit.library.remote:open_remote",
+    "memory": "agentkit.library.memory:MemoryStore",
+    "sqlite": "agentkit.library.sqlite.store:SQLiteStore",
 }
-"""Callables of our own by scheme, as ``module:name``; each takes the whole URL."""
+"""What opens our own stores by scheme, as ``module:name``; loaded when a URL asks for it."""
 
 _FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
 _FIRST_PARTY = {
@@ -69,10 +66,10 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         >>> store.close()
     """
     if isinstance(url, os.PathLike):
-        return SQLiteStore(url)
+        return _open_built_in("sqlite", url)
     path = file_of(url)
     if path is not None:
-        return SQLiteStore(path)
+        return _open_built_in("sqlite", path)
     scheme, colon, rest = url.partition(":")
     if not scheme or not colon:
         raise UsageError(
@@ -86,16 +83,14 @@ def open_store(url: str | os.PathLike[str]) -> Store:
                     f"a memory store has no name, each memory: is a new one; got {url!r}. "
                     "Pass the store object around to share it, or use sqlite:///"
                 )
-            return MemoryStore()
+            return _open_built_in("memory")
         case "sqlite":
             raise UsageError(
                 f"{url!r} names no file; write sqlite:///library.db for a file here, "
                 "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
             )
-        case ours if ours in _LOADED_WHEN_ASKED:
-            module, _, name = _LOADED_WHEN_ASKED[ours].partition(":")
-            store: Store = getattr(import_module(module), name)(url)
-            return store
+        case ours if ours in _BUILT_IN:
+            return _open_built_in(ours, url)
         case other:
             return _open_plugin(url, other)
 
@@ -118,7 +113,7 @@ def open_to_read(url: str) -> Store:
     """
     path = file_of(url)
     if path is not None and path.exists():
-        return SQLiteStore(path, read_only=True)
+        return _open_built_in("sqlite", path, read_only=True)
     if path is None:
         store = open_store(url)
         folder = getattr(store, "path", None)  # of a store that lies in a folder
@@ -144,6 +139,12 @@ def file_of(url: str) -> Path | None:
     return Path(path).expanduser()
 
 
+def _open_built_in(scheme: str, *place: object, **options: Any) -> Store:
+    module, _, name = _BUILT_IN[scheme].partition(":")
+    store: Store = getattr(import_module(module), name)(*place, **options)
+    return store
+
+
 def _open_plugin(url: str, scheme: str) -> Store:
     from importlib.metadata import entry_points
 
@@ -153,7 +154,7 @@ def _open_plugin(url: str, scheme: str) -> Store:
         raise UnknownSchemeError(
             _without_password(url),
             scheme=scheme,
-            installed=sorted({*_BUILT_IN, *_LOADED_WHEN_ASKED, *(name for name, _ in plugins)}),
+            installed=sorted({*_BUILT_IN, *(name for name, _ in plugins)}),
             install=_advice(scheme),
         )
     if len(answering) > 1:

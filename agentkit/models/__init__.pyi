@@ -9,6 +9,7 @@ from .base import (
     StreamingChatModel as StreamingChatModel,
     TextDelta as TextDelta,
     ToolChoice as ToolChoice,
+    resolve_model as resolve_model,
 )
 from .http_model import Price as Price
 from .litellm import litellm_model as litellm_model
@@ -18,5 +19,4 @@ from .openai_compatible import (
 )
 from .prompt_format import render_calls as render_calls
 from .prompted import PromptedModel as PromptedModel
-from .resolve import resolve_model as resolve_model
 from .retries import RetryPolicy as RetryPolicy

@@ -10,7 +10,11 @@ from .definition import (
     Specification as Specification,
     ToolDefinition as ToolDefinition,
 )
-from .error_messages import ArgumentProblem as ArgumentProblem
+from .error_messages import (
+    ArgumentProblem as ArgumentProblem,
+    close_to as close_to,
+    problems_of as problems_of,
+)
 from .rules.checking import EarlierCall as EarlierCall
 from .rules.records import (
     Between as Between,
@@ -27,7 +31,11 @@ from .rules.rendering import (
     narrowed_schema as narrowed_schema,
     rule_sentence as rule_sentence,
 )
-from .schema_validator import UncheckableError as UncheckableError, fits as fits
+from .schema_validator import (
+    UncheckableError as UncheckableError,
+    fits as fits,
+    schema_errors as schema_errors,
+)
 from .sources.dialects import (
     NormalisedSchema as NormalisedSchema,
     SchemaChange as SchemaChange,

@@ -7,8 +7,8 @@ from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
+from agentkit.tools import sources  # a door: it loads when a function is read
 from agentkit.tools.definition import EffectName, Effects, Example
-from agentkit.tools.sources.function import DefinitionOptions, read_function
 from agentkit.tools.tool import Tool
 
 Text = TypeVar("Text", bound=str)
@@ -96,7 +96,7 @@ def tool(
         (4, 'word_count', 'Count the words of a text.')
     """
     _check_bounds(timeout_seconds, max_retries)
-    options = DefinitionOptions(
+    options = sources.DefinitionOptions(
         name=name,
         description=description,
         effects=effects if isinstance(effects, Effects) else as_tuple("effects", effects),
@@ -114,7 +114,7 @@ def tool(
                 f"{wrapped.name!r} is a tool already; give its options where it is made, or use "
                 "Tool.with_definition"
             )
-        reading = read_function(wrapped, options)
+        reading = sources.read_function(wrapped, options)
         return Tool(
             definition=reading.definition,
             function=None if deferred else wrapped,

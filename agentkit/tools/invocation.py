@@ -13,6 +13,29 @@ T = TypeVar("T")
 _SHOWN = 300
 
 
+TOOL_ERRORS = (Exception, SystemExit, BaseExceptionGroup)
+"""What a tool may raise and fail by, where ``is_tool_error`` says so, too."""
+
+
+def is_tool_error(error: BaseException) -> bool:
+    """Whether an exception is a tool's failure, and no wish of somebody else to end.
+
+    Example:
+        >>> is_tool_error(SystemExit(1)), is_tool_error(KeyboardInterrupt())
+        (True, False)
+        >>> is_tool_error(BaseExceptionGroup("both", [ValueError(), SystemExit()]))
+        True
+    """
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, BaseExceptionGroup):
+            waiting.extend(one.exceptions)
+        elif not isinstance(one, Exception | SystemExit):
+            return False
+    return True
+
+
 async def run_in_daemon_thread(function: Callable[[], T]) -> T:
     """Await ``function`` in a daemon thread of its own.
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
+from agentkit.tools import sources  # a door: it loads when a schema is read
 from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem, problems_of, value_text
@@ -39,7 +40,6 @@ from agentkit.tools.schema_validator import (
     is_of_type,
     schema_errors,
 )
-from agentkit.tools.sources.dialects import PATTERN_DROPPED, normalise_parameters
 
 
 def validate_arguments(
@@ -94,11 +94,11 @@ class ArgumentValidator:
         schema = self._definition.signature.parameters
         try:
             check_bounds(schema, max_depth=MAX_DEPTH)
-            changes = normalise_parameters(schema).changes
+            changes = sources.normalise_parameters(schema).changes
         except DefinitionError as error:
             raise self._broken(str(error)) from error
         for change in changes:
-            if change.is_fault or change.rule.startswith(PATTERN_DROPPED):
+            if change.is_fault or change.rule.startswith(sources.PATTERN_DROPPED):
                 raise self._broken(f"at {change.pointer[1:]}: {change.rule}")
         for reference in references(schema):
             if reference.startswith("#/") and resolve_local(schema, reference) is None:

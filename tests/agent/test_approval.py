@@ -141,10 +141,11 @@ async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
 @pytest.mark.parametrize("said", ["no", "yes", 1, None, {"approved": False}, [0]])
 async def test_only_true_and_false_are_decisions(delete, deleted, call, said):
     """A text, a number or an object decides nothing, whether an approver says it or ``resume``."""
-    agent = Agent(ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete])
+    both = [call("delete", "1", name="a"), call("delete", "2", name="b")]
+    agent = Agent(ScriptedModel([both, "done"]), tools=[delete])
     waiting = await agent.run("go")
     with pytest.raises(UsageError, match="is no decision on a call"):
-        await agent.resume(waiting, approvals={"delete": said})
+        await agent.resume(waiting, approvals={"1": True, "2": said})
     policy = ToolPolicy(approve=lambda *_: said)
     asking = Agent(
         ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete], tool_policy=policy

@@ -24,7 +24,12 @@ async def outcome(function, call, **options):
     return result.episode.results[0]
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no luck"), SystemExit(3), StopIteration("odd")])
+STRAYS = BaseExceptionGroup("tasks", [SystemExit(3), ExceptionGroup("more", [ValueError("odd")])])
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("no luck"), SystemExit(3), StopIteration("odd"), STRAYS]
+)
 async def test_raises(call, error):
     """Any exception becomes a typed cause and one line, without a stack trace."""
 
@@ -37,6 +42,17 @@ async def test_raises(call, error):
     assert result.failure.kind == "tool_error"
     assert "Traceback" not in result.text
     assert "File " not in result.text
+
+
+async def test_who_wants_to_end_is_not_held_up_by_a_group(call):
+    """Ctrl-C inside a group of exceptions ends the run, as it does alone."""
+
+    def broken() -> str:
+        """Break."""
+        raise BaseExceptionGroup("tasks", [ValueError("odd"), KeyboardInterrupt()])
+
+    with pytest.raises(BaseExceptionGroup):
+        await outcome(broken, call)
 
 
 async def test_model_retry_is_passed_on_in_the_authors_words(call):

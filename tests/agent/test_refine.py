@@ -9,7 +9,8 @@ from dataclasses import replace
 from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, ToolDefinition, tool
-from agentkit.agent.refine import REFINE_PROMPT, RefineSettings, refine
+from agentkit.agent.refine import refine_calls
+from agentkit.agent.types import REFINE_PROMPT, RefineSettings
 from agentkit.messages import (
     AssistantMessage,
     ProviderItem,
@@ -44,7 +45,9 @@ def refined(answers, **options):
     """Refine the first of ``answers`` with a model that gives the others."""
     model = ScriptedModel(answers[1:])
     first = ModelResponse(message=answers[0])
-    response, trace = asyncio.run(refine(asking(model), REQUEST, first, RefineSettings(**options)))
+    response, trace = asyncio.run(
+        refine_calls(asking(model), REQUEST, first, RefineSettings(**options))
+    )
     return [call.arguments["a"] for call in response.message.tool_calls], trace, model
 
 
@@ -125,7 +128,9 @@ def test_what_goes_back_to_the_provider_is_of_the_round_that_wrote_the_calls():
     later = iter([answer(1, proposal(5)), answer(2, AssistantMessage(text="It is perfect."))])
     model = FunctionModel(lambda _: next(later))
     response, trace = asyncio.run(
-        refine(asking(model), REQUEST, answer(0, proposal(1)), RefineSettings(mode="adaptive"))
+        refine_calls(
+            asking(model), REQUEST, answer(0, proposal(1)), RefineSettings(mode="adaptive")
+        )
     )
     assert [item.data for item in response.message.provider_items] == [{"answer": 1}]
     assert response.tokens.completion == (1,)
@@ -144,7 +149,9 @@ def test_each_round_has_a_seed_of_its_own():
         request = replace(REQUEST, settings=ModelSettings(seed=seed))
         first = ModelResponse(message=proposal(1))
         asyncio.run(
-            refine(asking(FunctionModel(answer)), request, first, RefineSettings(mode="vanilla"))
+            refine_calls(
+                asking(FunctionModel(answer)), request, first, RefineSettings(mode="vanilla")
+            )
         )
         assert len(asked) == 5
         assert asked == [None] * 5 if seed is None else len({seed, *asked}) == 6

@@ -50,8 +50,7 @@ from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.library.store import Store
 from agentkit.metrics.statistics import Observation, bootstrap_interval
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, Form, OneOf, rule_sentence

@@ -203,3 +203,17 @@ def test_a_value_that_json_can_not_hold_is_refused(tmp_path):
     with pytest.raises(EpisodeFormatError, match="'bad'"):
         write_episodes(path, [episode_jsonl("1"), bad, episode_jsonl("3")])
     assert list(read_episodes(path)) == [episode_jsonl("1")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes and links are a matter of POSIX")
+def test_a_file_keeps_its_readers_and_its_links(form, tmp_path):
+    """Who could not read the old file can not read the new one, and a link leads on to it."""
+    path, link = tmp_path / f"episodes.{form}", tmp_path / f"link.{form}"
+    path.touch()
+    path.chmod(0o600)
+    link.symlink_to(path)
+    export_episodes(link, [episode("a")])
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [one.episode_id for one in import_episodes(path)] == ["a"]
+    assert sorted(tmp_path.iterdir()) == [path, link]

@@ -42,6 +42,13 @@ def test_wilson_agrees_with_published_values(passed, total, low, high):
     assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 
+@pytest.mark.parametrize("total", [5, 10, 17, 20, 33])
+def test_the_end_of_an_extreme_share_is_exact(total):
+    """Where none or all passed, rounding moves the end neither off 0 nor off 1."""
+    assert wilson_interval(0, total).low == 0
+    assert wilson_interval(total, total).high == 1
+
+
 @given(total=st.integers(0, 200), level=st.floats(0.5, 0.999), data=st.data())
 def test_wilson_holds_the_share_and_stays_between_0_and_1(total, level, data):
     """The share lies inside, the ends inside [0, 1], and turning pass into fail mirrors it."""

@@ -7,8 +7,8 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
+from agentkit.models.base import resolve_model
 from agentkit.models.openai_compatible import OpenAICompatibleModel
-from agentkit.models.resolve import resolve_model
 
 
 @pytest.fixture

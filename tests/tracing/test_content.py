@@ -6,6 +6,10 @@ import json
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
@@ -13,7 +17,7 @@ from agentkit.errors import ModelRetry, ModelStatusError, RunError
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.models.base import ModelResponse
 from agentkit.testing import ScriptedModel
-from agentkit.tracing import ContentPolicy
+from agentkit.tracing import ContentPolicy, Tracing
 
 SECRET = "wombat-4711"
 
@@ -178,3 +182,32 @@ def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) 
     Agent(model, tools=[remember], instructions=said, tracing=telemetry.tracing()).run_sync(said)
     assert "§" not in telemetry.everything()
     assert "\\u00a7" not in telemetry.everything()
+
+
+@given(secret=st.text(min_size=3, alphabet=st.characters(exclude_categories=["C"])))
+def test_no_secret_survives_redaction(secret: str) -> None:
+    """Wherever it stands in a value, also as a key."""
+    policy = ContentPolicy(redact=lambda text: text.replace(secret, ""))
+    value = {secret: [secret, {"a": f"x{secret}y", f"{secret}b": (secret,)}]}
+    shown = json.loads(policy.json(value))
+    assert shown == {"": ["", {"a": "xy".replace(secret, ""), "b".replace(secret, ""): [""]}]}
+
+
+def test_runs_that_are_not_sampled_cost_no_content() -> None:
+    """Nothing is redacted for a span that nobody keeps; what is counted is counted all the same."""
+    seen: list[str] = []
+
+    def noting(text: str) -> str:
+        seen.append(text)
+        return text
+
+    reader = InMemoryMetricReader()
+    tracer = Tracing(
+        tracer_provider=TracerProvider(sampler=ALWAYS_OFF),
+        meter_provider=MeterProvider(metric_readers=[reader]),
+        content=ContentPolicy(redact=noting),
+    )
+    agent = chatty(tracer, [CALLS[0]], ANSWER)
+    assert agent.run_sync("Keep it.").output == f"Kept {SECRET}."
+    assert (seen, agent.tracing.errors) == ([], 0)
+    assert "gen_ai.client.operation.duration" in reader.get_metrics_data().to_json()

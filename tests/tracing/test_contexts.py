@@ -7,10 +7,12 @@ import threading
 
 import pytest
 from opentelemetry import context, propagate, trace
+from opentelemetry.trace import StatusCode
 
 from agentkit import Agent, tool
+from agentkit.agent.types import TurnFinished
 from agentkit.messages import ToolCall
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
 from agentkit.testing import ScriptedModel
 from agentkit.tracing import Tracing
 
@@ -143,3 +145,46 @@ def test_without_an_sdk_nothing_happens() -> None:
     result = Agent(ScriptedModel(["Hi."]), tracing=Tracing()).run_sync("Hi")
     assert result.output == "Hi."
     assert "trace_id" not in result.episode.metadata
+
+
+class Speaking(ScriptedModel):
+    """A model that streams word by word, with a span of its own at each."""
+
+    def __init__(self, tracer: trace.Tracer) -> None:
+        super().__init__(["One two three."])
+        self._tracer = tracer
+
+    async def stream(self, request: ModelRequest):
+        for word in ("One ", "two ", "three."):
+            with self._tracer.start_as_current_span("network"):
+                await asyncio.sleep(0)
+            yield TextDelta(text=word)
+        yield await self.complete(request)
+
+
+@pytest.mark.parametrize("leave_at", ["first text", "first turn"])
+async def test_leaving_a_stream_ends_its_spans(telemetry, inside, leave_at) -> None:
+    """The run that is given up has ended spans, a status, and an episode that says where."""
+
+    class Slow(Speaking):
+        async def stream(self, request: ModelRequest):
+            async for event in super().stream(request):
+                yield event
+                await asyncio.sleep(0.01)
+
+    model = Slow(telemetry.provider.get_tracer("tests"))
+    model._answers = [calls("in_task"), "Later."]
+    agent = Agent(model, tools=inside, store="memory:", tracing=telemetry.tracing())
+    events = agent.stream("Go.")
+    wanted = TextDelta if leave_at == "first text" else TurnFinished
+    async for event in events:
+        if isinstance(event, wanted):
+            break
+    await events.aclose()
+    span = telemetry.named("invoke_agent agent")
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "CancelledError"
+    (episode,) = agent.store.select()
+    assert episode.stop_reason == "cancelled"
+    assert episode.metadata["span_id"] == trace.format_span_id(span.context.span_id)
+    assert {s.name for s in telemetry.spans} >= {"invoke_agent agent", "chat scripted"}

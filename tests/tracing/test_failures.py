@@ -226,3 +226,23 @@ print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_postcondition_that_breaks_is_told(telemetry) -> None:
+    """It stands below the call, beside what the tool did."""
+
+    @tool(post=["result > 0"])
+    def shrink(x: int) -> int:
+        """Make smaller."""
+        return x - 10
+
+    model = ScriptedModel([[call("shrink", x=3)], "Done."])
+    agent = Agent(
+        model,
+        tools=[shrink],
+        tool_policy=ToolPolicy(contracts="always"),
+        tracing=telemetry.tracing(),
+    )
+    agent.run_sync("Go.")
+    about = telemetry.named("run_guardrail postcondition").attributes
+    assert about["agentkit.guardrail.allowed"] is False

@@ -229,3 +229,9 @@ def test_a_child_that_hangs_is_told_when_time_is_up(telemetry, composing) -> Non
     ).run_sync("Go.")
     assert telemetry.named("execute_tool wait").attributes["error.type"] == "timeout"
     assert telemetry.named("execute_tool hang").attributes["error.type"] == "CancelledError"
+
+
+def test_no_children_are_told_when_switched_off(telemetry, composites) -> None:
+    """With ``off`` a failed composite is one span."""
+    ask(composites, telemetry.tracing(child_spans="off"), "both", x=0)
+    assert len(telemetry.spans) == 4

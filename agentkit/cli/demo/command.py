@@ -50,8 +50,7 @@ from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of, open_store
 from agentkit.metrics.statistics import Interval, wilson_interval
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.cascade import default_retriever
 
 QUERY = "What does a loan of 4800 over four years cost a month?"

@@ -18,7 +18,12 @@ from agentkit.evaluation.expectations import FinalState, GoldCall
 from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers.verdicts import described, faulty, judged, shown
 from agentkit.messages import ToolFailure, ToolResult
-from agentkit.tools.invocation import encode_result, run_in_daemon_thread
+from agentkit.tools.invocation import (
+    TOOL_ERRORS,
+    encode_result,
+    is_tool_error,
+    run_in_daemon_thread,
+)
 from agentkit.tools.tool import Tool
 
 _MOST_DIFFERENCES = 20
@@ -127,7 +132,9 @@ async def run_gold(calls: Sequence[GoldCall], world: Environment) -> GoldRun:
         try:
             async with asyncio.timeout(_SECONDS):
                 results.append(await _result(call, tool, str(at)))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - reported as the gold's problem
+        except TOOL_ERRORS as error:
+            if not is_tool_error(error):
+                raise
             problem = f"gold call {at} ({call.name}) failed with {described(error)}"
             return GoldRun(results=tuple(results), problem=problem)
     return GoldRun(results=tuple(results))

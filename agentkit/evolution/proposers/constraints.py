@@ -19,6 +19,9 @@ LONGEST_TEXT = 4_000
 """Characters of a text that are read."""
 
 
+_SENTENCE_END = re.compile(r"[.!?;]\s|\n")
+
+
 def _says(section: str) -> re.Pattern[str]:
     """The pattern of a section of ``phrases/statements.txt``."""
     return pattern("statements", section)
@@ -54,13 +57,20 @@ def stated_in_error(text: str, names: Collection[str] = ()) -> tuple[Statement, 
         OneOf(parameter='', values=('celsius', 'kelvin'), kind='one_of')
     """
     text = text[:LONGEST_TEXT]
+    always = (*stated_sets(text), *stated_ranges(text), *stated_forms(text))
     return (
-        *stated_sets(text),
-        *stated_ranges(text),
-        *stated_forms(text),
+        *(one for one in always if not _is_for_some_calls(text, one.start)),
         *stated_orders(text, names),
         *stated_needs(text, names),
     )
+
+
+def _is_for_some_calls(text: str, start: int) -> bool:
+    """Whether the sentence around a place names a condition: a rule would hold for every call."""
+    begin = max((found.end() for found in _SENTENCE_END.finditer(text, 0, start)), default=0)
+    end = _SENTENCE_END.search(text, start)
+    until = end.start() if end else len(text)
+    return _says("for some calls").search(text, begin, until) is not None
 
 
 def stated_in_description(text: str) -> tuple[Statement, ...]:

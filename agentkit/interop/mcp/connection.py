@@ -116,8 +116,10 @@ class Connection:
         lost = self._lost
         try:
             return await work(client)
-        except McpConnectionError:
+        except McpConnectionError as error:
             lost.set()  # the official client knows it before we do
+            if self._refused and self.problem not in str(error):
+                raise self._unreachable() from error  # it was us, before the call was sent
             raise
 
     async def _connected(self) -> Client:

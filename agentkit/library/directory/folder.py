@@ -15,6 +15,7 @@ from typing import IO, TypeAlias
 
 from agentkit.episodes.replacing import first_stray, only_plain, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit.reading import expanded_limit
 
 _FLUSHES_AT_ONCE = 8
 """So many files are flushed side by side: a file system often serves several by one write."""
@@ -107,10 +108,14 @@ class Folder:
         """What a file holds; None when there is none, and nothing for what is no file.
 
         A pipe or a device, to which a link may lead, would never end.
+
+        Raises:
+            StoreError: It is larger than anything that a store writes.
         """
         with self.translated(path):
             try:
-                return path.read_bytes() if S_ISREG(path.stat().st_mode) else b""
+                found = path.stat()
+                return _whole(path, found) if S_ISREG(found.st_mode) else b""
             except FileNotFoundError:
                 return None
 
@@ -120,14 +125,15 @@ class Folder:
         Raises:
             FileNotFoundError: There is none.
             StoreError: A link, pipe or device stands in its place: what it leads to may lie outside
-                of the folder, or never end.
+                of the folder, or never end; or it is larger than anything that a store writes.
         """
-        if not S_ISREG(path.lstat().st_mode):
+        found = path.lstat()
+        if not S_ISREG(found.st_mode):
             raise StoreError(
                 f"{path} is no plain file, and the store reads its history from plain files alone. "
                 "Nothing was changed; put back the file that was there, from git for example"
             )
-        return path.read_bytes()
+        return _whole(path, found)
 
     def lay_aside(self, path: Path, content: bytes) -> Path:
         """Keep what stood in a file that is about to be written over."""
@@ -267,6 +273,16 @@ class Folder:
             yield
         except OSError as error:
             raise _in_our_words(error, path, self.path) from error
+
+
+def _whole(path: Path, found: os.stat_result) -> bytes:
+    """All of a file, unless it is a hole of terabytes, which takes no room in an archive."""
+    if found.st_size > expanded_limit(found.st_size):
+        raise StoreError(
+            f"{path} has {found.st_size:,} bytes, more than a store writes. Nothing was changed; "
+            "put back the file that was there, or delete it"
+        )
+    return path.read_bytes()
 
 
 def _write_flushed(path: Path, content: bytes) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from agentkit.errors import ModelError, ModelNotFoundError, UsageError
 from agentkit.messages import UserMessage
-from agentkit.models.base import ModelRequest
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ModelRequest, resolve_model
 from agentkit_local import LocalModel
 from agentkit_local.metadata import texts_of
 

@@ -13,8 +13,7 @@ import pytest
 
 from agentkit.errors import FetchError, ModelError, ModelNotFoundError, UsageError
 from agentkit.messages import UserMessage
-from agentkit.models.base import ModelRequest
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ModelRequest, resolve_model
 from agentkit_local import LocalEngine, LocalModel, default_threads, weights
 from agentkit_local.threads import VARIABLE, _quota, available_cores, sleeping_threads
 

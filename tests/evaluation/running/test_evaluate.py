@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ import pytest
 from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
+from agentkit.evaluation import AllowedCalls, Benchmark, FinalState, Rubric, Task, UserTurn
 from agentkit.evaluation.attempt import is_passed
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings
@@ -265,3 +266,38 @@ async def test_a_failure_left_open_is_followed_into_the_next_turn(house, store):
     assert [one.outcome for one in first.diagnosis.recoveries] == ["abandoned"]
     assert [one.outcome for one in second.diagnosis.recoveries] == ["recovered"]
     assert second.diagnosis.recoveries[0].episode == first.episode_id
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_at_most_so_many_are_under_way(lamps, store, concurrency):
+    """Attempts run side by side, never more than asked for."""
+    now = most = 0
+
+    async def answer(request):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return "no"
+
+    await evaluate(
+        lamps, model=FunctionModel(answer), store=store, run="r", concurrency=concurrency
+    )
+    assert most == concurrency
+
+
+async def test_attempts_do_not_share_a_world(house, store):
+    """What one attempt changed is not there for the next."""
+    settings = EvaluationSettings(attempts=2)
+    expects = (FinalState(state={"on": ["fan/hall", "lamp/hall"]}),)
+    (task,) = house.tasks
+    task = replace(task, follow_ups=(replace(task.follow_ups[0], expects=expects),))
+    await evaluate(
+        replace(house, tasks=(task,)),
+        model=FunctionModel(diligent),
+        store=store,
+        run="r",
+        settings=settings,
+    )
+    assert all(e.verdict.passed for e in store.select())

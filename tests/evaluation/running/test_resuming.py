@@ -7,12 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Episode
+from agentkit import Episode, open_store
+from agentkit.episodes.labels import as_imported
 from agentkit.errors import ModelConnectionError, ModelStatusError, RunError, UsageError
 from agentkit.evaluation import summarise
 from agentkit.evaluation.runner import MOST_FAILURES, evaluate
-from agentkit.evaluation.settings import EvaluationSettings
+from agentkit.evaluation.settings import EvaluationSettings, episodes_of_run
 from agentkit.testing import FunctionModel
+
+
+async def test_imported_answers_are_no_answers_of_the_run(lamps, good, store):
+    """A file that names a run decides no task: each is asked, and none of its answers counts."""
+    elsewhere = open_store("memory:")
+    await evaluate(lamps, model=good, store=elsewhere, run="r")
+    for episode in elsewhere.select():
+        store.append(as_imported(episode, "theirs.jsonl"))
+    assert list(episodes_of_run(store, "r")) == []
+    outcome = await evaluate(lamps, model=good, store=store, run="r")
+    assert (outcome.resumed, outcome.finished) == (0, 4)
 
 
 async def test_finished_tasks_are_not_asked_again(lamps, good, store):

@@ -215,3 +215,25 @@ async def test_a_gold_call_that_a_learned_rule_refused_does_not_count(judge, cal
     locked = await judge(expectation, refused("call_before"))
     assert (locked.passed, locked.score) == (False, 0.0)
     assert (await judge(expectation, refused(None))).passed
+
+
+@pytest.mark.parametrize("expects", [AllowedCalls, ExactCalls])
+async def test_more_or_fewer_calls_fail(judge, episode, call, expects):
+    """A missing and an unexpected call are findings, and the score is the share of right calls."""
+    lamp = call("set_lamp", room="kitchen")
+    gold = {
+        AllowedCalls: KITCHEN,
+        ExactCalls: GoldCall(name="set_lamp", arguments={"room": "kitchen", "state": "on"}),
+    }[expects]
+    none = await judge(expects(calls=(gold,)), episode(answer="Done."))
+    assert [(one.kind, one.tool) for one in none.evidence] == [("missing_call", "set_lamp")]
+    assert none.score == 0
+    twice = await judge(expects(calls=(gold,)), episode([lamp, call("tide_table", harbour="x")]))
+    assert [(one.kind, one.tool) for one in twice.evidence] == [("unexpected_call", "tide_table")]
+    assert twice.score == 0.5
+
+
+async def test_any_call_needs_one_call(judge, episode, call):
+    """Whatever is called will do, and nothing will not."""
+    assert (await judge(AnyCall(), episode([call("set_lamp", room=1)]))).passed
+    assert (await judge(AnyCall(), episode(answer="No."))).evidence[0].kind == "missing_call"

@@ -183,3 +183,9 @@ async def test_a_world_that_breaks_is_a_checker_error(judge):
 def test_differences_are_placed(actual, expected, paths):
     """Booleans are no numbers, lists are ordered, and each difference has its path."""
     assert [one.parameter for one in state_differences(actual, expected)] == paths
+
+
+async def test_no_gold_calls_mean_no_change(judge, cancelled):
+    """An empty list of gold calls expects the world as it was."""
+    assert (await judge(FinalState(), Shop(), Shop())).passed
+    assert not (await judge(FinalState(), cancelled, Shop())).passed

@@ -105,3 +105,32 @@ def test_the_values_that_tools_state():
     """What the tool says itself may stand in a description; what it echoes may not."""
     texts = ["periods must be one of 36, 48, got 31", "at most 90 days, got 91"]
     assert stated_values(texts) == {"36", "48", "90"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            f"area must be at most {number}"
+            for number in (
+                *("1.000.000", "1 000 000", "1'000'000", "1_000_000", "1 million", "2k"),
+                *("0x10", "1/2", "10^6", "2 * 300"),
+            )
+        ),
+        "area must be at most 12 per day",
+        "area must be at most 3 when note is given",
+        "if note is given, area must be at most 3",
+        "area must be at most 3 on Sundays",
+        "area must be at most 3 or at least 100",
+        "unit must be one of 'a', 'b' unless note is given",
+    ],
+)
+def test_numbers_in_other_forms_and_demands_of_some_calls_state_nothing(text):
+    """A bound that was read wrong, or that holds for some calls alone, would refuse right calls."""
+    assert stated_in_error(text) == ()
+
+
+def test_numbers_with_an_exponent_are_read_whole():
+    """Python and JSON write large numbers so."""
+    [found] = stated_in_error("area must be less than or equal to 1.5e+06, got 2e6")
+    assert found.rule == Between(parameter="", maximum=1_500_000.0)

@@ -315,6 +315,17 @@ async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
 
 
+async def test_a_server_that_asks_without_end_waits_for_a_call(entry, eventually):
+    """A server that was hung up on is not connected again until a call wants it, and says why."""
+    async with raw(entry, "asks", "calm") as server:
+        with pytest.raises(McpConnectionError, match="read none of the answers"):
+            await server.library["asks"]()
+        await asyncio.to_thread(eventually, lambda: server.state == "down")
+        assert server.connects == 1
+        assert await soon_answered(server.library["calm"])
+        assert server.connects == 2
+
+
 async def test_an_answer_whose_charset_is_slow_to_read_is_read_as_utf8(listening, entry):
     """A server does not choose the codec of its events: JSON is UTF-8."""
     events = (b"content-type", b"text/event-stream; charset=punycode")

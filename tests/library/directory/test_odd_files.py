@@ -212,6 +212,16 @@ def test_what_is_no_plain_file_is_not_opened(tmp_path):
             pass
 
 
+@pytest.mark.parametrize("folder", ["tools", "history", "."])
+def test_a_file_of_holes_is_not_read(workshop, folder):
+    """A terabyte of nothing, which an archive holds in a kilobyte, is refused by its size."""
+    path = min(one for one in (workshop.path / folder).iterdir() if one.is_file())
+    with path.open("rb+") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(StoreError, match="more than a store writes"):
+        workshop.again().edits()
+
+
 def refused(workshop, match: str) -> None:
     """Opening raises a StoreFormatError and changes nothing."""
     before = workshop.contents()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import time
@@ -21,12 +20,12 @@ from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.evaluate_report import print_evaluation
 from agentkit.cli.options import AsJson, StoreUrl, command, option
 from agentkit.cli.output import print_json, print_text, say
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import label, opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.pages import report_html
 from agentkit.library import Library
 from agentkit.library.copying import episodes_of
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import resolve_model
 from agentkit_training.cli.show import (
     show_combinations,
     show_dry_run,
@@ -446,7 +445,7 @@ def retriever(
 def _asked(
     store_url: str, tools: Path | None, requests: Path | None
 ) -> tuple[Library, tuple[Request, ...], str]:
-    """The tools, what was asked, and where that is from: a URL without its password."""
+    """The tools, what was asked, and where that is from."""
     if tools is not None and requests is not None:
         library, names = read_catalogue(tools)
         return library, read_requests(requests, names), requests.name
@@ -455,5 +454,4 @@ def _asked(
         if requests is not None:
             names = {name: name for name in library.tools}
             return library, read_requests(requests, names), requests.name
-        place = re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", store_url)
-        return library, requests_of(episodes_of(store)), place
+        return library, requests_of(episodes_of(store)), label(store_url)

@@ -11,8 +11,7 @@ from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
 from agentkit.library.store import Store
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
 from agentkit_training.coevolution.checkpoint import (
     FrozenEngine,
     coevolve,

@@ -22,8 +22,7 @@ from agentkit.evaluation import (
 )
 from agentkit.evaluation.settings import ToolSource
 from agentkit.library import Library
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, newest_checkpoint
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.config.jobs import CoevolveConfig

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from agentkit.agent.refine import REFINE_PROMPT
+from agentkit.agent.types import REFINE_PROMPT
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.evaluation.task import LeftOut
 from agentkit.library import Library

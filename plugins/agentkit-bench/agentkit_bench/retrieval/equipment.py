@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
-from agentkit.models.resolve import resolve_model
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
 from agentkit.retrieval.embedders import Embedder, as_embedder
 
 
