@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from agentkit.errors import AgentKitError, UsageError
 from collections.abc import Sequence
+
+from agentkit.errors import AgentKitError, UsageError
 
 
 class TrainingError(AgentKitError):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from statistics import fmean
+
 from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.diagnosis import FailureProfile
@@ -10,7 +15,26 @@ from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evolution import Added, CompositeStream, EvidenceConfig, EvidenceProposer, EvolutionStream, FeedbackStream, InsertOutcome, InsertPolicy, Merged, MiningConfig, Observations, Proposer, ToolManager, UnreadableProposal, evolve, insert_mined, mine, trajectories_of
+from agentkit.evolution import (
+    Added,
+    CompositeStream,
+    EvidenceConfig,
+    EvidenceProposer,
+    EvolutionStream,
+    FeedbackStream,
+    InsertOutcome,
+    InsertPolicy,
+    Merged,
+    MiningConfig,
+    Observations,
+    Proposer,
+    ToolManager,
+    UnreadableProposal,
+    evolve,
+    insert_mined,
+    mine,
+    trajectories_of,
+)
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.proposal import Suggestion
 from agentkit.evolution.repository import LibraryStore
@@ -31,10 +55,6 @@ from agentkit_training.coevolution.records import LibrarySize, ProposalOutcome
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.errors import CheckpointError
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from statistics import fmean
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,6 +23,12 @@ Where we differ from the papers:
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
+from typing import Any
+
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, FailureLabel
 from agentkit.errors import UsageError
@@ -30,22 +36,40 @@ from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit_training.coevolution.keeper import LibraryKeeper, LibraryRound, library_size
-from agentkit_training.coevolution.records import CoevolutionStep, Memory, RolloutSums, StepSeconds, UpdateFigures
-from agentkit_training.coevolution.settings import CoevolutionSettings, as_learned_from, with_stable_ids
-from agentkit_training.coevolution.tasks import BLOCK_PROMPT, block_count, step_count, step_seed, step_tasks, with_composites
+from agentkit_training.coevolution.records import (
+    CoevolutionStep,
+    Memory,
+    RolloutSums,
+    StepSeconds,
+    UpdateFigures,
+)
+from agentkit_training.coevolution.settings import (
+    CoevolutionSettings,
+    as_learned_from,
+    with_stable_ids,
+)
+from agentkit_training.coevolution.tasks import (
+    BLOCK_PROMPT,
+    block_count,
+    step_count,
+    step_seed,
+    step_tasks,
+    with_composites,
+)
 from agentkit_training.distributed.ranks import Alone, Ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import Share, StepReport
 from agentkit_training.interface import LearningInterface, collect_through
-from agentkit_training.rewards import Reward, RewardSum, rewarded, saved_calls_reward, verdict_reward
+from agentkit_training.rewards import (
+    Reward,
+    RewardSum,
+    rewarded,
+    saved_calls_reward,
+    verdict_reward,
+)
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.weighting import Weighting, with_weights
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from statistics import fmean
-from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

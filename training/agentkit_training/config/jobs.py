@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias, TypeVar
+
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.prompt_format import PromptFormat
@@ -21,16 +25,11 @@ from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy, tiny_policy
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
-from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
-from agentkit_training.rollout.templated import Writer
+from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn, Writer
 from agentkit_training.runs import TrackerName
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.toolace.records import ToolAceSection
 from agentkit_training.weighting import DynamicWeighting, FixedWeighting, MeanNormalised, Weighting
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, TypeVar
-
 
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 

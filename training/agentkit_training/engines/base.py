@@ -10,14 +10,16 @@ from __future__ import annotations
 import hashlib
 import math
 import random
-from agentkit.errors import UsageError
-from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.samples import Rollout
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.samples import Rollout
+
 if TYPE_CHECKING:
     from torch import Tensor, device
 

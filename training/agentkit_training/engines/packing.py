@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import math
 import random
-from agentkit_training.engines.objective import BatchSize, Limits, TokenScores, Visit, scored
-from agentkit_training.generation.reading import windowed
-from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.samples import Rollout, TokenSequence
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
+
+from agentkit_training.engines.objective import BatchSize, Limits, TokenScores, Visit, scored
+from agentkit_training.generation.reading import windowed
+from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.samples import Rollout, TokenSequence
+
 if TYPE_CHECKING:
     import torch
 

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
-import numpy as np
 import os
 import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import quote
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from agentkit import open_store
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.repository import LibraryStore
-from agentkit.interop.export import Artifact, artifact_of, open_artifact, read_artifact, restore_artifact, write_artifact
+from agentkit.interop.export import (
+    Artifact,
+    artifact_of,
+    open_artifact,
+    read_artifact,
+    restore_artifact,
+    write_artifact,
+)
 from agentkit.library import Library
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.events import Signer, Verifier
 from agentkit.library.store import Store
 from agentkit_training.errors import ExportError
-from agentkit_training.export.weights import Architecture, open_gguf
-from agentkit_training.export.weights import AdapterPrecision, WeightPrecision, adapter_to_gguf, parameter_names, plain_name, weights_to_gguf
+from agentkit_training.export.weights import (
+    AdapterPrecision,
+    Architecture,
+    WeightPrecision,
+    adapter_to_gguf,
+    open_gguf,
+    parameter_names,
+    plain_name,
+    weights_to_gguf,
+)
 from agentkit_training.files import file_digest, new_folder
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import metadata
-from pathlib import Path
-from pydantic import BaseModel, ConfigDict, ValidationError
-from types import MappingProxyType
-from typing import Any, Literal, TYPE_CHECKING, TypeAlias
-from urllib.parse import quote
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-import numpy as np
 import os
 import re
-from agentkit_training.errors import ExportError
-from agentkit_training.files import whole_file
-from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.saving import CONFIG, WEIGHTS
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from agentkit_training.errors import ExportError
+from agentkit_training.files import whole_file
+from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.saving import CONFIG, WEIGHTS
+
 if TYPE_CHECKING:
     import torch
     from gguf import GGUFReader, GGUFWriter

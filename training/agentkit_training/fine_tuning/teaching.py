@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
+
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, EvaluationSettings, ExactCalls, Task
@@ -11,7 +16,13 @@ from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolResul
 from agentkit.models import render_calls
 from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit_training.errors import PolicyError
-from agentkit_training.fine_tuning.examples import Example, Examples, Prompting, closing_token, make_examples
+from agentkit_training.fine_tuning.examples import (
+    Example,
+    Examples,
+    Prompting,
+    closing_token,
+    make_examples,
+)
 from agentkit_training.fine_tuning.solutions import Solutions, solutions_of
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
@@ -22,11 +33,6 @@ from agentkit_training.rollout.samples import Rollout
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.tasks.splits import TaskSplits
 from agentkit_training.toolace.difficulty import GoldAnswer
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TypeVar
-
 
 T = TypeVar("T")
 

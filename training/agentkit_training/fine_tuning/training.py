@@ -14,6 +14,11 @@ import json
 import math
 import random
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import adam_for
 from agentkit_training.engines.base import OptimizerSettings, rate_factor
@@ -24,10 +29,7 @@ from agentkit_training.generation.reading import last_columns
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
 from agentkit_training.policy.saving import put_weights, trainable_weights
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, TYPE_CHECKING, TypeAlias
+
 if TYPE_CHECKING:
     import torch
 
@@ -286,7 +288,7 @@ def mean_loss(policy: Policy, examples: Sequence[Example], *, input_tokens: int 
 def sft(
     policy: Policy,
     examples: Sequence[Example],
-    settings: SftSettings = SftSettings(),  # noqa: B008 - immutable
+    settings: SftSettings = SftSettings(),
     *,
     folder: Path | None = None,
     listen: Listener = ignore,

@@ -22,11 +22,11 @@ from agentkit_training.fine_tuning.training import (
     SftReport,
     SftSettings,
     SftStep,
+    fitting,
     ignore,
     rows_of_trl,
     share_of,
 )
-from agentkit_training.fine_tuning.training import fitting
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing_option
 

@@ -25,17 +25,16 @@ from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, newest_checkpoint
 from agentkit_training.coevolution.tasks import with_composites
-from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.jobs import CoevolveConfig, PolicySection
 from agentkit_training.config.reading import parse_config
-from agentkit_training.config.jobs import PolicySection
 from agentkit_training.errors import CheckpointError, ExportError
 from agentkit_training.export.handover import (
     LIBRARY as HANDED_LIBRARY,
     Handover,
     hand_over,
     load_handover,
+    restored_store,
 )
-from agentkit_training.export.handover import restored_store
 from agentkit_training.export.weights import AdapterPrecision
 from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY, began_as_gguf
 from agentkit_training.policy.saving import CONFIG as ADAPTER_CONFIG, restore_weights

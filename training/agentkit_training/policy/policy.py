@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from agentkit_training.errors import PolicyError
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from agentkit_training.errors import PolicyError
+
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast

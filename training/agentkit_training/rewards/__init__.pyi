@@ -1,4 +1,3 @@
-from .tooldna_metrics import FieldKind as FieldKind, field_kind as field_kind, texts_agree as texts_agree
 from .reward import (
     FormatCheck as FormatCheck,
     Reward as Reward,
@@ -17,6 +16,9 @@ from .reward import (
     verdict_reward as verdict_reward,
 )
 from .tooldna_metrics import (
+    FieldKind as FieldKind,
     ToolDnaMetrics as ToolDnaMetrics,
+    field_kind as field_kind,
+    texts_agree as texts_agree,
     tooldna_metrics as tooldna_metrics,
 )

@@ -29,8 +29,7 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.comparable import CallLike
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rewards.tooldna_metrics import FieldKind
-from agentkit_training.rewards.tooldna_metrics import ToolDnaMetrics, tooldna_metrics
+from agentkit_training.rewards.tooldna_metrics import FieldKind, ToolDnaMetrics, tooldna_metrics
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.toolace.difficulty import first_choice, nearest_gold
 

@@ -53,14 +53,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from agentkit.messages import JsonObject
-from agentkit.metrics.calls import remembered
-from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.schema import resolve_local
-from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.inference import type_of, type_of_value
-from agentkit_bench.comparable import CallLike, ComparableCall, Definitions, by_name, comparable_calls, mark_of
-from agentkit_training.toolace.overlap import optimal_assignment
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +60,21 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from agentkit.messages import JsonObject
+from agentkit.metrics.calls import remembered
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema import resolve_local
+from agentkit.tools.schema_validator import fits
+from agentkit.tools.types.inference import type_of, type_of_value
+from agentkit_bench.comparable import (
+    CallLike,
+    ComparableCall,
+    Definitions,
+    by_name,
+    comparable_calls,
+    mark_of,
+)
+from agentkit_training.toolace.overlap import optimal_assignment
 
 FieldKind = Literal[
     "exact",  # right or wrong

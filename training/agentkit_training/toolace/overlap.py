@@ -19,11 +19,18 @@ Where the paper is silent:
 from __future__ import annotations
 
 import math
-from agentkit.errors import UsageError
-from agentkit_bench.comparable import CallLike, ComparableCall, Definitions, by_name, comparable_calls
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+
+from agentkit.errors import UsageError
+from agentkit_bench.comparable import (
+    CallLike,
+    ComparableCall,
+    Definitions,
+    by_name,
+    comparable_calls,
+)
 
 
 def optimal_assignment(weights: Sequence[Sequence[float]]) -> tuple[tuple[int, int], ...]:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.task_files import task_to_json
@@ -16,11 +22,7 @@ from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.training import SftSettings
 from agentkit_training.policy.policy import Policy
 from agentkit_training.toolace.difficulty import TaskDifficulty
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Literal, TYPE_CHECKING, TypeAlias
+
 if TYPE_CHECKING:
     import torch
 

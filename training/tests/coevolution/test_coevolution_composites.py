@@ -15,8 +15,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.checkpoint import FrozenEngine
-from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.keeper import distil
+from agentkit_training.coevolution.keeper import LibraryKeeper, distil
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.stages import cocoda

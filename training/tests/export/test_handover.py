@@ -17,8 +17,7 @@ from agentkit.library import Author, LibraryChange
 from agentkit.library.signing import HmacKey
 from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
-from agentkit_training.export.handover import hand_over, load_handover
-from agentkit_training.export.handover import export_library
+from agentkit_training.export.handover import export_library, hand_over, load_handover
 from agentkit_training.files import file_digest
 from agentkit_training.policy.lora import merged
 

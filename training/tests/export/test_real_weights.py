@@ -16,9 +16,8 @@ from agentkit.errors import AgentKitError
 from agentkit.evolution import ToolManager
 from agentkit.library import Author
 from agentkit_training import Policy, PolicyModel, load_policy
-from agentkit_training.export.weights import Architecture
 from agentkit_training.export.handover import hand_over
-from agentkit_training.export.weights import adapter_to_gguf, weights_to_gguf
+from agentkit_training.export.weights import Architecture, adapter_to_gguf, weights_to_gguf
 from agentkit_training.policy.lora import LoraSettings, save_adapter, with_lora
 
 # Seconds on an idle machine; on one that is shared the time limit of other tests is too short.

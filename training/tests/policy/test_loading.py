@@ -14,8 +14,8 @@ from agentkit_training import load_policy
 from agentkit_training.config.jobs import PolicySection
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.loading import read_header
-from agentkit_training.policy.saving import save_policy
 from agentkit_training.policy.policy import tiny_tokenizer
+from agentkit_training.policy.saving import save_policy
 
 
 def save_plain(policy, folder):

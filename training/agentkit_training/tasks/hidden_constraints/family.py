@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias, get_args
+
 from agentkit.errors import ModelRetry, UsageError
-from agentkit.evaluation import Benchmark, Environment, EvaluationSettings, ExactCalls, Expectation, FinalState, GoldCall, Task
+from agentkit.evaluation import (
+    Benchmark,
+    Environment,
+    EvaluationSettings,
+    ExactCalls,
+    Expectation,
+    FinalState,
+    GoldCall,
+    Task,
+)
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Specification, ToolDefinition
 from agentkit.tools.rules import Rule, rule_sentence
 from agentkit.tools.tool import Tool
-from agentkit_training.tasks.hidden_constraints.tools import Accepted, ConstraintKind, Filling, HiddenTool, LOOKUPS, Slot, TOOLS, World, looked_up
+from agentkit_training.tasks.hidden_constraints.tools import (
+    LOOKUPS,
+    TOOLS,
+    Accepted,
+    ConstraintKind,
+    Filling,
+    HiddenTool,
+    Slot,
+    World,
+    looked_up,
+)
 from agentkit_training.tasks.splits import TaskSplits
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
-
 
 Says: TypeAlias = Literal["nothing", "rule"]
 """What a refusal tells beyond the fact: nothing more, or the demand in a sentence."""
