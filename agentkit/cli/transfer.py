@@ -165,10 +165,10 @@ def import_file(
     """Bring the artifact FILE into the library, or keep the episodes of each FILE.
 
     The content says which it is. Of an artifact the digests are checked, and its signature when a
-    key is given. New tools whose words pass the checks come in as one library version. What a check
-    or a missing consent holds, and what would replace a tool, becomes a proposal: see 'agentkit
-    review'. Where something is held or refused, the exit status is 1. Worked calls of composites
-    are tried with --tools.
+    key is given. New primitives whose words pass the checks come in as one library version.
+    Composites, what a check or a missing consent holds, and what would replace a tool become
+    proposals: see 'agentkit review'. Where something is held or refused, the exit status is 1.
+    Worked calls of composites are tried with --tools.
 
     Episodes come as JSON lines or Parquet, plain or compressed with gzip. One whose id the store
     knows is left as it is; lines that hold no episode are reported and left out. Anybody may have
@@ -268,9 +268,7 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json
     with opened("memory:" if one.dry_run and not is_there(store_url) else store_url) as store:
         code = load_tools(one.targets)
         manager = manager_of(store, code, author=person())
-        coming = importing.import_artifact(
-            artifact, manager, request, code=code, dry_run=one.dry_run
-        )
+        coming = importing.import_artifact(artifact, manager, request, dry_run=one.dry_run)
         report = asyncio.run(coming)
     print_json(report.to_json()) if as_json else _print(report, dry_run=one.dry_run)
     if not report.is_complete:
@@ -301,10 +299,6 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     if any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
         first = "'agentkit review show ID' tells what speaks against it, and how to overrule it"
         say(f"{first if is_written else ''}{again} --overrule TOOL")
-    if report.untried:
-        why = one_line(shown(report.untried[0].untried, 120))
-        count = plural(len(report.untried), "composite")
-        say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json: bool) -> None:

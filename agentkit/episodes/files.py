@@ -105,7 +105,7 @@ def write_episodes(
         >>> from agentkit import Episode
         >>> first = Episode(episode_id="e1", request="What is 2 + 2?", output="4")
         >>> count = write_episodes(sys.stdout, [first])  # doctest: +ELLIPSIS
-        {"format":1,"episode_id":"e1",...}
+        {"episode_id":"e1",...}
     """
     if isinstance(target, str | os.PathLike):
         with open(target, "ab+", opener=for_owner) as file:

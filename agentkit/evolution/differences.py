@@ -8,6 +8,10 @@ from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
+from agentkit.composites.codec import program_from_json
+from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.rendering import render
+from agentkit.errors import CompositeError
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
@@ -131,7 +135,21 @@ def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[Vie
          description The description changes.
         periods enum periods may only be 36 or 48.
     """
-    old, new = _flat(before), _flat(after)
+    return _changes(_flat(before), _flat(after))
+
+
+def schema_changes(before: Any, after: Any, place: str = "") -> tuple[ViewChange, ...]:
+    """Everything that differs between two schemas, by place.
+
+    Example:
+        >>> bound = {"type": "integer", "maximum": 14}
+        >>> [one.sentence for one in schema_changes(bound, {**bound, "maximum": 7}, "days")]
+        ['days must be at most 7 (before: at most 14).']
+    """
+    return _changes(_flat_schema(before, place), _flat_schema(after, place))
+
+
+def _changes(old: _Flat, new: _Flat) -> tuple[ViewChange, ...]:
     keys = sorted(old.keys() | new.keys())
     return tuple(
         ViewChange(place=key[0], keyword=key[1], before=old.get(key, ""), after=new.get(key, ""))
@@ -145,9 +163,14 @@ def _flat(view: ModelView | None) -> _Flat:
     if view is None:
         return {}
     found = {("", DESCRIPTION): view.text} if view.text else {}
-    for place, keyword, value in _parts(view.parameters, ""):
+    return found | _flat_schema(view.parameters, "")
+
+
+def _flat_schema(schema: Any, place: str) -> _Flat:
+    found: _Flat = {}
+    for below, keyword, value in _parts(schema, place):
         is_text = keyword == DESCRIPTION and isinstance(value, str)
-        found[place, keyword] = value if is_text else _json(value)
+        found[below, keyword] = value if is_text else _json(value)
     return found
 
 
@@ -314,7 +337,19 @@ def _differences(before: ToolDefinition, after: ToolDefinition) -> Iterator[Diff
     yield from _lists("examples", *(tuple(map(_call, one.examples)) for one in (before, after)))
     contract = before.to_json()["signature"], after.to_json()["signature"]
     yield from _by_key("signature", *contract, _field_json)
-    yield from _one("body", _field_json(before.body), _field_json(after.body))
+    if before.body != after.body:
+        yield from _one("body", _program_text(before), _program_text(after))
+
+
+def _program_text(definition: ToolDefinition) -> str:
+    """The program of a composite; empty for a primitive."""
+    if definition.body is None:
+        return ""
+    try:
+        program = program_from_json(definition.body, limits=READING_LIMITS)
+    except CompositeError:  # not one that can run, and still one that can be shown
+        return _field_json(definition.body)
+    return render(program, definition.name)
 
 
 def _one(field: str, before: str, after: str) -> Iterator[Difference]:

@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from agentkit.episodes import Episode, StopReason
 from agentkit.errors import MissingExtraError
@@ -57,13 +56,13 @@ class Run:
     Attributes:
         ours: Chooses, executes, records.
         agent: The clone that runs.
-        tools: Gives the framework's objects of our tools.
+        toolset: Whose tools it has.
         options: What ``Runner.run`` gets.
     """
 
     ours: ToolsetRun
     agent: Any
-    tools: FunctionTools
+    toolset: Toolset
     options: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
@@ -81,7 +80,7 @@ class Run:
         for definition in self.ours.offered:
             tool = self.ours.tool(definition.name)
             if tool is not None and self.ours.names.encode(tool.name) not in known:
-                agent.tools.append(self.tools.of(tool, self.ours))
+                agent.tools.append(function_tool(self.toolset, tool, self.ours.names))
 
     def go_on(self, interruptions: list[Any]) -> None:
         """Begin with the calls that waited for a person."""
@@ -185,7 +184,6 @@ class LibraryRunner:
     def __init__(self, toolset: Toolset | Library | str) -> None:
         self._hooks = hooks_class(require())
         self.toolset = Toolset.of(toolset)
-        self._tools = FunctionTools(self.toolset)
 
     async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
         """``Runner.run`` with our tools.
@@ -245,7 +243,7 @@ class LibraryRunner:
             model=_model_name(agent),
             answers=[one.raw_item.call_id for one in waiting],
         )
-        run = Run(ours=ours, agent=agent, tools=self._tools)
+        run = Run(ours=ours, agent=agent, toolset=self.toolset)
         run.options = {**options, "hooks": self._hooks(run, options.get("hooks"))}
         run.agent = agent.clone(tools=[*agent.tools])
         run.offer(run.agent)
@@ -315,30 +313,6 @@ def _said(items: list[Any], names: WireNames) -> Iterator[Message]:
             yield UserMessage(text=text_of(item))
         elif item.get("role") == "assistant":
             yield AssistantMessage(text=text_of(item))
-
-
-class FunctionTools:
-    """The framework's objects of a toolset's tools, made once for each version of its library.
-
-    They are the same for all runs, as the framework's own are: which run a call belongs to is found
-    when it is made.
-
-    Args:
-        toolset: Runs the calls.
-    """
-
-    def __init__(self, toolset: Toolset) -> None:
-        self._toolset = toolset
-        self._made: WeakKeyDictionary[Library, dict[str, Any]] = WeakKeyDictionary()
-
-    def of(self, tool: Tool, run: ToolsetRun) -> Any:
-        """The object of a tool that is offered in a run, which may be the run's own."""
-        made = self._made.setdefault(run.library, {})
-        if run.library.get(tool.name) is not tool:
-            return function_tool(self._toolset, tool, run.names)
-        if tool.name not in made:
-            made[tool.name] = function_tool(self._toolset, tool, run.names)
-        return made[tool.name]
 
 
 def function_tool(toolset: Toolset, tool: Tool, names: WireNames) -> Any:

@@ -81,7 +81,7 @@ class ToolsetRun:
         executor.approve = self._decide
         self._store = store
         self._decisions: dict[str, Approval] = {}
-        self._record = RunRecord()
+        self._turns: list[OpenTurn] = []
         self._running: list[tuple[ToolCall, Future[None]]] = []
         self._began = self._asked = time.perf_counter()
         self._at = datetime.now(UTC)
@@ -99,7 +99,7 @@ class ToolsetRun:
     @property
     def answers(self) -> int:
         """How often the model has answered."""
-        return len(self._record.turns)
+        return len(self._turns)
 
     def offer(self, names: Iterable[str]) -> None:
         """Let the model call tools that the framework has shown it, whatever retrieval chose."""
@@ -133,7 +133,7 @@ class ToolsetRun:
             seconds: How long it took; None for the time since ``asks``.
         """
         taken = time.perf_counter() - self._asked if seconds is None else seconds
-        self._record.answered(message, usage, taken)
+        self._turns.append(OpenTurn(message=message, usage=usage, seconds=taken))
 
     async def call(self, call: ToolCall, *, approval: Decision | None = None) -> ToolResult:
         """Validate, run and record a call.
@@ -195,16 +195,20 @@ class ToolsetRun:
         """Record that a call waits for a person, where the framework asks before it hands it on."""
         call = self._waiting(call_id)
         if call is not None:
-            self._add(call, _deferred(call, WAITS_FOR_PERSON.format(name=call.name)))
+            text = WAITS_FOR_PERSON.format(name=call.name)
+            waits = ToolResult(
+                call_id=call_id, name=call.name, status="deferred", text=text, attempts=0
+            )
+            self._add(call, waits)
 
     def asked(self, call_id: str) -> ToolCall | None:
         """The newest call of that id among the model's answers, as it was recorded."""
-        calls = (call for turn in reversed(self._record.turns) for call in turn.message.tool_calls)
+        calls = (call for turn in reversed(self._turns) for call in turn.message.tool_calls)
         return next((call for call in calls if call.call_id == call_id), None)
 
     def _waiting(self, call_id: str) -> ToolCall | None:
         """The call of that id that has no result yet."""
-        waits = any(turn.wants(call_id) for turn in self._record.turns)
+        waits = any(turn.wants(call_id) for turn in self._turns)
         return self.asked(call_id) if waits else None
 
     async def finish(
@@ -250,7 +254,7 @@ class ToolsetRun:
     def _ended(self, output: Any, stop_reason: StopReason, error: BaseException | None) -> Episode:
         if self.episode is not None:
             return self.episode
-        start, turns = self._start, self._record.closed(self._selection.trace)
+        start, turns = self._start, self._closed()
         if output is None and stop_reason == "finished" and turns:
             output = turns[-1].message.text
         self.episode = Episode(
@@ -283,7 +287,7 @@ class ToolsetRun:
 
     async def _order_kept(self, call: ToolCall) -> None:
         """Let calls begin before this one that have to end before it, when threads race for it."""
-        turn = self._record.turn_of(call)
+        turn = self._turn_of(call)
         deadline = time.perf_counter() + _GRACE_SECONDS
         while any(self._goes_before(other, call) for other in turn.to_come(call)):
             if time.perf_counter() > deadline:
@@ -300,20 +304,31 @@ class ToolsetRun:
             return True
         return other.name in self._executor.shared.contracts.wanted_before(two.definition)
 
+    def _turn_of(self, call: ToolCall) -> OpenTurn:
+        """The newest turn that waits for the call; one is made for a call that no answer holds."""
+        for turn in reversed(self._turns):
+            if turn.wants(call.call_id):
+                return turn
+        self._turns.append(OpenTurn(message=AssistantMessage(tool_calls=(call,))))
+        return self._turns[-1]
+
+    def _closed(self) -> tuple[Turn, ...]:
+        """The turns as an episode holds them; how tools were found stands in the first one."""
+        turns: list[Turn] = []
+        for turn in self._turns:
+            turns.append(turn.closed(turns))
+        if turns and self._selection.trace is not None:
+            turns[0] = replace(turns[0], retrieval=self._selection.trace)
+        return tuple(turns)
+
     def _add(self, call: ToolCall, result: ToolResult) -> None:
-        turn = self._record.turn_of(call)
+        turn = self._turn_of(call)
         turn.add(result)
         search = self._selection.search
         if search is not None:
             searches, usage = search.taken()
             turn.searches = (*turn.searches, *searches)
             turn.usage += usage
-
-
-def _deferred(call: ToolCall, text: str) -> ToolResult:
-    return ToolResult(
-        call_id=call.call_id, name=call.name, status="deferred", text=text, attempts=0
-    )
 
 
 def stop_reason(error: BaseException, limits: Mapping[str, StopReason] = _NO_LIMITS) -> StopReason:
@@ -400,35 +415,3 @@ class OpenTurn:
             seconds=self.seconds + running,
             model_seconds=self.seconds,
         )
-
-
-@dataclass(kw_only=True)
-class RunRecord:
-    """The turns of one run, as they come about.
-
-    Attributes:
-        turns: One for each answer of the model.
-    """
-
-    turns: list[OpenTurn] = field(default_factory=list)
-
-    def answered(self, message: AssistantMessage, usage: Usage, seconds: float) -> None:
-        """The model has answered."""
-        self.turns.append(OpenTurn(message=message, usage=usage, seconds=seconds))
-
-    def turn_of(self, call: ToolCall) -> OpenTurn:
-        """The newest turn that waits for the call; one is made for a call that no answer holds."""
-        for turn in reversed(self.turns):
-            if turn.wants(call.call_id):
-                return turn
-        self.answered(AssistantMessage(tool_calls=(call,)), Usage(), 0.0)
-        return self.turns[-1]
-
-    def closed(self, retrieval: RetrievalTrace | None) -> tuple[Turn, ...]:
-        """The turns as an episode holds them; how tools were found stands in the first one."""
-        turns: list[Turn] = []
-        for turn in self.turns:
-            turns.append(turn.closed(turns))
-        if turns and retrieval is not None:
-            turns[0] = replace(turns[0], retrieval=retrieval)
-        return tuple(turns)

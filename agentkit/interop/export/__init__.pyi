@@ -1,6 +1,5 @@
 from .artifact import (
     Artifact as Artifact,
-    ArtifactChange as ArtifactChange,
     GateEvidence as GateEvidence,
     artifact_of as artifact_of,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -16,40 +16,14 @@ from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryStore
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import AppliedChange
+from agentkit.library.store import AppliedChange, LibraryChange
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
 """Version of the artifact's form. A newer one is refused, never guessed at."""
 
 UNKNOWN_LICENCE = ""
 """What tools are filed under whose source names no licence."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ArtifactChange:
-    """One step of a library's history.
-
-    Attributes:
-        version: The library version that it made.
-        upserts: Definitions that it brought.
-        removals: Names of tools that it took away.
-        proposal_id: Identifies it.
-        author: Who made it.
-        reason: Why, in words.
-        evidence: Ids of the episodes behind it.
-        created_at: When, as ISO 8601 in UTC; empty where nobody wrote it down.
-    """
-
-    version: int
-    upserts: tuple[ToolDefinition, ...] = ()
-    removals: tuple[str, ...] = ()
-    proposal_id: str = ""
-    author: str = ""
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-    created_at: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +44,7 @@ class Artifact:
     """
 
     library: Library
-    changes: tuple[ArtifactChange, ...] = ()
+    changes: tuple[AppliedChange, ...] = ()
     events: tuple[LibraryEvent, ...] = ()
     evidence: tuple[GateEvidence, ...] = ()
     made_with: str = ""
@@ -243,7 +217,7 @@ def artifact_of(
     library = source.load(version)
     if not library:
         raise StoreError("there is nothing to export: the library holds no tool")
-    events = tuple(_until(source.events(), library.version))
+    events = tuple(takewhile(lambda one: one.library_version <= library.version, source.events()))
     evidence = gate_evidence(events)
     wanted = tuple(only)
     if wanted or not history:
@@ -251,10 +225,9 @@ def artifact_of(
         bare = _of_library(part)
         kept = tuple(one for one in evidence if one.tool in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
-    changes = takewhile(lambda one: one.version <= library.version, source.changes())
     return Artifact(
         library=library,
-        changes=tuple(map(_change, changes)),
+        changes=tuple(takewhile(lambda one: one.version <= library.version, source.changes())),
         events=events,
         evidence=evidence,
         made_with=__version__,
@@ -262,13 +235,13 @@ def artifact_of(
 
 
 def _of_library(library: Library) -> Artifact:
-    change = ArtifactChange(
-        version=max(library.version, 1),
-        upserts=library.definitions,
+    change = LibraryChange(
         proposal_id=f"snapshot-{library.digest[:20]}",
+        upserts=library.definitions,
         reason="exported without its history",
     )
-    return Artifact(library=library, changes=(change,), made_with=__version__)
+    applied = AppliedChange(version=max(library.version, 1), change=change)
+    return Artifact(library=library, changes=(applied,), made_with=__version__)
 
 
 def _part(library: Library, names: tuple[str, ...]) -> Library:
@@ -287,25 +260,3 @@ def _part(library: Library, names: tuple[str, ...]) -> Library:
         open_ += library.dag.children[name]
     kept = [tool for tool in library if tool.name in wanted]
     return Library(kept, version=library.version)
-
-
-def _until(events: Sequence[LibraryEvent], version: int) -> Iterator[LibraryEvent]:
-    """The beginning of the chain, up to the last event before a later library version."""
-    for event in events:
-        if event.library_version > version:
-            return
-        yield event
-
-
-def _change(applied: AppliedChange) -> ArtifactChange:
-    change = applied.change
-    return ArtifactChange(
-        version=applied.version,
-        upserts=change.upserts,
-        removals=change.removals,
-        proposal_id=change.proposal_id,
-        author=change.author,
-        reason=change.reason,
-        evidence=change.evidence,
-        created_at=change.created_at,
-    )

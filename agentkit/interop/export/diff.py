@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from agentkit.composites.codec import program_from_json
-from agentkit.composites.problems import READING_LIMITS
-from agentkit.composites.rendering import render
-from agentkit.errors import CompositeError
-from agentkit.evolution.differences import Difference, differences
+from agentkit.evolution.differences import (
+    PARAMETER,
+    Difference,
+    ViewChange,
+    differences,
+    schema_changes,
+)
 from agentkit.interop.export.artifact import GateEvidence
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 
 Impact = Literal["breaking", "compatible"]
-Schema: TypeAlias = "Mapping[str, Any]"
 
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
 _UPPER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _WORDS_ONLY = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
-_WALKED = frozenset({"properties", "required", "type", "enum", "items", "additionalProperties"})
-_DEEPEST = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +35,8 @@ class ContractChange:
     """One change of a contract.
 
     Attributes:
-        place: What it is about: ``parameters.days``, ``result.city``, ``effects.writes``.
-        keyword: Which keyword, or ``added``, ``removed``, ``required``.
+        place: What it is about: ``days``, ``result.city``, ``effects.writes``.
+        keyword: ``parameter`` for one that is new or gone, or a keyword of JSON Schema.
         impact: Whether callers must be changed.
         words: The same in a sentence.
     """
@@ -216,16 +215,12 @@ def _change(
     library: Library,
     evidence: tuple[GateEvidence, ...],
 ) -> ToolChange | None:
-    licences = (before.origin.licence or "", after.origin.licence or "")
-    if before.digest == after.digest and licences[0] == licences[1]:
-        return None
     found = [one for one in differences(before, after) if not one.field.startswith("signature.")]
-    if before.body != after.body:
-        programs = _program_text(before), _program_text(after)
-        found = [one for one in found if one.field != "body"]
-        found.append(Difference(field="body", before=programs[0], after=programs[1]))
+    licences = (before.origin.licence or "", after.origin.licence or "")
     if licences[0] != licences[1]:
         found.append(Difference(field="licence", before=licences[0], after=licences[1]))
+    elif before.digest == after.digest:
+        return None
     return ToolChange(
         before=before,
         after=after,
@@ -234,17 +229,6 @@ def _change(
         affected=ancestors(library, after.name),
         evidence=evidence,
     )
-
-
-def _program_text(definition: ToolDefinition) -> str:
-    """The program of a composite as text; empty for a primitive."""
-    if definition.body is None:
-        return ""
-    try:
-        program = program_from_json(definition.body, limits=READING_LIMITS)
-    except CompositeError as error:
-        return f"(no program: {error})"
-    return render(program, definition.name)
 
 
 def _callers(names: Collection[str], library: Library) -> dict[str, tuple[str, ...]]:
@@ -266,19 +250,14 @@ def headline(diff: LibraryDiff) -> str:
         >>> headline(compare_libraries(library.without(["bill_split"]), library))
         '1 tool added, 12 unchanged'
     """
-    broken = sum(change.is_breaking for change in diff.changed)
-    counts = {
-        "added": len(diff.added),
-        "removed": len(diff.removed),
-        "changed": len(diff.changed),
-    }
-    parts = [f"{count:,} {what}" for what, count in counts.items() if count]
-    if not parts:
+    found = {"added": diff.added, "removed": diff.removed, "changed": diff.changed}
+    counts = {what: len(tools) for what, tools in found.items() if tools}
+    if not counts:
         return f"no difference in {diff.unchanged:,} {'tool' if diff.unchanged == 1 else 'tools'}"
-    first, *rest = parts
-    number, what = first.split(" ")
-    told = [f"{number} {'tool' if number == '1' else 'tools'} {what}", *rest]
-    if broken:
+    told = [f"{count:,} {what}" for what, count in counts.items()]
+    number, _, what = told[0].partition(" ")
+    told[0] = f"{number} {'tool' if number == '1' else 'tools'} {what}"
+    if broken := sum(change.is_breaking for change in diff.changed):
         told[-1] += f" ({broken:,} breaking)"
     return ", ".join([*told, f"{diff.unchanged:,} unchanged"])
 
@@ -296,7 +275,7 @@ def evidence_lines(evidence: tuple[GateEvidence, ...]) -> Iterator[str]:
 
 
 def contract_changes(before: Signature, after: Signature) -> tuple[ContractChange, ...]:
-    """Every change between two contracts, in the order in which they are read.
+    """Every change between two contracts, by parameter, then of the result and the effects.
 
     Example:
         >>> def contract(**properties):
@@ -306,156 +285,106 @@ def contract_changes(before: Signature, after: Signature) -> tuple[ContractChang
         ...     days={**days, "maximum": 7}, city={"type": "string"}
         ... )):
         ...     print(change.impact, change.words)
-        breaking parameters.days: maximum 14 became 7
-        compatible parameters.city is new and optional
+        compatible city is a new parameter.
+        breaking days must be at most 7 (before: at most 14).
     """
-    found = list(_compare(before.parameters, after.parameters, "parameters", 0))
-    found += _results(before.result, after.result)
-    found += _effects(before.effects, after.effects)
-    return tuple(found)
+    return (
+        *_schema_changes(before.parameters, after.parameters, "", is_result=False),
+        *_result_changes(before.result, after.result),
+        *_effect_changes(before.effects, after.effects),
+    )
 
 
-def _results(before: Any, after: Any) -> Iterator[ContractChange]:
-    """Changes of a result: what would be compatible in arguments the other way round."""
-    if before is None or after is None:
-        if before != after:
-            told = "declared" if before is None else "no longer declared"
-            yield _changed("result", "result", before is None, f"the result is {told}")
-        return
-    backwards = {
-        (change.place, change.keyword): change.impact
-        for change in _compare(after, before, "result", 0)
-    }
-    for change in _compare(before, after, "result", 0):
-        flipped = backwards.get((change.place, change.keyword), "breaking")
-        if change.keyword in {"added", "removed"}:
-            flipped = "compatible" if change.keyword == "added" else "breaking"
-        words = change.words.replace(" is new and optional", " is new")
-        yield replace(change, impact=flipped, words=words)
-
-
-def _effects(before: Effects, after: Effects) -> Iterator[ContractChange]:
-    old, new = before.to_json(), after.to_json()
-    for name in dict.fromkeys((*old, *new)):
-        was, becomes = old.get(name), new.get(name)
-        if was != becomes:
-            grew = name in {"writes", "destructive", "open_world"} and becomes is not False
-            lost = name == "idempotent" and was is True
-            is_fine = not (lost or (grew and was is not True))
-            yield _became(f"effects.{name}", name, (was, becomes), is_fine, f"effects.{name}")
-
-
-def _compare(before: Any, after: Any, place: str, depth: int) -> Iterator[ContractChange]:
-    if before == after or depth > _DEEPEST:
-        return
-    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-        yield _changed(place, "schema", False, f"{place} is another schema")
-        return
-    yield from _types(before, after, place)
-    yield from _values(before, after, place)
-    yield from _properties(before, after, place, depth)
-    if "items" in before or "items" in after:
-        old, new = before.get("items", {}), after.get("items", {})
-        yield from _compare(old, new, f"{place}[]", depth + 1)
-    for key in dict.fromkeys((*before, *after)):
-        was, becomes = before.get(key), after.get(key)
-        if key in _WALKED or key in _WORDS_ONLY or was == becomes:
+def _schema_changes(
+    before: Any, after: Any, place: str, *, is_result: bool
+) -> Iterator[ContractChange]:
+    changes = schema_changes(before, after, place)
+    new = {one.place for one in changes if one.keyword == PARAMETER and one.after}
+    gone = {one.place for one in changes if one.keyword == PARAMETER and one.before}
+    for one in changes:
+        is_inside = any(_lies_in(one.place, other) for other in new | gone)
+        says_more = one.keyword == PARAMETER or (one.keyword == "required" and one.place in new)
+        if is_inside and not says_more:
             continue
-        is_wider = _is_wider(key, was, becomes)
-        if was is None or becomes is None:
-            given, what = (becomes, "new") if was is None else (was, "gone")
-            yield _changed(place, key, is_wider, f"{place}: {key} {_shown(given)} is {what}")
-        else:
-            yield _became(place, key, (was, becomes), is_wider, f"{place}: {key}")
+        words = one.sentence.replace("parameter", "field", 1) if is_result else one.sentence
+        yield ContractChange(
+            place=one.place,
+            keyword=one.keyword,
+            impact="compatible" if _is_compatible(one, is_result=is_result) else "breaking",
+            words=words if one.keyword == PARAMETER else one.sentence,
+        )
 
 
-def _types(before: Schema, after: Schema, place: str) -> Iterator[ContractChange]:
-    old, new = _kinds(before), _kinds(after)
-    if old != new:
-        taken = new | ({"integer"} if "number" in new else set())
-        is_wider = not new or (bool(old) and old <= taken)
-        sides = before.get("type"), after.get("type")
-        yield _became(place, "type", sides, is_wider, f"{place}: type")
+def _lies_in(place: str, other: str) -> bool:
+    return place == other or place.startswith((f"{other}.", f"{other}["))
 
 
-def _values(before: Schema, after: Schema, place: str) -> Iterator[ContractChange]:
-    old, new = before.get("enum"), after.get("enum")
-    if old == new:
-        return
-    gone = [one for one in old or () if new is not None and one not in new]
-    come = [one for one in new or () if old is not None and one not in old]
-    if old is None:
-        words = f"takes only {_list(new)}"
-    elif new is None:
-        words = f"takes other values than {_list(old)} too"
-    else:
-        parts = [f"no longer {_list(gone)}"] if gone else []
-        parts += [f"{'but' if gone else 'also'} {_list(come)}"] if come else []
-        words = f"takes {', '.join(parts) or 'its values in another order'}"
-    yield _changed(place, "enum", not gone and old is not None, f"{place} {words}")
+def _is_compatible(change: ViewChange, *, is_result: bool) -> bool:
+    """Whether callers may stay as they are."""
+    if change.keyword == PARAMETER:
+        return bool(change.after)
+    if change.keyword.removeprefix("x-") in _WORDS_ONLY:
+        return True
+    # What would be compatible in arguments the other way round is compatible in a result.
+    sides = (change.after, change.before) if is_result else (change.before, change.after)
+    was, becomes = (json.loads(side) if side else None for side in sides)
+    return _is_wider(change.keyword, was, becomes)
 
 
-def _properties(before: Schema, after: Schema, place: str, depth: int) -> Iterator[ContractChange]:
-    old, new = before.get("properties", {}), after.get("properties", {})
-    needed, needs = set(before.get("required", ())), set(after.get("required", ()))
-    for name in dict.fromkeys((*old, *new)):
-        where, is_needed = f"{place}.{name}", name in needs
-        if name not in new:
-            yield _changed(where, "removed", False, f"{where} is gone")
-        elif name not in old:
-            told = "required" if is_needed else "optional"
-            yield _changed(where, "added", not is_needed, f"{where} is new and {told}")
-        else:
-            if (name in needed) != is_needed:
-                told = "now required" if is_needed else "optional now"
-                yield _changed(where, "required", not is_needed, f"{where} is {told}")
-            yield from _compare(old[name], new[name], where, depth + 1)
-    was, becomes = before.get("additionalProperties"), after.get("additionalProperties")
-    if was != becomes:
-        is_wider = was is False or becomes in (None, True, {})
-        told = f"{place} takes {'more' if is_wider else 'fewer'} other fields"
-        yield _changed(place, "additionalProperties", is_wider, told)
-
-
-def _is_wider(key: str, was: Any, becomes: Any) -> bool:
-    """Whether a keyword lets pass all that it let pass before."""
+def _is_wider(keyword: str, was: Any, becomes: Any) -> bool:
+    """Whether a keyword allows all that it allowed before; None stands for its absence."""
+    if keyword == "additionalProperties":
+        return was is False or becomes in (None, True, {})
     if becomes is None:
         return True
-    if key in {"anyOf", "oneOf"} and isinstance(was, list) and isinstance(becomes, list):
+    if keyword == "type" and was is not None:
+        kinds = {*_listed(becomes), *(["integer"] if "number" in _listed(becomes) else [])}
+        return kinds.issuperset(_listed(was))
+    if (
+        keyword in {"anyOf", "enum", "oneOf"}
+        and isinstance(was, list)
+        and isinstance(becomes, list)
+    ):
         return all(one in becomes for one in was)
     if not (_is_number(was) and _is_number(becomes)):
         return False
-    return (key in _LOWER and becomes <= was) or (key in _UPPER and becomes >= was)
+    return (keyword in _LOWER and becomes <= was) or (keyword in _UPPER and becomes >= was)
+
+
+def _listed(kinds: Any) -> list[Any]:
+    return kinds if isinstance(kinds, list) else [kinds]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _kinds(schema: Schema) -> set[str]:
-    kind = schema.get("type")
-    return {kind} if isinstance(kind, str) else set(kind or ())
+def _result_changes(before: Any, after: Any) -> Iterator[ContractChange]:
+    if before is None or after is None:
+        if before != after:
+            is_new = before is None
+            yield ContractChange(
+                place="result",
+                keyword="result",
+                impact="compatible" if is_new else "breaking",
+                words=f"the result is {'declared' if is_new else 'no longer declared'}.",
+            )
+        return
+    yield from _schema_changes(before, after, "result", is_result=True)
 
 
-def _list(values: Any) -> str:
-    return ", ".join(map(_shown, values))
-
-
-def _shown(value: Any) -> str:
-    return "(absent)" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _became(
-    place: str,
-    keyword: str,
-    sides: tuple[Any, Any],
-    is_fine: bool,  # noqa: FBT001 - its impact
-    what: str,
-) -> ContractChange:
-    was, becomes = map(_shown, sides)
-    return _changed(place, keyword, is_fine, f"{what} {was} became {becomes}")
-
-
-def _changed(place: str, keyword: str, is_fine: bool, words: str) -> ContractChange:  # noqa: FBT001 - its impact
-    impact: Impact = "compatible" if is_fine else "breaking"
-    return ContractChange(place=place, keyword=keyword, impact=impact, words=words)
+def _effect_changes(before: Effects, after: Effects) -> Iterator[ContractChange]:
+    old, new = before.to_json(), after.to_json()
+    for name in dict.fromkeys((*old, *new)):
+        was, becomes = old.get(name), new.get(name)
+        if was == becomes:
+            continue
+        grew = name in {"writes", "destructive", "open_world"} and becomes is not False
+        lost = name == "idempotent" and was is True
+        is_breaking = lost or (grew and was is not True)
+        yield ContractChange(
+            place=f"effects.{name}",
+            keyword=name,
+            impact="breaking" if is_breaking else "compatible",
+            words=f"effects.{name}: {json.dumps(was)} became {json.dumps(becomes)}.",
+        )

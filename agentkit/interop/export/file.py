@@ -15,13 +15,13 @@ from agentkit.errors import AgentKitError, ArtifactError, ReadingLimitError
 from agentkit.interop.export.artifact import (
     FORMAT_VERSION,
     Artifact,
-    ArtifactChange,
     GateEvidence,
     dag_of,
 )
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
+from agentkit.library.store import AppliedChange, LibraryChange
 from agentkit.reading import MOST_OF_A_FILE, read_json, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
@@ -99,14 +99,9 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
     return artifact
 
 
-def content_digest(record: Mapping[str, Any]) -> str:
-    """The digest over everything but the signature, as the record tells it."""
-    told: str = record["digests"]["content"]
-    return told
-
-
-def _change_to_record(change: ArtifactChange, held: Mapping[str, ToolDefinition]) -> dict[str, Any]:
+def _change_to_record(applied: AppliedChange, held: Mapping[str, ToolDefinition]) -> dict[str, Any]:
     """A change; a definition that the library holds as it is stands there, and not again."""
+    change = applied.change
     upserts: list[dict[str, Any]] = []
     for definition in change.upserts:
         entry: dict[str, Any] = {"name": definition.name, "digest": definition.digest}
@@ -114,7 +109,7 @@ def _change_to_record(change: ArtifactChange, held: Mapping[str, ToolDefinition]
             entry["definition"] = definition.to_json()
         upserts.append(entry)
     record: dict[str, Any] = {
-        "version": change.version,
+        "version": applied.version,
         "proposal_id": change.proposal_id,
         "author": change.author,
         "reason": change.reason,
@@ -227,19 +222,19 @@ def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:
         _tampered("digests.content", told["content"], content)
 
 
-def _changes(records: Sequence[Any], library: Library) -> Iterator[ArtifactChange]:
+def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange]:
     for index, record in enumerate(records):
         place = f"changes[{index}]"
         try:
-            kept = {key: value for key, value in record.items() if key != "upserts"}
             upserts = [
                 _upsert(entry, library, f"{place}.upserts[{at}]")
                 for at, entry in enumerate(record.get("upserts", ()))
             ]
-            removals, evidence = (tuple(kept.pop(name, ())) for name in ("removals", "evidence"))
-            yield ArtifactChange(
-                upserts=tuple(upserts), removals=removals, evidence=evidence, **kept
-            )
+            version = record["version"]
+            parts = {"proposal_id": f"restored-{version}", **record, "upserts": tuple(upserts)}
+            parts |= {name: tuple(record.get(name, ())) for name in ("removals", "evidence")}
+            del parts["version"]
+            yield AppliedChange(version=version, change=LibraryChange(**parts))
         except (AttributeError, KeyError, TypeError) as error:
             raise ArtifactError(f"{place} is no change: {error}", place=place) from error
 
@@ -269,14 +264,14 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         )
     replayed: dict[str, str] = {}
     last = 0
-    for index, change in enumerate(artifact.changes):
-        if type(change.version) is not int or change.version <= last:
+    for index, applied in enumerate(artifact.changes):
+        if type(applied.version) is not int or applied.version <= last:
             place = f"changes[{index}]"
-            raise ArtifactError(f"{place} is out of order (version {change.version})", place=place)
-        last = change.version
-        for name in change.removals:
+            raise ArtifactError(f"{place} is out of order (version {applied.version})", place=place)
+        last = applied.version
+        for name in applied.change.removals:
             replayed.pop(name, None)
-        replayed |= {one.name: one.digest for one in change.upserts}
+        replayed |= {one.name: one.digest for one in applied.change.upserts}
     if replayed != {one.name: one.digest for one in artifact.library.definitions}:
         raise ArtifactError(
             "the changes do not come to the library that the artifact holds", place="changes"
@@ -297,7 +292,8 @@ _LISTED = frozenset({"definitions", "evidence", "changes", "events"})
 
 def artifact_digest(artifact: Artifact) -> str:
     """SHA-256 of everything in an artifact but its signature."""
-    return content_digest(to_record(artifact))
+    told: str = to_record(artifact)["digests"]["content"]
+    return told
 
 
 def signed(artifact: Artifact, signer: Signer) -> Artifact:
@@ -383,7 +379,7 @@ def parse_artifact(
     record = _decoded(data)
     artifact = from_record(record, expected=expected)
     if verifier is not None:
-        _check_signature(artifact.signature, content_digest(record), verifier)
+        _check_signature(artifact.signature, record["digests"]["content"], verifier)
     return artifact
 
 

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import (
-    broken_calls,
     moved_pins,
     needs_person,
-    place_faults,
     settled,
     text_faults,
 )
-from agentkit.evolution.dry_run import Procedure
-from agentkit.evolution.insertion import Tried, try_composite
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.lifecycle import checks_text
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import Proposal, ProposalRecord
-from agentkit.evolution.repository import bound_library
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.dag import in_order
@@ -31,7 +26,6 @@ from agentkit.library.library import Library
 from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool, tools_by_name
 
 Outcome = Literal["added", "replaced", "renamed", "unchanged", "skipped", "refused", "held"]
 """What came of a definition. ``skipped`` and ``refused``: its name is taken; ``held``: a check or
@@ -49,8 +43,6 @@ class ImportedTool:
             of which tools here it is made, when these are other revisions than those it came with.
         failed: The checks that speak against it.
         proposal_id: The proposal that brought it, waits or was rejected; empty for none.
-        untried: Why nobody knows whether the worked calls of a composite hold here; empty for one
-            whose calls were tried, and for a primitive.
     """
 
     name: str
@@ -58,7 +50,6 @@ class ImportedTool:
     why: str = ""
     failed: tuple[FailedCheck, ...] = ()
     proposal_id: str = ""
-    untried: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The outcome as a JSON object; empty parts are left out."""
@@ -68,7 +59,6 @@ class ImportedTool:
             "why": self.why,
             "failed": [check.to_json() for check in self.failed],
             "proposal_id": self.proposal_id,
-            "untried": self.untried,
         }
         return {name: value for name, value in record.items() if value not in ("", [])}
 
@@ -84,11 +74,6 @@ class ImportReport:
 
     version: int
     tools: tuple[ImportedTool, ...]
-
-    @property
-    def untried(self) -> tuple[ImportedTool, ...]:
-        """The composites whose worked calls nobody could try."""
-        return tuple(tool for tool in self.tools if tool.untried)
 
     def of(self, outcome: Outcome) -> tuple[ImportedTool, ...]:
         """The definitions of which this came."""
@@ -117,8 +102,8 @@ class ImportRequest:
             ``agentkit tools import``.
         approved: Tools that the person agrees to, of those to which a person must agree.
         approves_all: Whether that is all of them.
-        overruled: New tools whose words the person has read and vouches for, although checks speak
-            against them. The history says so.
+        overruled: New primitives whose words the person has read and vouches for, although checks
+            speak against them. The history says so.
         reason: Why, for the history.
     """
 
@@ -145,43 +130,38 @@ async def import_artifact(
     manager: ToolManager,
     request: ImportRequest,
     *,
-    code: Mapping[str, Tool] | Iterable[Tool] = (),
     dry_run: bool = False,
 ) -> ImportReport:
     """Bring the definitions of an artifact into a library.
 
-    New tools are looked through, and come in together as one library version: their texts must
-    pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into the
-    world come in when the person agrees; a composite comes in when it fits the tools that it is
-    made of, and when its worked calls hold, as far as they can be tried. Where the library has
-    other revisions of these tools, a person must agree that it is pinned to them.
+    New primitives are looked through, and come in together as one library version: their texts
+    must pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into
+    the world come in when the person agrees.
 
-    What does not come in becomes a proposal of the stream ``import``, and so does a tool that is
-    to be replaced. Every check looks at it; where nobody else must agree, the person's import is
-    its approval. The others can be approved, overruled or rejected later, with no second import.
+    Composites, what does not come in, and what is to be replaced become proposals of the stream
+    ``import``. Every check looks at them, with the code that the manager knows; where nobody else
+    must agree, the person's import is their approval. The others can be approved, overruled or
+    rejected later, with no second import. A composite over other revisions of the tools that it
+    calls waits for a person who agrees that it is pinned to them.
 
     Args:
         artifact: What ``read_artifact`` gave.
         manager: Of the library.
         request: Who imports, and what about names that are taken.
-        code: Tools of this process, with which the worked calls of composites are tried. Without
-            their code, tools answer from their own worked calls, where they have any.
         dry_run: Write nothing, and say what would come of it. Of what would become a proposal it
             is then said that it would, not what further checks say.
 
     Raises:
-        UsageError: ``request`` names a tool that the artifact does not have; or parameters in code
-            differ from those of the definition.
-        StoreError: The store failed. New tools are in together or not at all; proposals that were
-            made before stay.
+        UsageError: ``request`` names a tool that the artifact does not have.
+        StoreError: The store failed. New primitives are in together or not at all; proposals that
+            were made before stay.
     """
     named = {*request.approved, *request.overruled}
     unknown = sorted(named - set(artifact.library.tools))
     if unknown:
         raise UsageError(f"the artifact has no tool {', '.join(map(repr, unknown))} to agree to")
-    code_here = _code_for(artifact.library, manager.refresh()) | dict(tools_by_name(code))
-    tried = await _try_all(artifact.library, code_here)
-    sorting = Sorting(artifact.library, request, tried)
+    manager.refresh()
+    sorting = Sorting(artifact.library, request)
     sorting.sort(manager.library, manager.ledger)
     if dry_run:
         return sorting.report(manager.library.version)
@@ -191,34 +171,9 @@ async def import_artifact(
             lambda held: sorting.change(held, manager.ledger, identity), operation="import"
         )
     for name, definition in sorting.proposing.items():
-        sorting.note(await _propose(name, definition, manager, request))
+        agrees = sorting.agrees_to(name)
+        sorting.note(await _propose(name, definition, manager, request, agrees=agrees))
     return sorting.report(manager.library.version)
-
-
-def _code_for(library: Library, held: Library) -> dict[str, Tool]:
-    """The tools of the manager that have code, and the very definition that the artifact has."""
-    return {
-        tool.name: tool
-        for tool in held
-        if tool.is_bound
-        and not tool.definition.is_composite
-        and tool.name in library
-        and library[tool.name].definition == tool.definition
-    }
-
-
-async def _try_all(library: Library, code: Mapping[str, Tool]) -> dict[str, Tried]:
-    """What the worked calls of each composite show, over the tools that it was made for.
-
-    It comes in over no others, so this holds wherever it comes in.
-    """
-    procedure = Procedure()
-    bound = bound_library(library, code) if code else library
-    return {
-        one.name: await try_composite(one, bound, procedure)
-        for one in library.definitions
-        if one.is_composite
-    }
 
 
 async def propose_tools(
@@ -231,17 +186,27 @@ async def propose_tools(
         manager: Of the library.
         request: Who imports them.
     """
-    return tuple([await _propose(one.name, one, manager, request) for one in definitions])
+    return tuple(
+        [
+            await _propose(one.name, one, manager, request, agrees=request.agrees_to(one.name))
+            for one in definitions
+        ]
+    )
 
 
 async def _propose(
-    name: str, definition: ToolDefinition, manager: ToolManager, request: ImportRequest
+    name: str,
+    definition: ToolDefinition,
+    manager: ToolManager,
+    request: ImportRequest,
+    *,
+    agrees: bool,
 ) -> ImportedTool:
     """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
     proposal, moved = _proposal(definition, manager, request)
     record = await manager.submit_async(proposal)
     why = ""
-    if record.is_open and (not record.needs or request.agrees_to(name)):
+    if record.is_open and (agrees or not record.needs):
         record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)
         if record.state == "validated":
             (step,) = await manager.advance_async(record.proposal_id)
@@ -249,6 +214,8 @@ async def _propose(
     identity = record.proposal_id
     if record.state == "active":
         outcome: Outcome = "replaced" if proposal.base else "added"
+        if definition.name != name:
+            outcome, moved = "renamed", definition.name
         return ImportedTool(name=name, outcome=outcome, why=moved, proposal_id=identity)
     why = why or manager.status(identity).why
     why = f"{why}; {moved}" if moved else why
@@ -293,19 +260,15 @@ class Sorting:
     Args:
         library: The definitions.
         request: Who imports them, and how.
-        tried: By name of a composite: what its worked calls showed.
 
     Attributes:
         accepted: What comes in at once, by the name that it gets; children before parents.
         proposing: What becomes a proposal, by its name in the artifact; children before parents.
     """
 
-    def __init__(
-        self, library: Library, request: ImportRequest, tried: Mapping[str, Tried]
-    ) -> None:
+    def __init__(self, library: Library, request: ImportRequest) -> None:
         self._library = library
         self._request = request
-        self._tried = tried
         self._failed: dict[str, tuple[FailedCheck, ...]] = {}  # they do not depend on the library
         self._start()
 
@@ -314,11 +277,16 @@ class Sorting:
         self.proposing: dict[str, ToolDefinition] = {}
         self._outcomes: dict[str, ImportedTool] = {}
         self._overruled: list[str] = []
+        self._harmless: set[str] = set()
+
+    def agrees_to(self, name: str) -> bool:
+        """Whether the person who imports agrees to a tool: by name, or because nobody need ask."""
+        return name in self._harmless or self._request.agrees_to(name)
 
     def report(self, version: int) -> ImportReport:
         """What came of each definition, in the order of the artifact."""
-        tools = (self._with_trial(self._outcomes[name]) for name in self._library.tools)
-        return ImportReport(version=version, tools=tuple(tools))
+        tools = tuple(self._outcomes[name] for name in self._library.tools)
+        return ImportReport(version=version, tools=tools)
 
     def change(self, held: Library, ledger: Ledger, identity: str) -> LibraryChange | None:
         """What is to be written on the newest library; None for nothing."""
@@ -344,24 +312,25 @@ class Sorting:
             if record.is_open and record.is_arrival and record.candidate is not None
         }
         old_name = {new: old for old, new in plan.renamed}
-        self._look_through(
-            {
-                old_name.get(new, new): definition
-                for new, definition in plan.upserts.items()
-                if new not in plan.replaced and definition.digest not in waiting
-            }
-        )
+        here = held.with_tools(plan.upserts.values())
         for new, definition in plan.upserts.items():
             name = old_name.get(new, new)
             if new in plan.replaced:
                 came = self._library[name].definition
                 self._let_propose(name, came, "replaced", "it would become a proposal")
             elif definition.digest in waiting:
-                agrees = self._request.agrees_to(name)
+                agrees = self.agrees_to(name)
                 why = "" if agrees else "the proposal to add it is not decided"
                 self._let_propose(name, definition, "added" if agrees else "held", why)
+            elif definition.is_composite:
+                moved = moved_pins(definition, settled(definition, here))
+                if not moved and not needs_person(definition, self._known):
+                    self._harmless.add(name)
+                self._let_propose(
+                    name, definition, "added" if self.agrees_to(name) else "held", moved
+                )
             else:
-                self._take(name, definition, held)
+                self._take(name, definition)
 
     def note(self, came: ImportedTool) -> None:
         """Note what came of a definition."""
@@ -384,13 +353,10 @@ class Sorting:
         for name in plan.refused:
             self.note(ImportedTool(name=name, outcome="refused", why=_TAKEN))
 
-    def _look_through(self, new: Mapping[str, ToolDefinition]) -> None:
-        """Read the texts of new tools, by their names in the artifact; those of a tool once."""
-        unread = {name: one for name, one in new.items() if name not in self._failed}
-        self._failed.update({key: text_faults(tool) for key, tool in unread.items()})
-
-    def _take(self, name: str, definition: ToolDefinition, held: Library) -> None:
-        """A new tool: in, or held with the reason."""
+    def _take(self, name: str, definition: ToolDefinition) -> None:
+        """A new primitive: in, or held with the reason."""
+        if name not in self._failed:
+            self._failed[name] = text_faults(definition)
         failed = self._failed[name]
         if failed and name not in self._request.overruled:
             self._let_propose(name, definition, "held", failed=failed)
@@ -398,8 +364,6 @@ class Sorting:
         if needs_person(definition, self._known) and not self._request.agrees_to(name):
             why = "a person must agree to it: it may do harm, reach outside, or make others do so"
             self._let_propose(name, definition, "held", why)
-            return
-        if definition.is_composite and not self._fits(name, definition, held):
             return
         self.accepted[definition.name] = definition
         if failed:
@@ -409,19 +373,6 @@ class Sorting:
             self.note(ImportedTool(name=name, outcome="added"))
         else:
             self.note(ImportedTool(name=name, outcome="renamed", why=definition.name))
-
-    def _fits(self, name: str, definition: ToolDefinition, held: Library) -> bool:
-        """Whether a composite is made of what is here, and does what it says; else it waits."""
-        here = held.with_tools(self.accepted.values())
-        moved = moved_pins(definition, settled(definition, here))
-        if moved:
-            agrees = self._request.agrees_to(name)
-            self._let_propose(name, definition, "added" if agrees else "held", moved)
-            return False
-        unfit = place_faults(definition, here) or broken_calls(name, self._tried[name])
-        if unfit:
-            self._let_propose(name, definition, "held", failed=unfit)
-        return not unfit
 
     def _let_propose(
         self,
@@ -438,8 +389,3 @@ class Sorting:
         self.note(
             ImportedTool(name=name, outcome=outcome, why=why or checks_text(checks), failed=checks)
         )
-
-    def _with_trial(self, came: ImportedTool) -> ImportedTool:
-        tried = self._tried.get(came.name)
-        is_in = came.outcome in {"added", "renamed", "replaced", "held"}
-        return replace(came, untried=tried.unknown) if tried is not None and is_in else came

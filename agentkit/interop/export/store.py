@@ -15,7 +15,7 @@ from agentkit.errors import (
 )
 from agentkit.evolution.checker import text_faults
 from agentkit.evolution.repository import LibraryStore
-from agentkit.interop.export.artifact import Artifact, ArtifactChange
+from agentkit.interop.export.artifact import Artifact
 from agentkit.interop.export.file import read_artifact
 from agentkit.library.changes import check_filter, no_such_version
 from agentkit.library.copying import copy_library
@@ -58,11 +58,11 @@ class ArtifactStore:
         if version not in self.versions() and not (version == 0 and self.artifact.has_history):
             raise no_such_version(version, self.versions())
         tools: dict[str, ToolDefinition] = {}
-        for change in self.artifact.changes:
-            if change.version <= version:
-                for name in change.removals:
+        for applied in self.artifact.changes:
+            if applied.version <= version:
+                for name in applied.change.removals:
                     tools.pop(name, None)
-                tools |= {definition.name: definition for definition in change.upserts}
+                tools |= {one.name: one for one in applied.change.upserts}
         return Library(tools.values(), version=version)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -89,7 +89,7 @@ class ArtifactStore:
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes that made the versions behind ``after``, ascending."""
         self._check_open()
-        return (_applied(change) for change in self.artifact.changes if change.version > after)
+        return (change for change in self.artifact.changes if change.version > after)
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
@@ -152,28 +152,13 @@ def open_artifact(url: str) -> ArtifactStore:
         raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
 
 
-def _applied(change: ArtifactChange) -> AppliedChange:
-    """A change as stores tell it; one whose id nobody wrote down gets one."""
-    return AppliedChange(
-        version=change.version,
-        change=LibraryChange(
-            proposal_id=change.proposal_id or f"restored-{change.version}",
-            upserts=change.upserts,
-            removals=change.removals,
-            author=change.author,
-            reason=change.reason,
-            evidence=change.evidence,
-            created_at=change.created_at,
-        ),
-    )
-
-
-def _revision(tool_name: str, change: ArtifactChange) -> ToolRevision | None:
+def _revision(tool_name: str, applied: AppliedChange) -> ToolRevision | None:
+    change = applied.change
     upserted = next((one for one in change.upserts if one.name == tool_name), None)
     if upserted is None and tool_name not in change.removals:
         return None
     return ToolRevision(
-        version=change.version,
+        version=applied.version,
         definition=upserted,
         proposal_id=change.proposal_id,
         author=change.author,
@@ -222,15 +207,14 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
 
 def _check_texts(artifact: Artifact) -> None:
     seen: set[str] = set()
-    for change in artifact.changes:
-        for definition in change.upserts:
+    for applied in artifact.changes:
+        for definition in applied.change.upserts:
             if definition.digest in seen:
                 continue
             seen.add(definition.digest)
-            failed = text_faults(definition)
-            if failed:
+            if failed := text_faults(definition):
                 raise ArtifactError(
-                    f"{definition.name!r} of version {change.version}: {failed[0]}; check who "
+                    f"{definition.name!r} of version {applied.version}: {failed[0]}; check who "
                     "made the artifact (its signature), or import what is not suspicious",
                     place=f"changes ({definition.name!r})",
                 )

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -29,7 +29,7 @@ from agentkit.interop.mcp.serving import (
 )
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
-from agentkit.library.store import SelfRefreshing, Store
+from agentkit.library.store import Store
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ class LibraryServer:
         timeout_seconds: Longest run of a call, unless the tool says otherwise.
         show_exceptions: Show clients the text of every exception of a tool, for development;
             otherwise they read its class and an id that is also in the log.
-        poll_seconds: How often the store is asked for a newer library. A ``Replica`` tells of it
-            when it is there.
+        poll_seconds: How often the store is asked for a newer library.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -140,9 +139,7 @@ class LibraryServer:
         Returns:
             Whether the library changed.
         """
-        return await self._show(await asyncio.to_thread(self._libraries.refresh))
-
-    async def _show(self, newest: Library) -> bool:
+        newest = await asyncio.to_thread(self._libraries.refresh)
         if newest is self._exposure.library:
             return False
         self._exposure = self._exposed(newest)
@@ -199,30 +196,13 @@ class LibraryServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncIterator[None]:
-        source: object = self._store
-        following = self._follow(source) if isinstance(source, SelfRefreshing) else None
-        watching = following or (None if self._store is None else self._watch())
-        watch = None if watching is None else asyncio.create_task(watching)
+        watch = None if self._store is None else asyncio.create_task(self._watch())
         try:
             yield
         finally:
             if watch is not None:
                 watch.cancel()
                 await asyncio.gather(watch, return_exceptions=True)
-
-    async def _follow(self, replica: SelfRefreshing) -> None:
-        """Show each new version of a replica, which looks for them in a thread of its own."""
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-        def tell(_: Library) -> None:
-            with suppress(RuntimeError):  # the loop is closed, so nobody waits any more
-                loop.call_soon_threadsafe(changed.set)
-
-        replica.follow(tell)
-        while True:
-            await changed.wait()
-            changed.clear()
-            await self._show(self._libraries.current)
 
     async def _watch(self) -> None:
         while True:

@@ -33,31 +33,31 @@ INTEGER = {"type": "integer"}
 @pytest.mark.parametrize(
     ("before", "after", "impact", "words"),
     [
-        (contract(), contract(INTEGER, needed=True), "breaking", "is new and required"),
-        (contract(), contract(INTEGER), "compatible", "is new and optional"),
-        (contract(INTEGER), contract(), "breaking", "parameters.x is gone"),
-        (contract(INTEGER), contract(INTEGER, needed=True), "breaking", "is now required"),
-        (contract(INTEGER, needed=True), contract(INTEGER), "compatible", "is optional now"),
-        (contract(INTEGER), contract({"type": "string"}), "breaking", '"integer" became "string"'),
-        (contract(INTEGER), contract({"type": "number"}), "compatible", '"number"'),
-        (contract({"type": "number"}), contract(INTEGER), "breaking", '"integer"'),
-        (contract(INTEGER), contract({}), "compatible", "(absent)"),
-        (contract({"enum": [1, 2]}), contract({"enum": [1]}), "breaking", "no longer 2"),
-        (contract({"enum": [1]}), contract({"enum": [1, 2]}), "compatible", "also 2"),
-        (contract({}), contract({"enum": [1]}), "breaking", "takes only 1"),
-        (contract({"enum": [1]}), contract({}), "compatible", "other values than 1 too"),
-        (contract({"minimum": 1}), contract({"minimum": 0}), "compatible", "minimum 1 became 0"),
-        (contract({"minimum": 0}), contract({"minimum": 1}), "breaking", "minimum 0 became 1"),
-        (contract({"maxLength": 5}), contract({"maxLength": 4}), "breaking", "maxLength"),
-        (contract({}), contract({"pattern": "a"}), "breaking", 'pattern "a" is new'),
-        (contract({"pattern": "a"}), contract({}), "compatible", 'pattern "a" is gone'),
+        (contract(), contract(INTEGER), "compatible", "x is a new parameter."),
+        (contract(INTEGER), contract(), "breaking", "x is no longer a parameter."),
+        (contract(INTEGER), contract(INTEGER, needed=True), "breaking", "x must be given."),
+        (contract(INTEGER, needed=True), contract(INTEGER), "compatible", "x may be left out."),
+        (contract(INTEGER), contract({"type": "string"}), "breaking", "of type string (before"),
+        (contract(INTEGER), contract({"type": "number"}), "compatible", "of type number"),
+        (contract({"type": "number"}), contract(INTEGER), "breaking", "of type integer"),
+        (contract(INTEGER), contract({}), "compatible", "need not be of type integer"),
+        (contract({}), contract(INTEGER), "breaking", "must be of type integer"),
+        (contract({"enum": [1, 2]}), contract({"enum": [1]}), "breaking", "may no longer be 2"),
+        (contract({"enum": [1]}), contract({"enum": [1, 2]}), "compatible", "may also be 2"),
+        (contract({}), contract({"enum": [1]}), "breaking", "may only be 1"),
+        (contract({"enum": [1]}), contract({}), "compatible", "no longer only 1"),
+        (contract({"minimum": 1}), contract({"minimum": 0}), "compatible", "at least 0"),
+        (contract({"minimum": 0}), contract({"minimum": 1}), "breaking", "(before: at least 0)"),
+        (contract({"maxLength": 5}), contract({"maxLength": 4}), "breaking", "at most 4"),
+        (contract({}), contract({"pattern": "a"}), "breaking", "that matches a"),
         (contract({"anyOf": [{}]}), contract({"anyOf": [{}, {}]}), "compatible", "anyOf"),
-        (contract(INTEGER), contract(INTEGER, additionalProperties=False), "breaking", "fewer"),
+        (contract({"default": 1}), contract({"default": 2}), "compatible", "default 2 (before: 1)"),
+        (contract(INTEGER), contract(INTEGER, additionalProperties=False), "breaking", "false"),
         (
             contract({"type": "array", "items": INTEGER}),
             contract({"type": "array", "items": {"type": "string"}}),
             "breaking",
-            "parameters.x[]",
+            "x[] must be of type string",
         ),
     ],
 )
@@ -68,6 +68,18 @@ def test_arguments_may_take_more_and_not_less(
     (change,) = contract_changes(before, after)
 
     assert (change.impact, words in change.words) == (impact, True), change.words
+
+
+def test_a_new_parameter_that_must_be_given_breaks_callers() -> None:
+    """Of a new or missing parameter nothing is told but that, and whether it must be given."""
+    added = contract_changes(contract(), contract(INTEGER, needed=True))
+    removed = contract_changes(contract(INTEGER, needed=True), contract())
+
+    assert [(one.keyword, one.impact) for one in added] == [
+        ("parameter", "compatible"),
+        ("required", "breaking"),
+    ]
+    assert [(one.keyword, one.impact) for one in removed] == [("parameter", "breaking")]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import replace
 
 import pytest
@@ -276,24 +275,6 @@ def put(store, definition):
     """Commits a tool."""
     change = LibraryChange(proposal_id=definition.name, upserts=(definition,))
     store.commit(change, expected_version=max(store.versions(), default=0))
-
-
-async def test_a_new_version_is_listed_without_a_timer():
-    """The replica wakes the server; when both clients are gone nobody is woken, and all is well."""
-    store = open_store("memory:")
-    put(store, add.definition)
-    with Replica(store, refresh_seconds=0.01) as replica:
-        server = LibraryServer(replica, tools=[add, double], poll_seconds=3600)
-        async with Client(server.sdk_server(), cache=None) as client:
-            put(store, double.definition)
-            until = time.monotonic() + 20
-            listed = await client.list_tools()
-            while len(listed.tools) < 2 and time.monotonic() < until:
-                await asyncio.sleep(0.005)
-                listed = await client.list_tools()
-            assert [one.name for one in listed.tools] == ["add", "double"]
-        put(replica, tool(name="late")(lambda x: x).definition)
-        assert replica.status.state == "current"
 
 
 async def test_calls_can_be_refused_beyond_a_bound():
