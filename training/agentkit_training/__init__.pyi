@@ -91,7 +91,6 @@ from .tasks.splits import (
 from .toolace.records import ToolAceSettings as ToolAceSettings
 from .toolace.rounds import iterate as iterate
 from .weighting import (
-    DynamicWeighting as DynamicWeighting,
     FixedWeighting as FixedWeighting,
     MeanNormalised as MeanNormalised,
     Weighting as Weighting,

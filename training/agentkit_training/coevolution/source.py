@@ -167,13 +167,11 @@ class Tried:
         step: Its number.
         library: What the prompts were rendered from.
         rollouts: With rewards and weights.
-        weighting: As it is after them; None where nothing is weighted.
     """
 
     step: int
     library: Library
     rollouts: tuple[Rollout, ...]
-    weighting: Weighting | None = None
 
     @property
     def episodes(self) -> list[Episode]:
@@ -285,31 +283,25 @@ class _Told:
     """What the others must know of a rollout; see ``Judged``."""
 
     labels: tuple[FailureLabel, ...]
-    passed: bool
     fault: str
 
 
-def weighed(
-    rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks
-) -> tuple[tuple[Rollout, ...], Weighting]:
-    """The rollouts of this process with their weights, and the weighting after the step.
+def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> tuple[Rollout, ...]:
+    """The rollouts of this process with their weights.
 
-    The weighting is told of a step before it weighs it, as SEAL's release has it. It sees the
-    rollouts of all processes, so that utilities and mean weight are those of one process that tried
-    everything. All processes must call this, those without rollouts as well.
+    The weighting sees the rollouts of all processes, so that the mean weight is that of one process
+    that tried everything. All processes must call this, those without rollouts as well.
 
     Args:
         rollouts: Those of this process.
-        weighting: As it was before the step, the same everywhere.
+        weighting: The same everywhere.
         ranks: The processes.
     """
-    own = [_Told(labels=one.labels, passed=one.passed, fault=one.fault) for one in rollouts]
+    own = [_Told(labels=one.labels, fault=one.fault) for one in rollouts]
     shares = ranks.broadcast(ranks.gather([asdict(one) for one in own]))
     told = [_Told(**one) for share in shares for one in share]
-    observed = weighting.observed(told)
     first = sum(map(len, shares[: ranks.rank]))
-    weights = observed.weights(told)[first : first + len(rollouts)]
-    return with_weights(rollouts, weights), observed
+    return with_weights(rollouts, weighting.weights(told)[first : first + len(rollouts)])
 
 
 def ignore(record: CoevolutionStep) -> None:
@@ -390,10 +382,9 @@ class Coevolution:
         found: tuple[Rollout, ...] = ()
         if own:
             found = rewarded(self._collected(own, library, step), self._reward(library))
-        weighting = self.weighting if self.settings.weighting else None
-        if weighting is not None:
-            found, weighting = weighed(found, weighting, self.ranks)
-        self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
+        if self.settings.weighting and self.weighting is not None:
+            found = weighed(found, self.weighting, self.ranks)
+        self._tried = Tried(step=step, library=library, rollouts=found)
         self.keeper.keep(self._tried.episodes)
         return found
 
@@ -414,20 +405,11 @@ class Coevolution:
             self._followed = library
         self.memory = memory
         self.records.append(record)
-        self.weighting = self.weighting if tried.weighting is None else tried.weighting
         self._tried = None
         self.listen(record)
 
-    def go_on(
-        self,
-        memory: Memory,
-        records: Iterable[CoevolutionStep],
-        *,
-        weighting: JsonObject | None = None,
-    ) -> None:
+    def go_on(self, memory: Memory, records: Iterable[CoevolutionStep]) -> None:
         """Take up where a checkpoint ended; its library is the keeper's by now."""
-        if self.weighting is not None and weighting is not None:
-            self.weighting = self.weighting.restored(weighting)
         self.memory = memory
         self.records = list(records)
         self._tried = None

@@ -29,7 +29,7 @@ from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn, Writer
 from agentkit_training.runs import TrackerName
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.toolace.records import ToolAceSection
-from agentkit_training.weighting import DynamicWeighting, FixedWeighting, MeanNormalised, Weighting
+from agentkit_training.weighting import FixedWeighting, MeanNormalised, Weighting
 
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
@@ -220,20 +220,14 @@ class WeightingSection:
     """How advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).
 
     Attributes:
-        kind: ``fixed`` utilities of the paper, or ``dynamic`` ones of the released configuration.
         normalised: Whether the mean weight of a batch is 1; otherwise it raises the learning rate.
     """
 
-    kind: Literal["fixed", "dynamic"] = "fixed"
     normalised: bool = True
 
     def make(self) -> Weighting:
         """The weighting."""
-        if self.kind == "fixed":
-            fixed = FixedWeighting()
-            return MeanNormalised[FixedWeighting](inner=fixed) if self.normalised else fixed
-        dynamic = DynamicWeighting()
-        return MeanNormalised[DynamicWeighting](inner=dynamic) if self.normalised else dynamic
+        return MeanNormalised(inner=FixedWeighting()) if self.normalised else FixedWeighting()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import yaml
+
 from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode
@@ -244,7 +246,9 @@ def export_job(
     """
     run = RunDirectory(folder)
     try:
-        config = parse_config(run.config, CoevolveConfig, name=str(run.path / CONFIG))
+        config = parse_config(
+            yaml.safe_dump(run.settings), CoevolveConfig, name=str(run.path / CONFIG)
+        )
     except UsageError as error:
         raise UsageError(
             f"{folder} is no run of coevolve or grpo; a run of sft has its hand-over when it "

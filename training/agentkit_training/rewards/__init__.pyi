@@ -1,11 +1,9 @@
 from .reward import (
-    FormatCheck as FormatCheck,
     Reward as Reward,
     RewardSum as RewardSum,
     ToolDnaDesign as ToolDnaDesign,
     Worth as Worth,
     answer_metrics as answer_metrics,
-    format_asked_for as format_asked_for,
     gold_calls as gold_calls,
     is_readable as is_readable,
     reward_parts as reward_parts,

@@ -272,7 +272,6 @@ def tooldna_metrics(
     *,
     format_ok: bool = True,
     parsed_ok: bool = True,
-    kinds: Mapping[str, FieldKind] | None = None,
 ) -> ToolDnaMetrics:
     """The seven metrics of an answer; see the module's text for the rules.
 
@@ -282,8 +281,6 @@ def tooldna_metrics(
         definitions: The tools that may be called.
         format_ok: Whether the output had the structure that was asked for.
         parsed_ok: Whether the calls could be read out of the output.
-        kinds: How to compare the values of parameters, by ``tool.parameter``, where the rule of
-            ``field_kind`` is not right for them.
 
     Example:
         >>> from agentkit import ToolDefinition
@@ -307,7 +304,7 @@ def tooldna_metrics(
         tools, parameters = RIGHT, CallGrade(RIGHT, RIGHT)
     elif is_parsed:
         tools = _grade_tools(made, wanted)
-        parameters = _grade_parameters(made, wanted, kinds or {})
+        parameters = _grade_parameters(made, wanted)
     compared = (tools, parameters.names, parameters.values)
     return ToolDnaMetrics(
         format=_grade(format_ok),
@@ -347,14 +344,13 @@ def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall
 def _grade_parameters(
     made: Sequence[ComparableCall],
     wanted: Sequence[ComparableCall],
-    kinds: Mapping[str, FieldKind],
 ) -> CallGrade:
     """ParamName and ParamValue of the best pairing."""
     if not wanted:
         return CallGrade() if made else CallGrade(names=RIGHT, values=RIGHT)
     if len(made) < len(wanted):
         return CallGrade()
-    graders = [Grader(gold, kinds) for gold in wanted]
+    graders = [Grader(gold) for gold in wanted]
     table = [[grader.grade(call) for call in made] for grader in graders]
     weights = _weights(len(made) + 1)
     pairs = optimal_assignment([[weights[grade] for grade in row] for row in table])
@@ -420,15 +416,14 @@ _DEFAULT = object()
 class Grader:
     """Grades calls by one gold call."""
 
-    def __init__(self, gold: ComparableCall, kinds: Mapping[str, FieldKind]) -> None:
+    def __init__(self, gold: ComparableCall) -> None:
         """Look up once what holds for each argument of the gold call.
 
         Args:
             gold: The gold call.
-            kinds: How to compare values, by ``tool.parameter``, where not as ``field_kind`` says.
         """
         self._gold = gold
-        self._rules = _Rules(gold.definition, gold.name, kinds)
+        self._rules = _Rules(gold.definition)
         self._exact = [
             (name, gold.marks.get(name, _DEFAULT))
             for name in gold.given
@@ -485,20 +480,13 @@ class _Rules:
     """How the values of one tool's parameters are compared."""
 
     definition: ToolDefinition | None
-    tool: str
-    kinds: Mapping[str, FieldKind]
 
     def of(self, path: _Path) -> _Field:
-        """The rule for one field; the caller's word counts most."""
-        found = _UNKNOWN if self.definition is None else _field(self.definition, path)
-        kind = self.kinds.get(".".join((self.tool, *path))) if self.kinds else None
-        return found if kind is None else _Field(kind, found.schema)
+        """The rule for one field."""
+        return _UNKNOWN if self.definition is None else _field(self.definition, path)
 
     def is_exact(self, name: str) -> bool:
         """Whether the values of a parameter are right or wrong and nothing between."""
-        kind = self.kinds.get(f"{self.tool}.{name}") if self.kinds else None
-        if kind is not None:
-            return kind == "exact"
         return self.definition is None or name not in _lenient(self.definition)
 
     @property
