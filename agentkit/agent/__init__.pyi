@@ -18,6 +18,7 @@ from .types import (
     RefineSettings as RefineSettings,
     RunEvent as RunEvent,
     RunFinished as RunFinished,
+    RunOptions as RunOptions,
     RunResult as RunResult,
     RunStarted as RunStarted,
     SelectionPolicy as SelectionPolicy,

@@ -14,11 +14,12 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
 from agentkit import (
     agent as agent_door,  # doors: what is asked for loads then
     library as library_door,
+    tracing as tracing_door,
 )
 from agentkit._waiting import wait_for
 from agentkit.agent.episode_queue import EpisodeQueue
@@ -40,6 +41,7 @@ from agentkit.agent.types import (
     Observers,
     RefineSettings,
     RunEvent,
+    RunOptions,
     RunResult,
     SelectionPolicy,
     StorePolicy,
@@ -55,7 +57,9 @@ from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tracing.tracing import Tracing
+
+if TYPE_CHECKING:
+    from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
 
@@ -137,7 +141,7 @@ class Agent:
         name: str = "agent",
     ) -> None:
         given: object = tracing
-        if not isinstance(given, Tracing | None):
+        if given is not None and not isinstance(given, tracing_door.Tracing):
             shown = getattr(given, "__name__", type(given).__name__)
             raise UsageError(
                 f"{shown} is no Tracing: give Tracing(), which takes OpenTelemetry's own provider "
@@ -229,29 +233,12 @@ class Agent:
         """Take up the newest version from the store, for runs that start from now on."""
         return self._libraries.refresh()
 
-    async def run(
-        self,
-        request: str,
-        *,
-        session_id: str | None = None,
-        history: Sequence[Message] | RunResult = (),
-        metadata: Mapping[str, str] | None = None,
-        settings: ModelSettings | None = None,
-        episode_id: str | None = None,
-    ) -> RunResult:
+    async def run(self, request: str, **options: Unpack[RunOptions]) -> RunResult:
         """Answer one request.
 
         Args:
             request: What the user says.
-            session_id: Continue this conversation; its earlier episodes are read from the store
-                and its library version is kept.
-            history: What was said before, for callers who keep the conversation themselves: the
-                result of the last run, or messages. The result also tells which tools were
-                offered, so that these stay and prompt caches hold.
-            metadata: Labels to keep with the episode.
-            settings: How to generate this time; what it leaves open is as the agent has it.
-            episode_id: The id that the episode will have, for callers who must tell it before the
-                run ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
+            options: Conversation, labels and settings of this run, see ``RunOptions``.
 
         Returns:
             The result. A run that stops at a limit, or waits for somebody, is a result too: see
@@ -267,25 +254,9 @@ class Agent:
             EpisodeNotKeptError: The run ended and the store did not take its episode, which the
                 error carries; it is tried again. The tools did what they did.
         """
-        start = await self._start(
-            request,
-            history,
-            session_id=session_id,
-            metadata=metadata,
-            settings=settings,
-            episode_id=episode_id,
-        )
-        return await self._runner.run(start)
+        return await self._runner.run(await self._start(request, **options))
 
-    def run_sync(
-        self,
-        request: str,
-        *,
-        session_id: str | None = None,
-        history: Sequence[Message] | RunResult = (),
-        metadata: Mapping[str, str] | None = None,
-        settings: ModelSettings | None = None,
-    ) -> RunResult:
+    def run_sync(self, request: str, **options: Unpack[RunOptions]) -> RunResult:
         """``run`` for callers without an event loop.
 
         The loop that it makes ends with the run, so observers start nothing on it.
@@ -295,35 +266,19 @@ class Agent:
         """
 
         async def run() -> RunResult:
-            start = await self._start(
-                request, history, session_id=session_id, metadata=metadata, settings=settings
-            )
+            start = await self._start(request, **options)
             return await self._runner.run(replace(start, ends_loop=True))
 
         return _bridge(run())
 
     async def stream(
-        self,
-        request: str,
-        *,
-        session_id: str | None = None,
-        history: Sequence[Message] | RunResult = (),
-        metadata: Mapping[str, str] | None = None,
-        settings: ModelSettings | None = None,
-        episode_id: str | None = None,
+        self, request: str, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
-        start = await self._start(
-            request,
-            history,
-            session_id=session_id,
-            metadata=metadata,
-            settings=settings,
-            episode_id=episode_id,
-        )
+        start = await self._start(request, **options)
         events = stream_events(lambda emit: self._runner.run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
@@ -389,12 +344,12 @@ class Agent:
     async def _start(
         self,
         request: str,
-        history: Sequence[Message] | RunResult,
         *,
+        history: Sequence[Message] | RunResult = (),
+        session_id: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        settings: ModelSettings | None = None,
         episode_id: str | None = None,
-        metadata: Mapping[str, str] | None,
-        session_id: str | None,
-        settings: ModelSettings | None,
     ) -> RunStart:
         await self._queue.check()
         start = RunStart(

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from agentkit import (
-    diagnosis,  # a door: wording loads when a call fails
+    diagnosis,  # doors: wording loads when a call fails, spans when somebody traces
     tools as tools_door,
+    tracing as spans,
 )
 from agentkit.agent.checks import (
     ContractChecker,
@@ -30,11 +31,13 @@ from agentkit.agent.checks import (
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
+    NO_SPAN,
     Approval,
     Approver,
     AskedLater,
     Emit,
     Limits,
+    NoSpan,
     ToolCallFinished,
     ToolCallStarted,
     ToolPolicy,
@@ -60,14 +63,14 @@ from agentkit.tools.invocation import (
     run_in_daemon_thread,
 )
 from agentkit.tools.tool import Tool
-from agentkit.tracing.spans import guardrail_span, tell_children, tell_stop, tool_span
-from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.checking import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
+    from agentkit.tracing.spans import GuardrailName
+    from agentkit.tracing.tracing import Span, Tracing
 
 
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
@@ -219,7 +222,9 @@ class Executor:
     async def _run(self, call: ToolCall) -> ToolResult:
         tool = self.tools.take(call.name)
         known = tool or self.library.get(call.name)
-        with tool_span(self.shared.tracing, call, known, self.library) as span:
+        tracing = self.shared.tracing
+        begun = tracing and spans.tool_span(tracing, call, known, self.library)
+        with begun or NO_SPAN as span:
             span.value = result = await self._through_checks(call, tool, span)
         return result
 
@@ -238,10 +243,14 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if not isinstance(checked, Mapping):
-            tell_stop(self.shared.tracing, "validation", tool.name, "invalid_arguments")
+            self._tell_stop("validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
+
+    def _tell_stop(self, check: GuardrailName, tool: str, cause: str) -> None:
+        if self.shared.tracing is not None:
+            spans.tell_stop(self.shared.tracing, check, tool, cause)
 
     async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
@@ -267,7 +276,7 @@ class Executor:
         ) or self._without_calls_of_children(tool)
         if broken is None:
             return None
-        tell_stop(self.shared.tracing, "contract", tool.name, broken.cause or broken.kind)
+        self._tell_stop("contract", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
 
     def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
@@ -300,7 +309,9 @@ class Executor:
 
     async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
         """What a person says about the call; None when nobody can be asked."""
-        with guardrail_span(self.shared.tracing, "approval", tool.name) as span:
+        tracing = self.shared.tracing
+        begun = tracing and spans.guardrail_span(tracing, "approval", tool.name)
+        with begun or NO_SPAN as span:
             approval = await self._asked(call, tool)
             allowed = approval is not None and approval.approved
             span.value = "" if allowed else "deferred" if approval is None else "denied"
@@ -354,7 +365,7 @@ class Executor:
             failed = result.failure is not None
         finally:
             if failed or tracing.child_spans == "all":
-                tell_children(tracing, span, call.call_id, self.library, children)
+                spans.tell_children(tracing, span, call.call_id, self.library, children)
         return result
 
     async def _attempt(
@@ -382,7 +393,7 @@ class Executor:
             return self._counted(call, tool, failure)
         if broken is None:
             return result
-        tell_stop(self.shared.tracing, "postcondition", tool.name, broken.cause or broken.kind)
+        self._tell_stop("postcondition", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:

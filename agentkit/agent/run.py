@@ -10,18 +10,23 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from agentkit import agent as agent_door  # refinement loads when it is on
+from agentkit import (
+    agent as agent_door,  # doors: refinement and spans load when they are on
+    tracing as spans,
+)
 from agentkit.agent.checks import normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import (
+    NO_SPAN,
     Approval,
     CallsRefined,
     Decision,
     Emit,
     FinishedRun,
+    NoSpan,
     Observers,
     RefineSettings,
     RunEvent,
@@ -62,11 +67,10 @@ from agentkit.models.base import (
 )
 from agentkit.tools.invocation import encode_result
 from agentkit.tools.tool import Tool
-from agentkit.tracing.spans import chat_span, run_span
-from agentkit.tracing.tracing import NoSpan, Span, Tracing
 
 if TYPE_CHECKING:
     from agentkit.agent.output import OutputFormat
+    from agentkit.tracing.tracing import Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
 _OUTPUT_RETRIES = 2
@@ -113,7 +117,7 @@ class AgentRunner:
         Raises:
             RunError: The model failed for good; carries the episode.
         """
-        span = run_span(
+        begun = self.tracing and spans.run_span(
             self.tracing,
             agent=self.name,
             model=self.model,
@@ -127,7 +131,7 @@ class AgentRunner:
             wants_json=self.output_format is not None,
             began_ns=start.began_ns,
         )
-        with span:
+        with begun or NO_SPAN as span:
             if span.ids:
                 start = replace(start, metadata={**start.metadata, **span.ids})
             return await Run(self, start, span).result(answers)
@@ -256,14 +260,16 @@ class Run:
         """Ask once; the direct question is streamed where somebody listens."""
         model, listens = self._agent.model, self._emit is not ignore and not refinement
         streams = listens and isinstance(model, StreamingChatModel)
-        with chat_span(
-            self._agent.tracing,
+        tracing = self._agent.tracing
+        begun = tracing and spans.chat_span(
+            tracing,
             model,
             request,
             conversation_id=self._start.session_id,
             refinement=refinement,
             streams=streams,
-        ) as span:
+        )
+        with begun or NO_SPAN as span:
             if streams and isinstance(model, StreamingChatModel):
                 response = await self._streamed(model, request, span)
             else:

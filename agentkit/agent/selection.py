@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from agentkit import retrieval  # a door: ranking loads when an agent is made
-from agentkit.agent.types import Emit, SelectionPolicy, ToolsRetrieved, ignore
+from agentkit import (
+    retrieval,  # doors: ranking loads when an agent is made
+    tracing as spans,
+)
+from agentkit.agent.types import NO_SPAN, Emit, SelectionPolicy, ToolsRetrieved, ignore
 from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
@@ -18,8 +21,9 @@ from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit.tracing.spans import retrieval_span
-from agentkit.tracing.tracing import Tracing
+
+if TYPE_CHECKING:
+    from agentkit.tracing.tracing import Tracing
 
 
 @dataclass(kw_only=True)
@@ -219,7 +223,7 @@ async def _retrieved(
     tracing: Tracing | None,
     results: Sequence[object] = (),
 ) -> Retrieval:
-    with retrieval_span(tracing, query, library) as span:
+    with NO_SPAN if tracing is None else spans.retrieval_span(tracing, query, library) as span:
         if results and isinstance(retriever, StepRetriever):
             in_hand = retrieval.values_in_hand(results[-_RESULTS:])
             span.value = found = await retriever.retrieve_next(query, library, in_hand)

@@ -377,11 +377,12 @@ class RunPreparation:
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
         if decides and self.store is not None:
             await asyncio.to_thread(_check_as_kept, waiting, self.store)
+        said, shown = await self._before(waiting, history)
         start = replace(
             start,
             library=await asyncio.to_thread(self.libraries.at, episode.library_version),
-            history=await self._history_before(waiting, history),
-            shown=await self._shown_before(episode),
+            history=said,
+            shown=shown,
             session_id=episode.session_id,
             metadata=untraced(unrouted(episode.metadata)),
             resumes=episode.episode_id,
@@ -419,25 +420,24 @@ class RunPreparation:
         matching = EpisodeFilter(session_id=session_id, oldest_first=True)
         return await asyncio.to_thread(lambda: happened(store.select(matching)))
 
-    async def _history_before(
+    async def _before(
         self, waiting: RunResult | Episode, history: Sequence[Message]
-    ) -> tuple[Message, ...]:
-        """Everything that was said before the turn that waits."""
+    ) -> tuple[tuple[Message, ...], ShownTools]:
+        """What was said before the turn that waits, and what was shown of the library by then."""
+        episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+        session: list[Episode] | None = None
+        if episode.session_id is not None and self.store is not None:
+            session = await self._session(episode.session_id)
+        shown = ShownTools.in_episodes([episode] if session is None else session)
         if isinstance(waiting, RunResult):
-            return waiting.messages[: -1 - len(waiting.episode.turns[-1].results)]
-        own = replace(waiting, turns=waiting.turns[:-1])
-        if waiting.session_id is None or self.store is None:
-            return (*history, *own.messages())
-        episodes = await self._session(waiting.session_id)
+            return waiting.messages[: -1 - len(episode.turns[-1].results)], shown
+        own = replace(episode, turns=episode.turns[:-1])
+        if session is None:
+            return (*history, *own.messages()), shown
         # In the store's order: ids of one moment do not sort.
-        earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
-        return conversation([*earlier, own])  # it repeats the turn of one that it goes on from
-
-    async def _shown_before(self, waiting: Episode) -> ShownTools:
-        """What the conversation up to the waiting run has been shown."""
-        if waiting.session_id is None or self.store is None:
-            return ShownTools.in_episodes([waiting])
-        return ShownTools.in_episodes(await self._session(waiting.session_id))
+        earlier = takewhile(lambda e: e.episode_id != episode.episode_id, session)
+        # What waits repeats the turn of one that it goes on from.
+        return conversation([*earlier, own]), shown
 
 
 def _check_as_kept(waiting: RunResult | Episode, store: EpisodeStore) -> None:

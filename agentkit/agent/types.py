@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
-from agentkit.models.base import ChatModel, ModelRequest, TextDelta, ToolChoice
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
 from agentkit.tools.tool import Tool
 
 
@@ -58,6 +58,28 @@ class RunResult:
     def deferred(self) -> tuple[ToolCall, ...]:
         """Calls that wait for an approval or for an answer from outside; see ``Agent.resume``."""
         return deferred_calls(self.episode)
+
+
+class RunOptions(TypedDict, total=False):
+    """What ``Agent.run``, ``run_sync`` and ``stream`` take beside the request.
+
+    Attributes:
+        session_id: Continue this conversation; its earlier episodes are read from the store and
+            its library version is kept.
+        history: What was said before, for callers who keep the conversation themselves: the
+            result of the last run, or messages. The result also tells which tools were offered,
+            so that these stay and prompt caches hold.
+        metadata: Labels to keep with the episode.
+        settings: How to generate this time; what it leaves open is as the agent has it.
+        episode_id: The id that the episode will have, for callers who must tell it before the run
+            ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
+    """
+
+    session_id: str | None
+    history: Sequence[Message] | RunResult
+    metadata: Mapping[str, str] | None
+    settings: ModelSettings | None
+    episode_id: str | None
 
 
 def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
@@ -403,3 +425,23 @@ class Observers:
                     type(error).__name__,
                     run.result.episode.episode_id,
                 )
+
+
+class NoSpan:
+    """What stands in for a span where nobody traces."""
+
+    ids: Mapping[str, str] = {}
+    first_text_ns: int | None = 0
+    value: object = None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Keep nothing: one object serves all runs."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+NO_SPAN = NoSpan()

@@ -12,9 +12,8 @@ from agentkit.cli.options import AsJson, StoreUrl, argument, command
 from agentkit.cli.output import is_interactive, one_line, plural, print_json, print_text, say
 from agentkit.cli.stores import manager_of, opened, person
 from agentkit.errors import UsageError
-from agentkit.interop.mcp.client import McpServer
+from agentkit.interop.mcp.client import McpServer, approved_in, keep_tools
 from agentkit.interop.mcp.listing import HeldTool
-from agentkit.interop.mcp.snapshots import approved_in, keep_tools
 from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 
 

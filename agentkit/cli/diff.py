@@ -97,6 +97,7 @@ def _print(diff: LibraryDiff, before: str, after: str) -> None:
             print_line(f"still called by {', '.join(callers)}", style=WRONG, indent=2)
     for change in sorted(diff.changed, key=lambda one: not one.is_breaking):
         _print_changed(change)
+        _print_evidence(diff.evidence.get(change.name, ()))
     for one in diff.added:
         _print_title(f"+ {one.name}  added", ADDED)
         print_line(shown(signature_line(one)) or "no parameters", indent=2)
@@ -120,7 +121,6 @@ def _print_changed(change: ToolChange) -> None:
         print_line(f"pinned anew to {children}", style=DIM, indent=2)
     if change.affected:
         print_line(f"composites above: {', '.join(change.affected)}", indent=2)
-    _print_evidence(change.evidence)
 
 
 def _print_title(title: str, style: str) -> None:

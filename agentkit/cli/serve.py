@@ -63,8 +63,7 @@ class ServerOptions:
             in a variable, one a line in a file. A file that changes is read again.
         insecure: Let other machines in without keys.
         drain: How long runs may go on after SIGTERM.
-        refresh: How often to look for a new version of the library. A store that announces commits
-            is heard at once.
+        refresh: How often to look for a new version of the library.
     """
 
     host: str = "127.0.0.1"
@@ -223,8 +222,8 @@ def _serve_mcp(
         waits = f"; {needing} more for clients that can ask for approval" if needing else ""
         version = exposure.library.version
         say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
-        for hidden in served.hidden:
-            say(f"  not served: {hidden.name}: {hidden.reason}")
+        for name, reason in served.hidden.items():
+            say(f"  not served: {name}: {reason}")
         if transport == "stdio":
             asyncio.run(served.serve_stdio())
             return

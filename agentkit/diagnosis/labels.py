@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from agentkit.episodes.diagnosis import FailureLabel
-from agentkit.episodes.verdict import EvidenceKind
+from agentkit.episodes.verdict import EvidenceKind, FailureLabel
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 
 PRECEDENCE: tuple[FailureLabel, ...] = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from agentkit.diagnosis.findings import Finding, Step
 from agentkit.episodes import Episode, Evidence, Recovery, RecoveryOutcome
-from agentkit.episodes.diagnosis import PENDING
+from agentkit.episodes.verdict import PENDING
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolFailure
 from agentkit.metrics.calls import canonical_calls

@@ -1,11 +1,3 @@
-from .diagnosis import (
-    Attribution as Attribution,
-    Diagnosis as Diagnosis,
-    FailureLabel as FailureLabel,
-    Recovery as Recovery,
-    RecoveryOutcome as RecoveryOutcome,
-    TurnDiagnosis as TurnDiagnosis,
-)
 from .episode import (
     CutReason as CutReason,
     Episode as Episode,
@@ -20,8 +12,14 @@ from .episode import (
 )
 from .redaction import Redaction as Redaction, change_texts as change_texts
 from .verdict import (
+    Attribution as Attribution,
+    Diagnosis as Diagnosis,
     Evidence as Evidence,
     EvidenceKind as EvidenceKind,
+    FailureLabel as FailureLabel,
     Fault as Fault,
+    Recovery as Recovery,
+    RecoveryOutcome as RecoveryOutcome,
+    TurnDiagnosis as TurnDiagnosis,
     Verdict as Verdict,
 )

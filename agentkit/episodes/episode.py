@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from agentkit.episodes.diagnosis import Diagnosis
 from agentkit.episodes.records import from_record, to_record
-from agentkit.episodes.verdict import Verdict
+from agentkit.episodes.verdict import Diagnosis, Verdict
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import (
     AssistantMessage,

@@ -16,10 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit.episodes.diagnosis import Attribution, Diagnosis, Recovery, TurnDiagnosis
 from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
 from agentkit.episodes.records import changed
-from agentkit.episodes.verdict import Evidence, Verdict
+from agentkit.episodes.verdict import (
+    Attribution,
+    Diagnosis,
+    Evidence,
+    Recovery,
+    TurnDiagnosis,
+    Verdict,
+)
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 EXPERIMENT = "experiment"

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.episodes.diagnosis import Attribution, Diagnosis, TurnDiagnosis
 from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, SHADOW_OF, TRACE_LABELS, VIEW_OF
 from agentkit.episodes.patterns import PATTERNS, PatternName, is_payment_card
 from agentkit.episodes.records import changed
 from agentkit.episodes.secrets import SECRET_NAME
-from agentkit.episodes.verdict import Evidence, Verdict
+from agentkit.episodes.verdict import Attribution, Diagnosis, Evidence, TurnDiagnosis, Verdict
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 

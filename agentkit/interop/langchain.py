@@ -101,7 +101,7 @@ def library_middleware(toolset: Toolset | Library | str) -> Any:
     searched for since; the agent's own tools stay beside them. A call that needs approval
     interrupts the graph with a request in the form of LangChain's own (``tool_approval``) and is
     answered with ``{"type": "approve"}`` or ``{"type": "reject", "message": ...}``, unless
-    ``Toolset(approve=...)`` asks. Interrupts need a checkpointer, as ever.
+    ``ToolPolicy(approve=...)`` asks. Interrupts need a checkpointer, as ever.
 
     Args:
         toolset: As for ``library_agent``.
@@ -388,10 +388,6 @@ class Chains:
     def __init__(self) -> None:
         self._above: WeakKeyDictionary[UUID, tuple[UUID | None, bool]] = WeakKeyDictionary()
         self._waiting: dict[UUID, Ended] = {}
-
-    def __len__(self) -> int:
-        """How many chains are under way, as far as that is known."""
-        return len(self._above)
 
     def expect(self, ended: Ended) -> None:
         """Call ``ended`` when the graph ends whose node runs now."""

@@ -271,7 +271,7 @@ def library_capability(toolset: Toolset | Library | str) -> Any:
     The tools of each step are those that retrieval chose for the request, and those that the model
     searched for since. Calls that need approval become the framework's deferred requests, so that
     ``DeferredToolRequests`` has to be among the agent's output types, unless
-    ``Toolset(approve=...)`` asks.
+    ``ToolPolicy(approve=...)`` asks.
 
     Args:
         toolset: The tools with their policies; or a library, or the URL of a store, for defaults.

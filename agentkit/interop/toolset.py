@@ -12,7 +12,7 @@ from agentkit import library as library_door  # a door: stores load when one is 
 from agentkit.agent.executor import Execution
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
-from agentkit.agent.types import Approver, Limits, SelectionPolicy, ToolPolicy
+from agentkit.agent.types import Limits, SelectionPolicy, ToolPolicy
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import ToolsetRun, stop_reason
 from agentkit.library.code_binding import CodeBinding
@@ -46,14 +46,10 @@ class Toolset:
         store: Where episodes are kept, when ``source`` is a library.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
-        search_tool: Whether a model that is offered a part can ask for more by ``search_tools``.
+        selection: Whether a model that is offered a part can ask for more.
         limits: Bounds on the calls of a run. Steps, tokens and cost are for the loop to bound.
-        approve: Asks a person about calls that need it. Without it the framework's own way to ask
-            is used; where it has none, such calls are refused with the reason.
-        tool_timeout_seconds: Longest run of one call, unless the tool says otherwise.
-        tool_retries: Retry budget per tool and run, unless the tool says otherwise.
-        show_exceptions: Show models the text of every exception of a tool, for development.
-        contracts: ``always`` checks pre- and postconditions of every call.
+        policy: How tools are called. Without its ``approve`` the framework's own way to ask a
+            person is used; where it has none, calls that need one are refused with the reason.
         tracing: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
             below that of the framework, if that is active. None for nobody.
         name: Recorded as the label ``toolset`` of each episode; empty for no label.
@@ -86,13 +82,9 @@ class Toolset:
         pin: int | None = None,
         frozen: bool = False,
         retriever: Retriever | Literal["auto"] | None = "auto",
-        search_tool: bool = True,
+        selection: SelectionPolicy = SelectionPolicy(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008 - immutable
-        approve: Approver | None = None,
-        tool_timeout_seconds: float = 30.0,
-        tool_retries: int = 1,
-        show_exceptions: bool = False,
-        contracts: Literal["off", "always"] = "off",
+        policy: ToolPolicy = ToolPolicy(),  # noqa: B008 - immutable
         tracing: Tracing | None = None,
         name: str = "",
     ) -> None:
@@ -103,20 +95,8 @@ class Toolset:
         self._libraries = LibraryProvider(
             store=self.store, library=library, tools=own, pin=pin, frozen=frozen
         )
-        self._selector = ToolSelector(
-            retriever, policy=SelectionPolicy(search_tool=search_tool), tracing=tracing
-        )
-        self._execution = Execution(
-            policy=ToolPolicy(
-                approve=approve,
-                timeout_seconds=tool_timeout_seconds,
-                retries=tool_retries,
-                show_exceptions=show_exceptions,
-                contracts=contracts,
-            ),
-            limits=limits,
-            tracing=tracing,
-        )
+        self._selector = ToolSelector(retriever, policy=selection, tracing=tracing)
+        self._execution = Execution(policy=policy, limits=limits, tracing=tracing)
         self._labels = {"toolset": name} if name else {}
         self._names: WeakKeyDictionary[Library, WireNames] = WeakKeyDictionary()
 

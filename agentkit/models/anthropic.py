@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.messages import (
@@ -26,7 +26,7 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
-from agentkit.models.http_model import HttpModel
+from agentkit.models.http_model import Exchange, HttpModel
 from agentkit.models.openai_compatible import api_headers
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
@@ -51,12 +51,11 @@ ANSWER_TOOL = "answer"
 PROTOCOL = "anthropic-messages"
 """Marks the provider items that are this protocol's."""
 
-CacheTime = Literal["5m", "1h"]
-
 _URL = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
 _DEFAULT_MAX_TOKENS = 4096
 _WRAPPED = "value"
+_CACHE_MARK = {"type": "ephemeral"}  # ends what is to be cached
 _KEPT = frozenset({"thinking", "redacted_thinking"})
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
@@ -73,22 +72,19 @@ def anthropic_model(
     *,
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
-    prompt_cache: CacheTime | None = "5m",
 ) -> HttpModel:
     """One of Anthropic's models; reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
 
     ``seed`` has no counterpart. Thinking (ask for it in ``ModelSettings.extra``) goes back with the
     next request, as ``AssistantMessage.provider_items``; beside it no call can be forced, so
-    neither ``tool_choice="required"`` nor the call that carries a structured answer is.
+    neither ``tool_choice="required"`` nor the call that carries a structured answer is. Tools and
+    instructions of a request with tools are marked for Anthropic's prompt cache, which keeps them
+    for five minutes and reads them at a tenth of the price; writing them costs a quarter more once.
 
     Args:
         model: The model's name, such as ``claude-sonnet-5-5``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
-        prompt_cache: How long Anthropic keeps the tools and instructions of a request with tools,
-            which it then reads at a tenth of the price; writing them costs a quarter more once
-            (twice the price for an hour). Below about a thousand tokens, more for some
-            models, nothing is kept and nothing charged. None sets no marks.
 
     Raises:
         UsageError: There is no key.
@@ -97,12 +93,20 @@ def anthropic_model(
     if not key:
         raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
     url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}/v1/messages"
+
+    def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001
+        codec = AnthropicCodec(request)
+        fields = codec.encode(model)
+        return Exchange(
+            body=encode_body({**fields, "stream": True} if stream else fields),
+            decode=codec.decode,
+            assembler=MessageAssembler(),
+        )
+
     return HttpModel(
         model,
         provider_name="anthropic",
-        begin=lambda request, stream: _MessageExchange(
-            AnthropicCodec(request, prompt_cache), model, stream=stream
-        ),
+        begin=begin,
         url=url,
         endpoint=Endpoint(
             place=place(url),
@@ -117,43 +121,18 @@ def anthropic_model(
     )
 
 
-class _MessageExchange:
-    """One message; an ``Exchange``."""
-
-    def __init__(self, codec: AnthropicCodec, model: str, *, stream: bool) -> None:
-        fields = codec.encode(model)
-        self.body = encode_body({**fields, "stream": True} if stream else fields)
-        self._codec = codec
-        self._assembler = MessageAssembler()
-
-    def decode(self, answer: JsonObject) -> ModelResponse:
-        return self._codec.decode(answer)
-
-    def add(self, event: JsonObject) -> str:
-        return self._assembler.add(event)
-
-    @property
-    def is_complete(self) -> bool:
-        return self._assembler.is_finished
-
-    def finish(self) -> ModelResponse:
-        return self._codec.decode(self._assembler.finish())
-
-
 class AnthropicCodec:
     """Translates one request, and what comes back for it.
 
     Args:
         request: What is asked.
-        prompt_cache: See ``anthropic_model``.
 
     Attributes:
         names: The tools' names on the wire.
     """
 
-    def __init__(self, request: ModelRequest, prompt_cache: CacheTime | None = None) -> None:
+    def __init__(self, request: ModelRequest) -> None:
         self._request = request
-        self._prompt_cache = prompt_cache
         self.names = WireNames(tool.name for tool in request.tools)
         taken = {self.names.encode(tool.name) for tool in request.tools}
         self._answer_tool = ANSWER_TOOL
@@ -233,22 +212,16 @@ class AnthropicCodec:
     def _system(self, *, is_marked: bool) -> str | list[dict[str, Any]]:
         texts = [m.text for m in self._request.messages if isinstance(m, SystemMessage)]
         text = "\n\n".join(texts)
-        if not is_marked or not text.strip() or self._prompt_cache is None:
+        if not is_marked or not text.strip():
             return text
-        return [{"type": "text", "text": text, "cache_control": self._mark}]
-
-    @property
-    def _mark(self) -> dict[str, str]:
-        """Ends what is to be cached; five minutes are what Anthropic takes anyway."""
-        hour = {"ttl": "1h"} if self._prompt_cache == "1h" else {}
-        return {"type": "ephemeral", **hour}
+        return [{"type": "text", "text": text, "cache_control": _CACHE_MARK}]
 
     def _tools(self) -> list[dict[str, Any]]:
         tools = [_tool(definition, self.names) for definition in self._request.tools]
         if self._answer_schema is not None:
             tools.append(_answer_tool(self._answer_tool, self._answer_schema))
-        if tools and self._prompt_cache is not None:
-            tools[-1] = {**tools[-1], "cache_control": self._mark}
+        if tools:
+            tools[-1] = {**tools[-1], "cache_control": _CACHE_MARK}
         return tools
 
     def _tool_choice(self) -> dict[str, str] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.messages import ToolCall
@@ -83,33 +83,9 @@ def parse_calls(
     scan = _Scan(text, tools)
     scan.run()
     calls = tuple(
-        ToolCall(
-            call_id=f"call_{first_id + index}",
-            name=found.name,
-            arguments={} if found.arguments is None else found.arguments,
-            malformed=found.malformed,
-        )
-        for index, found in enumerate(scan.calls)
+        replace(call, call_id=f"call_{first_id + index}") for index, call in enumerate(scan.calls)
     )
     return ParsedCalls(calls=calls, text=scan.rest())
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A call as read: either its arguments or its malformed text."""
-
-    name: str
-    arguments: dict[str, Any] | None = None
-    malformed: str | None = None
-
-
-@dataclass(slots=True)
-class _Written:
-    """A call in Python's form, before positional arguments have names."""
-
-    name: str
-    positional: list[Any] = field(default_factory=list)
-    keywords: dict[str, Any] = field(default_factory=dict)
 
 
 class _Scan:
@@ -119,7 +95,7 @@ class _Scan:
         self.text = text
         self.tools = {tool.name: tool for tool in tools}
         self.reader = LiteralReader(text)
-        self.calls: list[_Found] = []
+        self.calls: list[ToolCall] = []
         self._spans: list[tuple[int, int]] = []
         self._resume = 0  # where to look on when there is no call here
         self._plain_names = _plain_names(self.tools)
@@ -154,7 +130,7 @@ class _Scan:
         found, end = self._read_call(match[1], match.start(1), match.end())
         alone = self._stands_alone(match.start(), end)
         is_known = not self.tools or found.name in self.tools
-        if found.arguments is None:
+        if found.malformed is not None:
             is_meant = is_known and alone
         elif self.tools and is_known:
             is_meant = True
@@ -180,7 +156,7 @@ class _Scan:
         found, position = [], start + 1
         while match := _CALL.match(self.text, position):
             call, end = self._read_call(match[1], match.start(1), match.end())
-            if call.arguments is None and self.tools and call.name not in self.tools:
+            if call.malformed is not None and self.tools and call.name not in self.tools:
                 return None
             found.append(call)
             self.reader.position = end
@@ -190,50 +166,45 @@ class _Scan:
         self.reader.close("]")
         return self._keep(found, self.reader.position)
 
-    def _read_call(self, name: str, start: int, position: int) -> tuple[_Found, int]:
+    def _read_call(self, name: str, start: int, position: int) -> tuple[ToolCall, int]:
         """The call named ``name`` whose arguments start at ``position``, and where it ends."""
-        written = _Written(self._resolved(name))
-        self.reader.seek(position)
+        name = self._resolved(name)
+        positional: list[Any] = []
+        keywords: dict[str, Any] = {}
+        reader = self.reader
+        reader.seek(position)
         try:
-            while not self.reader.close(")"):
-                self._read_argument(written)
-                self.reader.separate(")")
-            return self._named(written), self.reader.position
+            while not reader.close(")"):
+                if match := _KEYWORD.match(self.text, reader.position):
+                    reader.position = match.end()
+                    keywords[match[1]] = reader.value()
+                elif reader.take("**"):
+                    entries = reader.value()
+                    if not isinstance(entries, dict):
+                        reader.fail("expected an object after **")
+                    keywords |= entries
+                else:
+                    positional.append(reader.value())
+                reader.separate(")")
+            return _call(name, self._named(name, positional, keywords) | keywords), reader.position
         except UnreadableError:
             end = self._balanced_end(position - 1)
-            return _Found(written.name, malformed=self.text[start:end]), end
+            return _call(name, malformed=self.text[start:end]), end
 
-    def _read_argument(self, written: _Written) -> None:
-        reader = self.reader
-        match = _KEYWORD.match(self.text, reader.position)
-        if match:
-            reader.position = match.end()
-            written.keywords[match[1]] = reader.value()
-        elif reader.take("**"):
-            entries = reader.value()
-            if not isinstance(entries, dict):
-                reader.fail("expected an object after **")
-            written.keywords |= entries
-        else:
-            written.positional.append(reader.value())
-
-    def _named(self, written: _Written) -> _Found:
-        """The call with arguments by name; positional ones take the parameters in order."""
-        name, given, keywords = written.name, written.positional, written.keywords
-        if not given:
-            return _Found(name, keywords)
+    def _named(self, name: str, given: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """Positional arguments by name: they take the free parameters in order."""
         tool = self.tools.get(name)
         parameters = list(tool.signature.properties) if tool else []
         if len(given) == 1 and isinstance(given[0], dict) and given[0].keys() <= set(parameters):
-            return _Found(name, given[0] | keywords)
+            return given[0]
         free = [parameter for parameter in parameters if parameter not in keywords]
         if len(given) > len(free):
             self.reader.fail(f"{len(given)} positional arguments for {len(free)} parameters")
-        return _Found(name, dict(zip(free, given, strict=False)) | keywords)
+        return dict(zip(free, given, strict=False))
 
     # JSON
 
-    def _calls_in(self, value: Any) -> list[_Found]:
+    def _calls_in(self, value: Any) -> list[ToolCall]:
         """Calls that decoded JSON describes, as a whole or below one of its keys."""
         found = list(self._described(value))
         calls = [call for call in found if call is not None]
@@ -254,7 +225,7 @@ class _Scan:
             return any(value.get(key) == [] for key in _LISTS)
         return value == [] and self._is_everything(start, self.reader.position)
 
-    def _described(self, value: Any) -> Iterator[_Found | None]:
+    def _described(self, value: Any) -> Iterator[ToolCall | None]:
         """Calls that decoded JSON describes; None for each part that describes none."""
         if isinstance(value, Mapping):
             value = _inner(value)
@@ -272,13 +243,13 @@ class _Scan:
         else:
             yield None
 
-    def _one_described(self, name: str, value: Mapping[str, Any]) -> _Found | None:
+    def _one_described(self, name: str, value: Mapping[str, Any]) -> ToolCall | None:
         key = next((key for key in _ARGUMENTS if key in value), None)
         if key is None:
             if name not in self.tools:
                 return None  # an object that happens to have a name
             outside = {*_NAMES, "type", "id", "call_id"}
-            return _Found(name, {k: v for k, v in value.items() if k not in outside})
+            return _call(name, {k: v for k, v in value.items() if k not in outside})
         arguments = value[key]
         if key == "parameters" and isinstance(arguments, Mapping) and "properties" in arguments:
             return None  # a definition, repeated by the model
@@ -292,11 +263,11 @@ class _Scan:
         if "{" in self.text[start + 1 : match.start()]:
             return None  # a list of calls: its items are looked at one by one
         end = self._balanced_end(start)
-        return self._keep([_Found(self._resolved(match[1]), malformed=self.text[start:end])], end)
+        return self._keep([_call(self._resolved(match[1]), malformed=self.text[start:end])], end)
 
     # Both
 
-    def _keep(self, found: list[_Found], end: int) -> int:
+    def _keep(self, found: list[ToolCall], end: int) -> int:
         self.calls += found
         return end
 
@@ -333,6 +304,12 @@ class _Scan:
         return all(_WRAPPED_LINE.fullmatch(part) for part in outside)
 
 
+def _call(
+    name: str, arguments: dict[str, Any] | None = None, *, malformed: str | None = None
+) -> ToolCall:
+    return ToolCall(call_id="", name=name, arguments=arguments or {}, malformed=malformed)
+
+
 def _inner(value: Mapping[str, Any]) -> Any:
     """The part of an object that lists or describes calls."""
     for key in _LISTS:
@@ -344,27 +321,27 @@ def _inner(value: Mapping[str, Any]) -> Any:
     return value
 
 
-def _with_arguments(name: str, arguments: Any) -> _Found:
+def _with_arguments(name: str, arguments: Any) -> ToolCall:
     if arguments is None:
-        return _Found(name, {})
+        return _call(name, {})
     if isinstance(arguments, str):
         return _from_text(name, arguments)
     if isinstance(arguments, dict):
-        return _Found(name, arguments)
-    return _Found(name, malformed=json.dumps(arguments, ensure_ascii=False))
+        return _call(name, arguments)
+    return _call(name, malformed=json.dumps(arguments, ensure_ascii=False))
 
 
-def _from_text(name: str, text: str) -> _Found:
+def _from_text(name: str, text: str) -> ToolCall:
     """Arguments that came as a string, as OpenAI writes them."""
     if not text.strip():
-        return _Found(name, {})
+        return _call(name, {})
     reader = LiteralReader(text)
     try:
         value = reader.value()
     except UnreadableError:
-        return _Found(name, malformed=text)
+        return _call(name, malformed=text)
     is_all = reader.peek() == ""
-    return _Found(name, value) if isinstance(value, dict) and is_all else _Found(name, None, text)
+    return _call(name, value) if isinstance(value, dict) and is_all else _call(name, malformed=text)
 
 
 def _plain(name: str) -> str:

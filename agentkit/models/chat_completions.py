@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, assert_never
 
@@ -20,7 +20,6 @@ from agentkit.messages import (
     Message,
     SystemMessage,
     TokenIds,
-    ToolCall,
     ToolMessage,
     Usage,
     UserMessage,
@@ -114,25 +113,6 @@ def _options(request: ModelRequest, max_tokens_field: MaxTokensField) -> dict[st
     return options | {key: value for key, value in chosen.items() if value is not None}
 
 
-def encode_fields(
-    request: ModelRequest, model: str, *, max_tokens_field: MaxTokensField
-) -> tuple[dict[str, Any], WireNames]:
-    """A request as keyword arguments for an SDK, without extra fields; and the names it used.
-
-    Raises:
-        UsageError: Something in the request is not JSON data.
-    """
-    names = WireNames(definition.name for definition in request.tools)
-    try:
-        messages = [encode_message(message, names) for message in request.messages]
-    except (TypeError, ValueError) as error:
-        raise not_json(error) from error
-    fields: dict[str, Any] = {"model": model, "messages": messages}
-    if request.tools:
-        fields["tools"] = [encode_tool(tool, names.encode(tool.name)) for tool in request.tools]
-    return fields | _options(request, max_tokens_field), names
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ToolBlock:
     """A tuple of tools as it goes over the wire: ``,"tools":[...]``, or nothing without tools.
@@ -151,7 +131,6 @@ class RequestEncoder:
     Args:
         model: The model's name at the provider.
         max_tokens_field: What the server calls ``ModelSettings.max_tokens``.
-        fields: Further fields of every request; ``ModelSettings.extra`` wins.
 
     Example:
         >>> from agentkit.messages import UserMessage
@@ -160,11 +139,8 @@ class RequestEncoder:
         b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
     """
 
-    def __init__(
-        self, model: str, *, max_tokens_field: MaxTokensField, fields: JsonObject | None = None
-    ) -> None:
+    def __init__(self, model: str, *, max_tokens_field: MaxTokensField) -> None:
         self._max_tokens_field = max_tokens_field
-        self._fields = fields or {}
         self._head = b'{"model":' + ENCODER.encode(model).encode() + b',"messages":'
         self._tools: dict[int, tuple[weakref.ref[ToolDefinition], bytes]] = {}
         self._blocks: dict[int, _ToolBlock] = {}
@@ -178,7 +154,7 @@ class RequestEncoder:
         try:
             block = self._block(request.tools)
             messages = [encode_message(message, block.names) for message in request.messages]
-            options = {**_options(request, self._max_tokens_field), **self._fields}
+            options = _options(request, self._max_tokens_field)
             if request.settings.extra:
                 options |= checked_extra(request.settings)
             if stream:
@@ -223,7 +199,7 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
     """The first choice of a chat completion.
 
     Args:
-        completion: The decoded body.
+        completion: The decoded body, or what a ``CompletionAssembler`` made of a stream.
         names: The names that the request used.
 
     Raises:
@@ -241,50 +217,38 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
         function = member(expect(call, dict, at), "function", dict, at)
         name = member(function, "name", str, f"{at}.function")
         calls.append(decode_call(call.get("id"), name, function.get("arguments"), names))
-    return _response(
-        text=_decode_content(message.get("content"), f"{path}.content"),
-        refusal=expect(message.get("refusal") or "", str, f"{path}.refusal"),
-        calls=calls,
-        reason=choice.get("finish_reason"),
-        usage=completion.get("usage"),
-        model=completion.get("model"),
-        tokens=_decode_tokens(
-            completion.get("prompt_token_ids"), choice.get("token_ids"), _decode_logprobs(choice)
-        ),
+    text = _decode_content(message.get("content"), f"{path}.content")
+    refusal = expect(message.get("refusal") or "", str, f"{path}.refusal")
+    reason, model = choice.get("finish_reason"), completion.get("model")
+    finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    if calls and finish == "stop":  # some servers say so beside tool calls
+        finish = "tool_calls"
+    return ModelResponse(
+        message=AssistantMessage(text=clean(text or refusal), tool_calls=with_distinct_ids(calls)),
+        usage=_decode_usage(completion.get("usage")),
+        finish_reason="content_filter" if refusal and not text else finish,
+        model=model if isinstance(model, str) else "",
+        tokens=_decode_tokens(completion, choice),
     )
 
 
-@dataclass(kw_only=True, slots=True)
-class _PartialCall:
-    call_id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list)
-
-
 class CompletionAssembler:
-    """Collects the chunks of one streamed answer.
+    """Puts the chunks of a stream together into the completion that ``decode_completion`` takes."""
 
-    Args:
-        names: The names that the request used.
-    """
-
-    def __init__(self, names: WireNames) -> None:
-        self._names = names
+    def __init__(self) -> None:
+        self._completion: dict[str, Any] = {}
+        self._choice: dict[str, Any] = {}
         self._text: list[str] = []
         self._refusal: list[str] = []
-        self._calls: list[_PartialCall] = []
-        self._call_at: dict[int, _PartialCall] = {}
-        self._reason: Any = None
-        self._usage: Any = None
-        self._model: Any = ""
-        self._prompt_ids: Any = None
+        self._calls: list[dict[str, Any]] = []
+        self._call_at: dict[int, dict[str, Any]] = {}
         self._token_ids: list[Any] = []
-        self._logprobs: list[float] = []
+        self._logprobs: list[Any] = []
 
     @property
     def is_finished(self) -> bool:
         """Whether the model said why it stopped; usage may still follow."""
-        return self._reason is not None
+        return "finish_reason" in self._choice
 
     def add(self, chunk: JsonObject) -> str:
         """Take one chunk; returns the text that it adds to the answer.
@@ -292,122 +256,95 @@ class CompletionAssembler:
         Raises:
             ModelResponseError: The chunk is not what the protocol says.
         """
-        self._usage = chunk.get("usage") or self._usage
-        self._model = chunk.get("model") or self._model
-        self._prompt_ids = chunk.get("prompt_token_ids") or self._prompt_ids
+        for key in ("usage", "model", "prompt_token_ids"):
+            if chunk.get(key):
+                self._completion[key] = chunk[key]
         choices = expect(chunk.get("choices") or [], list, "$.choices")
         if not choices:  # the last chunk carries usage alone
             return ""
         choice = expect(choices[0], dict, _CHOICE)
-        self._reason = choice.get("finish_reason") or self._reason
+        if choice.get("finish_reason"):
+            self._choice["finish_reason"] = choice["finish_reason"]
         if choice.get("token_ids"):
             self._token_ids += member(choice, "token_ids", list, _CHOICE)
-            self._logprobs += _decode_logprobs(choice)
-        delta = expect(choice.get("delta") or {}, dict, f"{_CHOICE}.delta")
-        for part in expect(delta.get("tool_calls") or [], list, f"{_CHOICE}.delta.tool_calls"):
-            self._add_call(part, f"{_CHOICE}.delta.tool_calls[]")
-        refusal = expect(delta.get("refusal") or "", str, f"{_CHOICE}.delta.refusal")
-        if refusal:
-            self._refusal.append(refusal)
-        text = _decode_content(delta.get("content"), f"{_CHOICE}.delta.content")
-        if text:
-            self._text.append(text)
+            self._logprobs += _logprobs_in(choice)
+        path = f"{_CHOICE}.delta"
+        delta = expect(choice.get("delta") or {}, dict, path)
+        for part in expect(delta.get("tool_calls") or [], list, f"{path}.tool_calls"):
+            self._add_call(part, f"{path}.tool_calls[]")
+        self._refusal.append(expect(delta.get("refusal") or "", str, f"{path}.refusal"))
+        text = _decode_content(delta.get("content"), f"{path}.content")
+        self._text.append(text)
         return clean(text)
 
-    def finish(self) -> ModelResponse:
-        """The whole answer.
-
-        Raises:
-            ModelResponseError: A call has no name, or the usage is not what the protocol says.
-        """
-        calls = []
-        for index, call in enumerate(self._calls):
-            path = f"{_CHOICE}.delta.tool_calls[{index}].function.name"
-            name = expect(call.name or MISSING, str, path)
-            calls.append(decode_call(call.call_id, name, "".join(call.arguments), self._names))
-        return _response(
-            text="".join(self._text),
-            refusal="".join(self._refusal),
-            calls=calls,
-            reason=self._reason,
-            usage=self._usage,
-            model=self._model,
-            tokens=_decode_tokens(self._prompt_ids, self._token_ids, self._logprobs),
-        )
+    def finish(self) -> JsonObject:
+        """The whole completion."""
+        for call in self._calls:
+            call["function"]["arguments"] = "".join(call["function"]["arguments"])
+        message = {
+            "content": "".join(self._text),
+            "refusal": "".join(self._refusal),
+            "tool_calls": self._calls,
+        }
+        choice = {
+            **self._choice,
+            "message": message,
+            "token_ids": self._token_ids,
+            "logprobs": {"content": self._logprobs},
+        }
+        return {**self._completion, "choices": [choice]}
 
     def _add_call(self, part: Any, path: str) -> None:
         expect(part, dict, path)
-        function = expect(part.get("function") or {}, dict, f"{path}.function")
+        given = expect(part.get("function") or {}, dict, f"{path}.function")
         call = self._call_for(part)
-        call.call_id = call.call_id or expect(part.get("id") or "", str, f"{path}.id")
-        call.name = call.name or expect(function.get("name") or "", str, f"{path}.function.name")
-        if function.get("arguments"):
-            call.arguments.append(member(function, "arguments", str, f"{path}.function"))
+        function = call["function"]
+        call["id"] = call["id"] or expect(part.get("id") or "", str, f"{path}.id")
+        if given.get("name"):
+            function.setdefault("name", member(given, "name", str, f"{path}.function"))
+        if given.get("arguments"):
+            function["arguments"].append(member(given, "arguments", str, f"{path}.function"))
 
-    def _call_for(self, part: JsonObject) -> _PartialCall:
+    def _call_for(self, part: JsonObject) -> dict[str, Any]:
         """The call that a delta belongs to.
 
         By its index; but some servers give none, and some give each of several calls index 0 and
         an id of its own, so a new id starts a new call.
         """
-        call_id = part.get("id")
-        index = part.get("index")
+        call_id, index = part.get("id"), part.get("index")
         if not isinstance(index, int):
             index = len(self._calls) - (0 if call_id or not self._calls else 1)
         call = self._call_at.get(index)
-        if call is None or (call_id and call.call_id and call_id != call.call_id):
-            call = _PartialCall()
+        if call is None or (call_id and call["id"] and call_id != call["id"]):
+            call = self._call_at[index] = {"id": "", "function": {"arguments": []}}
             self._calls.append(call)
-            self._call_at[index] = call
         return call
 
 
-def _response(
-    *,
-    text: str,
-    refusal: str,
-    calls: list[ToolCall],
-    reason: Any,
-    usage: Any,
-    model: Any,
-    tokens: TokenIds | None,
-) -> ModelResponse:
-    """A response from checked text and calls and the unchecked rest."""
-    refused = bool(refusal) and not text
-    finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    if calls and finish == "stop":  # some servers say so beside tool calls
-        finish = "tool_calls"
-    return ModelResponse(
-        message=AssistantMessage(
-            text=clean(refusal if refused else text), tool_calls=with_distinct_ids(calls)
-        ),
-        usage=_decode_usage(usage),
-        finish_reason="content_filter" if refused else finish,
-        model=model if isinstance(model, str) else "",
-        tokens=tokens,
-    )
-
-
-def _decode_tokens(prompt: Any, completion: Any, logprobs: list[float]) -> TokenIds | None:
+def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | None:
     """Token ids in vLLM's fields, asked for by ``return_token_ids``; None when there are none."""
-    if not prompt and not completion:
+    prompt, written = completion.get("prompt_token_ids"), choice.get("token_ids")
+    if not prompt and not written:
         return None
-    for path, ids in (("$.prompt_token_ids", prompt), (f"{_CHOICE}.token_ids", completion)):
+    for path, ids in (("$.prompt_token_ids", prompt), (f"{_CHOICE}.token_ids", written)):
         for one in expect(ids or [], list, path):
             if type(one) is not int:  # a bool is one, too, but no token
                 raise ModelResponseError(f"{path} should hold whole numbers, got {shown(one)}")
+    path = f"{_CHOICE}.logprobs.content[]"
+    logprobs = [
+        member(expect(one, dict, path), "logprob", (int, float), path)
+        for one in (_logprobs_in(choice) if written else ())
+    ]
     return TokenIds(
-        prompt=tuple(prompt or ()), completion=tuple(completion or ()), logprobs=tuple(logprobs)
+        prompt=tuple(prompt or ()), completion=tuple(written or ()), logprobs=tuple(logprobs)
     )
 
 
-def _decode_logprobs(choice: JsonObject) -> list[float]:
-    """The log-probability of each of a choice's token ids; empty when they are not given."""
-    path = f"{_CHOICE}.logprobs"
-    if not choice.get("token_ids") or not choice.get("logprobs"):
-        return []
-    content = expect(choice["logprobs"], dict, path).get("content") or ()
-    return [member(expect(one, dict, path), "logprob", (int, float), path) for one in content]
+def _logprobs_in(choice: JsonObject) -> list[Any]:
+    """What a choice tells of each of its tokens; empty when it tells nothing."""
+    given = expect(choice.get("logprobs") or {}, dict, f"{_CHOICE}.logprobs")
+    found: list[Any] = expect(given.get("content") or [], list, f"{_CHOICE}.logprobs.content")
+    return found
 
 
 def _decode_usage(usage: Any) -> Usage:

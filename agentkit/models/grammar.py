@@ -7,8 +7,14 @@ Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what
 know part of JSON Schema, take ``properties`` in the order written, and have no sense of length. So
 a schema is translated first: references are inlined, combinations are worked out, keywords that no
 grammar can express are left out, and strings and arrays get a bound, because a small model can
-fill a string for ever. The result is never wider than the schema, except for what ``INEXPRESSIBLE``
-lists.
+fill a string for ever.
+
+The result is never wider than the schema, except for what grammars can not say: ``not``, ``if``,
+``contains``, ``propertyNames``, ``uniqueItems``, numbers of properties and what depends on others
+in other ways than ``dependentRequired``. Alternatives of ``oneOf`` may overlap, only anchored
+patterns of plain classes stay (``plain_pattern``), of the formats only ``date``, ``time``,
+``date-time`` and ``uuid``, and engines differ in ``multipleOf`` and in bounds of numbers that are
+not integers.
 """
 
 from __future__ import annotations
@@ -16,9 +22,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import string
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
@@ -34,27 +40,6 @@ CALLS = "calls"
 ANSWER = "answer"
 """Key of an answer that does not."""
 
-INEXPRESSIBLE = frozenset(
-    {
-        "contains",
-        "dependentSchemas",
-        "if",
-        "maxContains",
-        "maxProperties",
-        "minContains",
-        "minProperties",
-        "not",
-        "propertyNames",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-        "uniqueItems",
-    }
-)
-"""Keywords that are dropped. Part of a few others is dropped too: alternatives of ``oneOf`` may
-overlap, only anchored patterns of plain classes stay (``plain_pattern``), of the formats only
-``date``, ``time``, ``date-time`` and ``uuid``, and engines differ in ``multipleOf`` and in bounds
-of numbers that are not integers."""
-
 MAX_CHARACTERS = 200
 """Longest string among arguments; an answer to a person may be ten times as long."""
 
@@ -66,8 +51,9 @@ _MAX_ALTERNATIVES = 64
 _MAX_INTEGER = 2**53 - 1
 _MAX_NUMBER = 10**300
 _COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
+_LISTS = frozenset({"required", "prefixItems", "enum"})
+_OF_ANY_TYPE = frozenset({"type", "enum", "const", "patternProperties"})
 _ANYTHING: tuple[Any, ...] = (True, {})
-_COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "dependentRequired", "oneOf"})
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _SCALARS = ("string", "number", "boolean", "null")
@@ -101,9 +87,8 @@ def call_schema(
     """The schema of one answer: ``{"calls": [{"name": ..., "arguments": {...}}]}``.
 
     What is generated under it satisfies the tool's own schema, and the rules that were learned
-    about the tool, as far as a grammar can say
-    (``INEXPRESSIBLE`` tells how far). Keys come in a fixed order, the name
-    before the arguments. A tool whose schema nothing satisfies takes its parameters all the same.
+    about the tool, as far as a grammar can say. Keys come in a fixed order, the name before the
+    arguments. A tool whose schema nothing satisfies takes its parameters all the same.
 
     Args:
         tools: What may be called, in the order offered.
@@ -204,8 +189,7 @@ def array_of(items: JsonObject, least: int, most: int) -> JsonObject:
     return {"type": "array", "items": items, "minItems": least, "maxItems": most}
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where in the document a translation stands.
 
     Attributes:
@@ -216,15 +200,8 @@ class _Place:
     depth: int = 0
     entered: tuple[str, ...] = ()
 
-    @property
-    def is_too_deep(self) -> bool:
-        return self.depth > _MAX_DEPTH
-
     def below(self) -> _Place:
-        return _Place(self.depth + 1, self.entered)
-
-    def entering(self, reference: str) -> _Place:
-        return _Place(self.depth, (*self.entered, reference))
+        return self._replace(depth=self.depth + 1)
 
 
 class _Translator:
@@ -246,7 +223,7 @@ class _Translator:
     def _alternatives(self, schema: Any, place: _Place) -> list[tuple[dict[str, Any], _Place]]:
         """``schema`` without references and combinations: a value satisfies one of these."""
         self._left -= 1 + (_names_in(schema) // _NAMES_A_PART)
-        if schema is False or place.is_too_deep or self._left < 0:
+        if schema is False or place.depth > _MAX_DEPTH or self._left < 0:
             return []
         if not isinstance(schema, Mapping):
             return [({}, place)]
@@ -270,7 +247,8 @@ class _Translator:
             # A recursive type is unrolled once; deeper, it counts as unsatisfiable.
             is_open = place.entered.count(reference) < 2
             inner = resolve_local(self.root, reference)
-            yield self._alternatives(inner, place.entering(reference)) if is_open else []
+            where = place._replace(entered=(*place.entered, reference))
+            yield self._alternatives(inner, where) if is_open else []
         for part in _listed(schema, "allOf"):
             yield self._alternatives(part, place)
         for keyword in ("anyOf", "oneOf"):
@@ -402,51 +380,37 @@ def _string(plain: Mapping[str, Any], bound: int) -> JsonObject | None:
 
 
 def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
-    lower, upper = _lower(plain), _upper(plain)
-    if kind == "integer":
-        lower, upper = _whole(lower, upper)
-    if lower is not None and upper is not None:
-        is_touching = lower.value == upper.value and (lower.is_outside or upper.is_outside)
-        if lower.value > upper.value or is_touching:
+    low = _tightest(plain, "minimum", "exclusiveMinimum", 1)
+    high = _tightest(plain, "maximum", "exclusiveMaximum", -1)
+    if kind == "integer":  # without a bound, digits could go on for ever
+        low, high = (_next_integer(low), False), (_next_integer(high), False)
+    if low is not None and high is not None:
+        is_touching = low[0] == -high[0] and (low[1] or high[1])
+        if low[0] > -high[0] or is_touching:
             return None
     schema: dict[str, Any] = {"type": kind}
-    if lower is not None:
-        schema["exclusiveMinimum" if lower.is_outside else "minimum"] = lower.value
-    if upper is not None:
-        schema["exclusiveMaximum" if upper.is_outside else "maximum"] = upper.value
+    if low is not None:
+        schema["exclusiveMinimum" if low[1] else "minimum"] = low[0]
+    if high is not None:
+        schema["exclusiveMaximum" if high[1] else "maximum"] = -high[0]
     step = plain.get("multipleOf", 0)
     return {**schema, "multipleOf": step} if step > 0 else schema
 
 
-class _Limit(NamedTuple):
-    """A bound of a number, and whether the bound itself is forbidden."""
-
-    value: int | float
-    is_outside: bool
+_Bound: TypeAlias = tuple[int | float, bool]
+"""A lower bound, or an upper one with its sign turned, and whether it is itself forbidden."""
 
 
-def _lower(plain: Mapping[str, Any]) -> _Limit | None:
-    return max(_limits(plain, "minimum", "exclusiveMinimum"), default=None)
+def _tightest(plain: Mapping[str, Any], closed: str, open_: str, sign: int) -> _Bound | None:
+    found = [(sign * plain[key], key == open_) for key in (closed, open_) if key in plain]
+    return max(found, default=None)
 
 
-def _upper(plain: Mapping[str, Any]) -> _Limit | None:
-    limits = _limits(plain, "maximum", "exclusiveMaximum")
-    return min(limits, key=lambda limit: (limit.value, not limit.is_outside), default=None)
-
-
-def _limits(plain: Mapping[str, Any], inclusive: str, exclusive: str) -> list[_Limit]:
-    keys = ((inclusive, False), (exclusive, True))
-    return [_Limit(plain[key], is_outside=outside) for key, outside in keys if key in plain]
-
-
-def _whole(lower: _Limit | None, upper: _Limit | None) -> tuple[_Limit, _Limit]:
-    """The least and the greatest integer; without a bound, digits could go on for ever."""
-    least, greatest = -_MAX_INTEGER, _MAX_INTEGER
-    if lower is not None:
-        least = math.floor(lower.value) + 1 if lower.is_outside else math.ceil(lower.value)
-    if upper is not None:
-        greatest = math.ceil(upper.value) - 1 if upper.is_outside else math.floor(upper.value)
-    return _Limit(least, is_outside=False), _Limit(greatest, is_outside=False)
+def _next_integer(bound: _Bound | None) -> int:
+    """The first integer that a bound allows."""
+    if bound is None:
+        return -_MAX_INTEGER
+    return math.floor(bound[0]) + 1 if bound[1] else math.ceil(bound[0])
 
 
 def _count(plain: Mapping[str, Any], keyword: str, default: int) -> int:
@@ -477,26 +441,27 @@ def _is_number(value: Any) -> bool:
 
 def _is_plain(keyword: str, value: Any) -> bool:
     """Whether a keyword constrains by itself, with a value of the kind that it takes."""
-    if keyword in _COMBINATORS or keyword in INEXPRESSIBLE:
-        return False
     kind = _KEYWORDS.get(keyword)
     if kind == "number" or keyword in _COUNTS:
         return _is_number(value)
-    if keyword in {"required", "prefixItems", "enum"}:
+    if keyword in _LISTS:
         return isinstance(value, list | tuple)
-    return isinstance(value, Mapping) if keyword == "properties" else True
+    if keyword == "properties":
+        return isinstance(value, Mapping)
+    return kind is not None or keyword in _OF_ANY_TYPE
 
 
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_"}
-_PUNCTUATION = frozenset(".-/+*?()[]{}|^$,:;@#%&=~!_ ")
 _SPECIAL = frozenset("^$.[]()|{}*+?")
-_TOKEN = re.compile(
-    r"\\(?P<escaped>.)"
-    r"|\[(?P<members>(?!\^)(?:\\.|[^\]\\\"\[])+)\]"
-    r"|(?P<group>\((?:\?:)?(?!\?)|\)|\|)"
-    r"|(?P<repeat>(?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})(?![*+?{]))"
-    r"|(?P<literal>[A-Za-z0-9 _\-:,;@#%&=~!'<>/])",
-    re.ASCII,
+_SPELLED = re.compile(r"\[(?P<members>(?:\\.|[^\]\\])*)\]|\\(?P<escaped>.)|\(\?:")
+_PLAIN = re.compile(
+    r"""\^(?: [A-Za-z0-9 _\-:,;@\#%&=~!'<>/]  # characters that stand for themselves
+        | \\ [$.\[\](){}|*+?^]
+        | \[ (?!\^) [^\]\\"\[]+ \]
+        | \( (?!\?) | \) | \|
+        | (?: [*+?] | \{\d{1,3}(?:,\d{0,3})?\} ) (?![*+?{])
+    )+\$""",
+    re.ASCII | re.VERBOSE,
 )
 
 
@@ -514,43 +479,31 @@ def plain_pattern(pattern: Any) -> str | None:
         >>> plain_pattern("^a.c$") is None
         True
     """
-    if not isinstance(pattern, str) or not re.fullmatch(r"\^.*[^\\]\$", pattern):
+    if not isinstance(pattern, str):
         return None
-    body, position, parts = pattern[1:-1], 0, []
-    while position < len(body):
-        match = _TOKEN.match(body, position)
-        part = _plain_token(match) if match else None
-        if match is None or part is None:
-            return None
-        parts.append(part)
-        position = match.end()
-    plain = f"^{''.join(parts)}$"
-    return plain if is_compilable(plain) else None
+    plain = _SPELLED.sub(_spelled, pattern)
+    return plain if _PLAIN.fullmatch(plain) and is_compilable(plain) else None
 
 
-def _plain_token(match: re.Match[str]) -> str | None:
-    if match["escaped"]:
-        return _plain_escape(match["escaped"])
-    if match["members"]:
-        members = re.sub(r"\\(.)", _plain_member, match["members"])
-        return None if "\\" in members else f"[{members}]"
-    return "(" if match[0] == "(?:" else match[0]
-
-
-def _plain_escape(character: str) -> str | None:
+def _spelled(match: re.Match[str]) -> str:
+    """A class, an escape or the beginning of a group as every engine spells it."""
+    if match["members"] is not None:
+        members = re.sub(r"\\(.)", lambda one: _unescaped(one[1], "-][^"), match["members"])
+        return f"[{members}]"
+    if match["escaped"] is None:
+        return "("
+    character = match["escaped"]
     if character in _CLASSES:
         return f"[{_CLASSES[character]}]"
-    if character in _SPECIAL:
-        return f"\\{character}"
-    return character if character in _PUNCTUATION else None
+    return _unescaped(character, _SPECIAL)
 
 
-def _plain_member(match: re.Match[str]) -> str:
-    """An escape inside a class; one that has to stay an escape makes the class refused."""
-    character = match[1]
+def _unescaped(character: str, kept: Collection[str]) -> str:
+    """An escaped character; the escape stays where it means something, or is not known."""
     if character in _CLASSES:
         return _CLASSES[character]
-    return character if character in _PUNCTUATION - {"-", "]", "[", "^"} else match[0]
+    is_literal = character in string.punctuation and character not in kept and character != '"'
+    return character if is_literal else f"\\{character}"
 
 
 def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:

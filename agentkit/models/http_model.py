@@ -123,28 +123,36 @@ class RemoteModel(ABC):
             ) from error
 
 
-class Exchange(Protocol):
-    """One request in a provider's protocol, and the reading of its answer."""
-
-    body: bytes
-    """The request."""
-
-    def decode(self, answer: JsonObject) -> ModelResponse:
-        """The response of an answer that came as a whole."""
-        ...
+class StreamAssembler(Protocol):
+    """Puts the events of a streamed answer together."""
 
     def add(self, event: JsonObject) -> str:
-        """Take one event of a streamed answer; returns the text that it adds."""
+        """Take one event; returns the text that it adds."""
         ...
 
     @property
-    def is_complete(self) -> bool:
-        """Whether the streamed answer has come to its end."""
+    def is_finished(self) -> bool:
+        """Whether the answer has come to its end."""
         ...
 
-    def finish(self) -> ModelResponse:
-        """The response that the events make."""
+    def finish(self) -> JsonObject:
+        """The answer as it would have come as a whole."""
         ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exchange:
+    """One request in a provider's protocol, and how its answer is read.
+
+    Attributes:
+        body: The request.
+        decode: Makes the response of an answer.
+        assembler: Makes the answer of a stream.
+    """
+
+    body: bytes
+    decode: Callable[[JsonObject], ModelResponse]
+    assembler: StreamAssembler
 
 
 class HttpModel(RemoteModel):
@@ -216,7 +224,7 @@ class HttpModel(RemoteModel):
                     async for text in texts:
                         has_spoken = True
                         yield TextDelta(text=text)
-                response = exchange.finish()
+                response = exchange.decode(exchange.assembler.finish())
         if response.message.text and not has_spoken:  # it did not stream, or called a tool for it
             yield TextDelta(text=response.message.text)
         yield self._priced(response)
@@ -233,10 +241,10 @@ class HttpModel(RemoteModel):
                     return
                 event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
                 self._refuse_error(event, answer.headers)
-                text = exchange.add(event)
+                text = exchange.assembler.add(event)
                 if text:
                     yield text
-        if not exchange.is_complete:
+        if not exchange.assembler.is_finished:
             raise cut_short(self._endpoint.place)
 
     def _decoded(self, answer: HttpStream, body: bytes) -> JsonObject:

@@ -48,15 +48,7 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}"}
 
 
 class UnreadableError(ValueError):
-    """The text holds no data here.
-
-    Attributes:
-        position: Where reading stopped.
-    """
-
-    def __init__(self, message: str, *, position: int) -> None:
-        self.position = position
-        super().__init__(message)
+    """The text holds no data here."""
 
 
 class LiteralReader:
@@ -138,7 +130,7 @@ class LiteralReader:
             UnreadableError: Always.
         """
         near = self.text[self.position : self.position + 20]
-        raise UnreadableError(f"{message} at {near!r}", position=self.position)
+        raise UnreadableError(f"{message} at {near!r}")
 
     def _nested(self, read: Any) -> Any:
         self._depth += 1

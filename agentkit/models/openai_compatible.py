@@ -9,20 +9,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
 from agentkit.errors import UsageError
-from agentkit.messages import JsonObject
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.base import ModelRequest
 from agentkit.models.chat_completions import (
     CompletionAssembler,
     MaxTokensField,
     RequestEncoder,
     decode_completion,
 )
-from agentkit.models.http_model import HttpModel, Prices
+from agentkit.models.http_model import Exchange, HttpModel, Prices
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport import TransportName, open_transport, place
@@ -51,8 +51,6 @@ class OpenAICompatibleModel(HttpModel):
         client: An ``httpx.AsyncClient`` to send through; the caller closes it.
         transport: ``auto`` takes aiohttp when it is installed (the ``fast`` extra; about a third
             of the CPU time per request) and httpx otherwise.
-        fields: Further fields of every request, such as ``{"prompt_cache_key": ...}``;
-            ``ModelSettings.extra`` wins.
         headers: Further headers, such as ``{"api-key": ...}`` for Azure.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer, and for the next piece of a streamed one;
@@ -79,7 +77,6 @@ class OpenAICompatibleModel(HttpModel):
         api_key: str | None = None,
         client: httpx.AsyncClient | None = None,
         transport: TransportName = "auto",
-        fields: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
         retry: RetryPolicy = DEFAULT_RETRY,
         timeout_seconds: float = 60.0,
@@ -90,15 +87,20 @@ class OpenAICompatibleModel(HttpModel):
         url, is_openai = _endpoint_url(base_url)
         endpoint = _endpoint(model, url, api_key, is_openai=is_openai)
         own_field: MaxTokensField = "max_completion_tokens" if is_openai else "max_tokens"
-        encoder = RequestEncoder(
-            model,
-            max_tokens_field=max_tokens_field or own_field,
-            fields=fields,
-        )
+        encoder = RequestEncoder(model, max_tokens_field=max_tokens_field or own_field)
+
+        def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001
+            body, names = encoder.encode(request, stream=stream)
+            return Exchange(
+                body=body,
+                decode=partial(decode_completion, names=names),
+                assembler=CompletionAssembler(),
+            )
+
         super().__init__(
             model,
             provider_name="openai",
-            begin=lambda request, stream: ChatExchange(encoder, request, stream=stream),
+            begin=begin,
             url=url,
             endpoint=endpoint,
             headers=api_headers(endpoint.api_key, headers or {}),
@@ -111,37 +113,6 @@ class OpenAICompatibleModel(HttpModel):
     def __repr__(self) -> str:
         base = self._endpoint.place.removesuffix("/chat/completions")
         return f"{type(self).__name__}({self._name!r}, base_url={base!r})"
-
-
-class ChatExchange:
-    """One chat completion; an ``Exchange``.
-
-    Args:
-        encoder: Writes the request.
-        request: What is asked.
-        stream: Whether the answer is to be streamed.
-    """
-
-    def __init__(self, encoder: RequestEncoder, request: ModelRequest, *, stream: bool) -> None:
-        self.body, self._names = encoder.encode(request, stream=stream)
-        self._assembler = CompletionAssembler(self._names)
-
-    def decode(self, answer: JsonObject) -> ModelResponse:
-        """See ``Exchange``."""
-        return decode_completion(answer, self._names)
-
-    def add(self, event: JsonObject) -> str:
-        """See ``Exchange``."""
-        return self._assembler.add(event)
-
-    @property
-    def is_complete(self) -> bool:
-        """See ``Exchange``."""
-        return self._assembler.is_finished
-
-    def finish(self) -> ModelResponse:
-        """See ``Exchange``."""
-        return self._assembler.finish()
 
 
 def _endpoint_url(base_url: str) -> tuple[str, bool]:
@@ -183,45 +154,27 @@ def api_headers(api_key: str | None, further: Mapping[str, str]) -> dict[str, st
     return {k: v for k, v in headers.items() if k.lower() not in names} | dict(further)
 
 
-def openai_model(
-    model: str,
-    *,
-    retry: RetryPolicy = DEFAULT_RETRY,
-    timeout_seconds: float = 60.0,
-    prompt_cache_key: str | None = None,
-) -> OpenAICompatibleModel:
+def openai_model(model: str, *, retry: RetryPolicy = DEFAULT_RETRY) -> OpenAICompatibleModel:
     """A model of OpenAI through chat completions.
 
-    Reads the environment variables of OpenAI's SDK: ``OPENAI_API_KEY``, ``OPENAI_BASE_URL``,
-    ``OPENAI_ORG_ID``, ``OPENAI_PROJECT_ID`` and ``OPENAI_CUSTOM_HEADERS``.
+    Reads the variables of OpenAI's SDK: ``OPENAI_API_KEY``, ``OPENAI_BASE_URL``, ``OPENAI_ORG_ID``
+    and ``OPENAI_PROJECT_ID``. For anything else make an ``OpenAICompatibleModel``.
 
     Args:
         model: The model's name, such as ``gpt-4o-mini``.
         retry: When to send a request again.
-        timeout_seconds: Longest wait for an answer.
-        prompt_cache_key: Requests with one key and one beginning are sent to the same machine, so
-            that its prompt cache holds; name what shares instructions and tools, such as the
-            agent. None leaves it to OpenAI.
 
     Raises:
         UsageError: There is no key.
     """
     if not os.environ.get("OPENAI_API_KEY"):
         raise UsageError(f"no API key for {f'openai:{model}'!r}: set OPENAI_API_KEY")
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
-    custom = (line.partition(":") for line in lines if ":" in line)
     chosen = {
         "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
         "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
     }
-    return OpenAICompatibleModel(
-        model,
-        headers={name: value for name, value in chosen.items() if value}
-        | {name.strip(): value.strip() for name, _, value in custom},
-        retry=retry,
-        timeout_seconds=timeout_seconds,
-        fields={"prompt_cache_key": prompt_cache_key} if prompt_cache_key else {},
-    )
+    headers = {name: value for name, value in chosen.items() if value}
+    return OpenAICompatibleModel(model, headers=headers, retry=retry)
 
 
 def own_server_model(rest: str) -> OpenAICompatibleModel:

@@ -8,10 +8,8 @@ decoding), ``constrained=True`` makes every call well-formed.
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from agentkit.errors import UsageError
 from agentkit.messages import (
@@ -30,17 +28,17 @@ from agentkit.models.base import (
     StreamingChatModel,
     TextDelta,
 )
-from agentkit.models.grammar import ANSWER, answer_schema, call_schema
+from agentkit.models.grammar import answer_schema, call_schema
 from agentkit.models.prompt_format import (
     PromptFormat,
     parse_answer,
     parse_calls,
+    parse_unfinished_answer,
     render_answer,
     render_calls,
     render_result,
     render_system_prompt,
 )
-from agentkit.tools.definition import ToolDefinition
 
 _MARK_DIGITS = 20
 
@@ -66,6 +64,7 @@ class PromptedModel:
     Example:
         >>> import asyncio
         >>> from agentkit.testing import FunctionModel
+        >>> from agentkit.tools.definition import ToolDefinition
         >>> wait = ToolDefinition.from_schema("wait", "Wait.", {"type": "object"})
         >>> model = PromptedModel(FunctionModel(lambda request: "[wait()]"))
         >>> request = ModelRequest(messages=(UserMessage(text="Wait!"),), tools=(wait,))
@@ -98,7 +97,7 @@ class PromptedModel:
         self._format: PromptFormat = format
         self._constrained = constrained
         self._max_calls = max_calls
-        self._last: _Offer | None = None
+        self._last: tuple[object, str, JsonObject | None] | None = None
 
     @property
     def name(self) -> str:
@@ -107,7 +106,7 @@ class PromptedModel:
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; errors are those of the wrapped model."""
-        if not request.tools or request.tool_choice == "none":
+        if not _offers_tools(request):
             return await self.inner.complete(self._without_tools(request))
         return self._understood(request, await self.inner.complete(self._with_tools(request)))
 
@@ -118,32 +117,32 @@ class PromptedModel:
         text comes in one piece at the end, as all of it does when the wrapped model does not
         stream. Errors are those of the wrapped model.
         """
-        offers = bool(request.tools) and request.tool_choice != "none"
-        if not isinstance(self.inner, StreamingChatModel) or (offers and not self._constrained):
-            async for event in _in_one_piece(await self.complete(request), shown=0):
-                yield event
-            return
-        asked = self._with_tools(request) if offers else self._without_tools(request)
-        words, shown = AnswerStream(), 0
-        async for event in self.inner.stream(asked):
-            if isinstance(event, TextDelta):
-                text = words.add(event.text) if offers else event.text
-                shown += len(text)
-                if text:
-                    yield TextDelta(text=text)
-                continue
-            response = self._understood(request, event) if offers else event
-            async for last in _in_one_piece(response, shown=shown):
-                yield last
+        offers, written, shown = _offers_tools(request), "", 0
+        if isinstance(self.inner, StreamingChatModel) and (self._constrained or not offers):
+            asked = self._with_tools(request) if offers else self._without_tools(request)
+            async for event in self.inner.stream(asked):
+                if isinstance(event, ModelResponse):
+                    response = self._understood(request, event) if offers else event
+                    break
+                written += event.text
+                words = parse_unfinished_answer(written) if offers else written
+                if words[shown:]:
+                    yield TextDelta(text=words[shown:])
+                    shown = len(words)
+        else:
+            response = await self.complete(request)
+        if response.message.text[shown:]:
+            yield TextDelta(text=response.message.text[shown:])
+        yield response
 
     def _with_tools(self, request: ModelRequest) -> ModelRequest:
-        offer = self._offer(request)
+        prompt, schema = self._offered(request)
         return replace(
             request,
-            messages=tuple(self._spoken(request.messages, offer.prompt)),
+            messages=tuple(self._spoken(request.messages, prompt)),
             tools=(),
             tool_choice="none",
-            output_schema=offer.schema,
+            output_schema=schema,
         )
 
     def _without_tools(self, request: ModelRequest) -> ModelRequest:
@@ -156,35 +155,29 @@ class PromptedModel:
             output_schema=answer_schema(schema) if schema and self._constrained else schema,
         )
 
-    def _offer(self, request: ModelRequest) -> _Offer:
-        """What stays the same from request to request; made once for the same tools."""
-        last = self._last
-        if last is None or not last.serves(request):
-            self._last = last = _Offer(
-                tools=request.tools,
-                is_required=request.tool_choice == "required",
-                output_schema=request.output_schema,
-                prompt=self._prompt(request),
-                schema=self._schema(request) if self._constrained else None,
-            )
-        return last
-
-    def _prompt(self, request: ModelRequest) -> str:
-        return render_system_prompt(
+    def _offered(self, request: ModelRequest) -> tuple[str, JsonObject | None]:
+        """The prompt and the schema, which stay the same for the same tools and are made once."""
+        key = request.tools, request.tool_choice, request.output_schema
+        if self._last is not None and self._last[0] == key:
+            return self._last[1:]
+        is_required = request.tool_choice == "required"
+        prompt = render_system_prompt(
             request.tools,
             self._format,
-            is_required=request.tool_choice == "required",
+            is_required=is_required,
             is_constrained=self._constrained,
             output_schema=request.output_schema,
         )
-
-    def _schema(self, request: ModelRequest) -> JsonObject:
-        return call_schema(
-            request.tools,
-            max_calls=self._max_calls,
-            allow_text=request.tool_choice != "required",
-            answer=request.output_schema,
-        )
+        schema: JsonObject | None = None
+        if self._constrained:
+            schema = call_schema(
+                request.tools,
+                max_calls=self._max_calls,
+                allow_text=not is_required,
+                answer=request.output_schema,
+            )
+        self._last = key, prompt, schema
+        return prompt, schema
 
     def _spoken(self, messages: Sequence[Message], prompt: str) -> Iterator[Message]:
         """The conversation as text: one system message, then user and assistant in turn."""
@@ -224,76 +217,10 @@ class PromptedModel:
         return replace(response, message=message, finish_reason="tool_calls")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Offer:
-    """The prompt and the schema for one set of tools."""
-
-    tools: tuple[ToolDefinition, ...]
-    is_required: bool
-    output_schema: JsonObject | None
-    prompt: str
-    schema: JsonObject | None
-
-    def serves(self, request: ModelRequest) -> bool:
-        """Whether ``request`` offers the same in the same way."""
-        return (
-            self.tools is request.tools
-            and self.output_schema is request.output_schema
-            and self.is_required == (request.tool_choice == "required")
-        )
-
-
-async def _in_one_piece(response: ModelResponse, *, shown: int) -> AsyncIterator[ModelEvent]:
-    """What of a response's text was not shown, and the response."""
-    if response.message.text[shown:]:
-        yield TextDelta(text=response.message.text[shown:])
-    yield response
+def _offers_tools(request: ModelRequest) -> bool:
+    return bool(request.tools) and request.tool_choice != "none"
 
 
 def _said(texts: Sequence[str]) -> Iterator[UserMessage]:
     if texts:
         yield UserMessage(text="\n".join(texts))
-
-
-_OPENING = re.compile(rf'\s*\{{\s*"{ANSWER}"\s*:\s*"')
-_WHOLE = re.compile(
-    r"""(?: [^"\\]
-          | \\ ["\\/bfnrt]
-          | \\u (?! [dD][89abAB]) [0-9a-fA-F]{4}
-          | \\u [dD][89abAB][0-9a-fA-F]{2} \\u [dD][c-fC-F][0-9a-fA-F]{2}  # one character in two
-        )*""",
-    re.VERBOSE,
-)
-
-
-@dataclass(kw_only=True)
-class AnswerStream:
-    """Takes pieces of an answer as the model writes it, and gives the words in them.
-
-    Example:
-        >>> stream = AnswerStream()
-        >>> [stream.add(piece) for piece in ('{"answer": "It', " is 4", ' deg."}')]
-        ['It', ' is 4', ' deg.']
-        >>> AnswerStream().add('{"calls": [{"name": "wait"')
-        ''
-    """
-
-    _pending: str = ""
-    _is_open: bool = False
-    _is_closed: bool = False
-
-    def add(self, piece: str) -> str:
-        """The words that the piece makes complete; empty for the wrapping, and for calls."""
-        if self._is_closed:
-            return ""
-        self._pending += piece
-        if not self._is_open:
-            opening = _OPENING.match(self._pending)
-            if opening is None:
-                return ""
-            self._is_open, self._pending = True, self._pending[opening.end() :]
-        whole = _WHOLE.match(self._pending)
-        words = whole.group() if whole else ""
-        self._pending = self._pending[len(words) :]
-        self._is_closed = self._pending.startswith('"')
-        return str(json.loads(f'"{words}"', strict=False))

@@ -116,7 +116,14 @@ class StaticEmbedder:
     @cached_property
     def _table(self) -> HalfTable:
         table = _table(self._files / _WEIGHTS)
-        return table if self.trained is None else self.trained.laid_over(table)
+        if self.trained is None:
+            return table
+        if StaticEmbedder(self._files).fingerprint != self.trained.base:
+            raise UsageError(
+                f"the trained vectors {self.trained.digest[:12]} changed other word vectors than "
+                f"those in {self._files}; train them again with this release of wordllama"
+            )
+        return self.trained.laid_over(table)
 
     @cached_property
     def _pieces(self) -> WordPieces:

@@ -22,7 +22,7 @@ from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.tools.tool import Tool
 from agentkit.tracing import content
-from agentkit.tracing.tracing import NO_SPAN, Fact, NoSpan, Span, Tracing, error_type
+from agentkit.tracing.tracing import Fact, Span, Tracing, error_type
 
 if TYPE_CHECKING:
     from agentkit.composites.guards import TracedCall
@@ -38,7 +38,7 @@ _LONGEST_DESCRIPTION = 1024
 
 
 def run_span(
-    tracing: Tracing | None,
+    tracing: Tracing,
     *,
     agent: str,
     model: ChatModel,
@@ -51,10 +51,8 @@ def run_span(
     resumes: str | None,
     wants_json: bool,
     began_ns: int,
-) -> Span | NoSpan:
+) -> Span:
     """One run of an agent; it is given the episode."""
-    if tracing is None:
-        return NO_SPAN
     about: Facts = {
         "gen_ai.provider.name": provider_of(model),
         "gen_ai.request.model": model.name,
@@ -80,17 +78,15 @@ def run_span(
 
 
 def chat_span(
-    tracing: Tracing | None,
+    tracing: Tracing,
     model: ChatModel,
     request: ModelRequest,
     *,
     conversation_id: str | None = None,
     refinement: int = 0,
     streams: bool = False,
-) -> Span | NoSpan:
+) -> Span:
     """One request to a model, with all its retries; it is given the response."""
-    if tracing is None:
-        return NO_SPAN
     about: Facts = {
         "gen_ai.provider.name": provider_of(model),
         "gen_ai.request.model": model.name,
@@ -119,12 +115,8 @@ def chat_span(
     )
 
 
-def tool_span(
-    tracing: Tracing | None, call: ToolCall, tool: Tool | None, library: Library
-) -> Span | NoSpan:
+def tool_span(tracing: Tracing, call: ToolCall, tool: Tool | None, library: Library) -> Span:
     """One call of a tool, with its checks and all its attempts; it is given the result."""
-    if tracing is None:
-        return NO_SPAN
     name = UNKNOWN_TOOL if tool is None else tool.name
     return tracing.span(
         "execute_tool",
@@ -169,10 +161,8 @@ def tell_children(
         spans[made.sequence] = span
 
 
-def retrieval_span(tracing: Tracing | None, query: str, library: Library) -> Span | NoSpan:
+def retrieval_span(tracing: Tracing, query: str, library: Library) -> Span:
     """One search for tools; it is given what was found."""
-    if tracing is None:
-        return NO_SPAN
     return tracing.span(
         "retrieval",
         "",
@@ -182,10 +172,8 @@ def retrieval_span(tracing: Tracing | None, query: str, library: Library) -> Spa
     )
 
 
-def guardrail_span(tracing: Tracing | None, name: GuardrailName, tool: str) -> Span | NoSpan:
+def guardrail_span(tracing: Tracing, name: GuardrailName, tool: str) -> Span:
     """One check of a call; it is given why the call may not go on, empty where it may."""
-    if tracing is None:
-        return NO_SPAN
     return tracing.span(
         "run_guardrail",
         name,
@@ -197,7 +185,7 @@ def guardrail_span(tracing: Tracing | None, name: GuardrailName, tool: str) -> S
     )
 
 
-def tell_stop(tracing: Tracing | None, name: GuardrailName, tool: str, cause: str) -> None:
+def tell_stop(tracing: Tracing, name: GuardrailName, tool: str, cause: str) -> None:
     """Tell that a check stopped a call; one that passes takes microseconds, and leaves none."""
     with guardrail_span(tracing, name, tool) as span:
         span.value = cause

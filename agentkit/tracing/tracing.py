@@ -299,26 +299,6 @@ class Span:
         self.tracing.measure(self, max(ended_ns - self._began_ns, 0) / 1e9)
 
 
-class NoSpan:
-    """What stands in for a span where nobody traces."""
-
-    ids: Mapping[str, str] = {}
-    first_text_ns: int | None = 0
-    value: object = None
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Keep nothing: one object serves all runs."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-NO_SPAN = NoSpan()
-
-
 def error_type(error: BaseException) -> str:
     """A word for an error: a status, a code, or the name of its class; never its message."""
     if isinstance(error, RunError) and error.__cause__ is not None:

@@ -1,14 +1,25 @@
-"""A run goes from the request to the answer, one turn after the other."""
+"""What a run answers, within which settings and limits, and in which shape."""
 
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
-from agentkit import Agent
-from agentkit.agent import ToolPolicy
+from agentkit import Agent, tool
+from agentkit.agent import RefineSettings, ToolPolicy
+from agentkit.agent.types import Limits
+from agentkit.episodes import Episode, Turn
 from agentkit.errors import UsageError
-from agentkit.messages import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from agentkit.testing import ScriptedModel
+from agentkit.messages import (
+    AssistantMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import ModelResponse, ModelSettings
+from agentkit.testing import FunctionModel, ScriptedModel
 
 
 async def test_call_then_answer(add, call):
@@ -93,3 +104,203 @@ async def test_metadata_is_kept_with_the_episode():
     result = await Agent(ScriptedModel(["a"])).run("Hi", metadata={"user": "42"})
 
     assert result.episode.metadata == {"user": "42"}
+
+
+async def test_the_settings_of_a_run_lie_over_those_of_the_agent():
+    """What the run says holds for it alone; what it leaves open is as the agent has it."""
+    seen = []
+
+    def note(request):
+        seen.append(request.settings)
+        return "Yes."
+
+    own = ModelSettings(temperature=0.5, max_tokens=100, extra={"a": 1, "b": 2})
+    agent = Agent(FunctionModel(note), settings=own)
+    given = ModelSettings(temperature=0, seed=7, extra={"b": 3})
+    await agent.run("Is it?", settings=given)
+    async for _ in agent.stream("Is it?", settings=given):
+        pass
+    await agent.run("Is it?")
+    both = ModelSettings(temperature=0, max_tokens=100, seed=7, extra={"a": 1, "b": 3})
+    assert seen == [both, both, own]
+
+
+def policy(**options):
+    """An agent's options with this policy for its tools."""
+    return lambda: {"tool_policy": ToolPolicy(**options)}
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        (policy(contracts="allways"), "contracts is 'allways'; use 'always' or 'off'"),
+        (lambda: {"refine": "adaptiv"}, "refine is 'adaptiv'; use one of none, vanilla, adaptive"),
+        (
+            lambda: {"refine": RefineSettings(mode="adaptive", max_refinements=-1)},
+            "max_refinements is -1; use 0 or more",
+        ),
+        (lambda: {"retriever": "all"}, "retriever is 'all'; use 'auto'"),
+        (policy(timeout_seconds=0), "a call may take 0 seconds.*give more than 0"),
+        (policy(retries=-1), "a tool has -1 retries; give 0 or more"),
+        (policy(repeats=-1), "a call has -1 repeats; give 0 or more"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(options, advice):
+    """A slip in a setting is an error at once, and no check that is silently left out."""
+    with pytest.raises(UsageError, match=advice):
+        Agent(ScriptedModel([]), **options())
+
+
+async def test_steps(add, call):
+    """A model that never stops calling is stopped after max_steps turns."""
+    forever = FunctionModel(
+        lambda request: AssistantMessage(tool_calls=(call("add", a=1, b=len(request.messages)),))
+    )
+
+    result = await Agent(forever, tools=[add], limits=Limits(max_steps=3)).run("go")
+
+    assert (result.stop_reason, len(result.episode.turns), result.output) == ("step_limit", 3, None)
+
+
+async def test_an_answer_in_the_last_step_counts(add, call):
+    """The limit stops a further turn; it does not take away an answer."""
+    model = ScriptedModel([[call("add", a=1, b=2)], "3"])
+
+    result = await Agent(model, tools=[add], limits=Limits(max_steps=2)).run("go")
+
+    assert result.stop_reason == "finished"
+
+
+async def test_calls(add, call):
+    """Calls beyond max_calls are answered with the limit, and the model can still conclude."""
+    calls = [call("add", id=str(i), a=i, b=i) for i in range(3)]
+
+    result = await Agent(
+        ScriptedModel([calls, "done"]), tools=[add], limits=Limits(max_calls=2)
+    ).run("go")
+
+    statuses = [r.status for r in result.episode.results]
+    assert sorted(statuses) == ["failed", "ok", "ok"]
+    assert result.output == "done"
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(Limits(max_tokens=100), "token_limit"), (Limits(max_cost_usd=0.5), "cost_limit")],
+)
+async def test_tokens_and_cost(add, call, limits, reason):
+    """Spending is checked after each turn."""
+
+    def answer(request):
+        message = AssistantMessage(tool_calls=(call("add", a=1, b=2),))
+        usage = Usage(requests=1, prompt_tokens=90, completion_tokens=20, cost_usd=0.6)
+        return ModelResponse(message=message, usage=usage)
+
+    result = await Agent(FunctionModel(answer), tools=[add], limits=limits).run("go")
+
+    assert (result.stop_reason, len(result.episode.turns)) == (reason, 1)
+
+
+class Car(BaseModel):
+    make: str
+    year: int
+
+
+async def test_pydantic_model():
+    """The output is an instance of the model; the episode holds plain data."""
+    model = ScriptedModel(['{"make": "Toyota", "year": 2020}'])
+
+    result = await Agent(model, output_type=Car).run("Which car?")
+
+    assert result.output == Car(make="Toyota", year=2020)
+    assert result.episode.output == {"make": "Toyota", "year": 2020}
+
+
+async def test_json_schema():
+    """A bare schema gives plain data."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    result = await Agent(ScriptedModel(['{"n": 3}']), output_type=schema).run("?")
+
+    assert result.output == {"n": 3}
+
+
+async def test_code_fence_is_tolerated():
+    """Models like to wrap JSON in a fence."""
+    fenced = 'Here you are:\n```json\n{"make": "Toyota", "year": 2020}\n```'
+
+    assert (await Agent(ScriptedModel([fenced]), output_type=Car).run("?")).output.year == 2020
+
+
+async def test_a_wrong_answer_is_sent_back_with_the_reason():
+    """The model reads what is wrong and answers again; the record shows the correction."""
+    model = ScriptedModel(['{"make": "Toyota"}', "not json", '{"make": "Toyota", "year": 2020}'])
+
+    result = await Agent(model, output_type=Car).run("?")
+
+    assert result.output.year == 2020
+    assert "year" in model.requests[1].messages[-1].text
+    assert "not JSON" in model.requests[2].messages[-1].text
+    assert [m.role for m in result.episode.messages()] == [m.role for m in result.messages]
+
+
+async def test_an_answer_that_never_fits_ends_the_run():
+    """After two corrections the run stops without an output, and the text is still there."""
+    result = await Agent(ScriptedModel(["no"] * 3), output_type=Car).run("?")
+
+    assert (result.stop_reason, result.output, result.text) == ("output_invalid", None, "no")
+
+
+def answer(reason, text="The answer is", calls=()):
+    """What a model says, and why it stopped."""
+    message = AssistantMessage(text=text, tool_calls=calls)
+    return ModelResponse(message=message, finish_reason=reason)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_the_turn_says_why(reason):
+    """The run ends as ever; its last turn, and the record that is kept, say what cut it."""
+    episode = (await Agent(ScriptedModel([answer(reason)])).run("Hi")).episode
+    assert (episode.stop_reason, episode.output) == ("finished", "The answer is")
+    assert episode.turns[-1].finish_reason == reason
+    record = episode.to_json()
+    assert (record["format"], record["turns"][0]["finish_reason"]) == (3, reason)
+    assert Episode.from_json(record) == episode
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "unknown"])
+async def test_nothing_is_written_of_answers_that_the_model_ended(reason):
+    """What follows from the answer itself is not recorded, so older programs read the episode."""
+    episode = (await Agent(ScriptedModel([answer(reason)])).run("Hi")).episode
+    assert episode.turns == (
+        Turn(
+            message=AssistantMessage(text="The answer is"),
+            usage=episode.turns[0].usage,
+            seconds=episode.turns[0].seconds,
+            model_seconds=episode.turns[0].model_seconds,
+        ),
+    )
+    record = episode.to_json()
+    assert record["format"] == 1
+    assert "finish_reason" not in record["turns"][0]
+
+
+async def test_a_refined_turn_has_the_reason_of_the_round_that_is_run():
+    """Whether calls may be incomplete depends on who wrote them."""
+
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    def calls(b):
+        return (ToolCall(call_id="c", name="add", arguments={"a": 1, "b": b}),)
+
+    first, refined = answer("stop", calls=calls(2)), answer("length", calls=calls(3))
+    agent = Agent(
+        ScriptedModel([first, refined, "4"]),
+        tools=[add],
+        refine=RefineSettings(mode="vanilla", max_refinements=1),
+    )
+    turns = (await agent.run("1 + 3?")).episode.turns
+    assert [turn.finish_reason for turn in turns] == ["length", None]

@@ -1,4 +1,4 @@
-"""A model that was offered a few of many tools can ask for more, and keeps what it got."""
+"""Which tools are offered, and how a model asks for more of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,68 @@ from agentkit import Agent, Library, Tool, ToolDefinition, tool
 from agentkit.agent import SelectionPolicy, ToolPolicy
 from agentkit.agent.types import Limits
 from agentkit.episodes import Episode
+from agentkit.messages import ToolCall
 from agentkit.retrieval import CascadeRetriever, default_stages, estimate_tokens, schema_text
 from agentkit.testing import ScriptedModel
+
+
+def catalogue(count):
+    schema = {"type": "object", "properties": {}}
+    filler = [ToolDefinition.from_schema(f"tool_{i}", f"Report {i}.", schema) for i in range(count)]
+    return Library(
+        [*filler, ToolDefinition.from_schema("weather", "Weather forecast for a city.", schema)]
+    )
+
+
+def names(request):
+    return [definition.name for definition in request.tools]
+
+
+async def test_small_libraries_are_offered_whole():
+    """Up to 32 tools nothing is ranked."""
+    model = ScriptedModel(["a"])
+
+    result = await Agent(model, library=catalogue(31)).run("weather forecast")
+
+    assert len(model.requests[0].tools) == 32
+    assert result.episode.turns[0].retrieval is None
+
+
+async def test_larger_libraries_are_ranked():
+    """Beyond that only the best few are offered, and the episode says how they were found."""
+    model = ScriptedModel(["a"])
+
+    result = await Agent(model, library=catalogue(40)).run("weather forecast")
+
+    trace = result.episode.turns[0].retrieval
+    assert names(model.requests[0])[:2] == ["search_tools", "weather"]
+    assert len(model.requests[0].tools) < 10
+    assert trace.offered[0] == "weather"
+    assert trace.stages[-1].survivors >= 1
+
+
+async def test_none_offers_everything():
+    """Without a retriever all tools are sent, however many."""
+    model = ScriptedModel(["a"])
+
+    await Agent(model, library=catalogue(100), retriever=None).run("weather")
+
+    assert len(model.requests[0].tools) == 101
+
+
+async def test_a_used_tool_stays_offered():
+    """A follow-up that names no tool can still use the one from before."""
+    call = ToolCall(call_id="1", name="weather")
+    model = ScriptedModel([[call], "and tomorrow?"])
+    agent = Agent(model, library=catalogue(40))
+    first = await agent.run("weather forecast")
+
+    history = (await agent.resume(first, values={"1": "sunny"})).messages
+    model2 = ScriptedModel(["b"])
+    await Agent(model2, library=catalogue(40)).run("report 7 please", history=history)
+
+    assert names(model2.requests[0])[:2] == ["search_tools", "weather"]
+
 
 WORDS_ALONE = CascadeRetriever(stages=default_stages(embedder=None))
 """The same order whether or not word vectors are installed."""
@@ -41,7 +101,7 @@ def library():
     )
 
 
-def names(request):
+def names_tool(request):
     return [definition.name for definition in request.tools]
 
 
@@ -61,8 +121,8 @@ async def test_what_is_found_can_be_called_from_the_next_step_on(library, call):
 
     result = await Agent(model, library=library).run("find the weather")
 
-    assert "share_invoice" not in names(model.requests[0])
-    assert "share_invoice" in names(model.requests[1])
+    assert "share_invoice" not in names_tool(model.requests[0])
+    assert "share_invoice" in names_tool(model.requests[1])
     assert [one.status for one in result.episode.results] == ["ok", "ok"]
     assert result.episode.results[1].value == "share_invoice in Rome"
 
@@ -87,10 +147,10 @@ async def test_a_tool_seen_as_a_card_can_be_called_at_once(library, call):
 
     result = await Agent(model, library=library, retriever=WORDS_ALONE).run("weather of a place")
 
-    assert "update_weather" not in names(model.requests[0])
+    assert "update_weather" not in names_tool(model.requests[0])
     assert "update_weather(place: string)" in search_text(model.requests[0])
     assert result.episode.results[0].value == "update_weather in Rome"
-    assert names(model.requests[1])[-1] == "update_weather"
+    assert names_tool(model.requests[1])[-1] == "update_weather"
 
 
 async def test_a_tool_that_no_retriever_gave_is_refused(library, call):
@@ -112,7 +172,7 @@ async def test_a_tool_that_no_retriever_gave_is_refused(library, call):
     assert result.episode.results[1].failure.kind == "unknown_tool"
     again = ScriptedModel(["ok"])
     await Agent(again, library=library, retriever=NoDeletions()).run("mail", history=result)
-    assert "delete_mail" not in names(again.requests[0])
+    assert "delete_mail" not in names_tool(again.requests[0])
 
 
 async def test_nothing_found_says_so(library, call):
@@ -159,7 +219,7 @@ async def test_searches_of_one_turn_add_in_the_order_of_the_calls(library, call)
 
     await Agent(model, library=library).run("find the weather")
 
-    assert names(model.requests[1])[-3:] == ["find_song", "find_recipe", "find_stock"]
+    assert names_tool(model.requests[1])[-3:] == ["find_song", "find_recipe", "find_stock"]
 
 
 @pytest.mark.parametrize("cards", [True, False])
@@ -212,8 +272,8 @@ async def test_the_episode_tells_what_was_searched(library, call):
     (search,) = first.searches
     assert search.query == "share_invoice"
     assert search.shortlist[0] == "share_invoice"
-    assert search.offered == tuple(names(model.requests[1])[1:])
-    assert first.retrieval.offered == tuple(names(model.requests[0])[1:])
+    assert search.offered == tuple(names_tool(model.requests[1])[1:])
+    assert first.retrieval.offered == tuple(names_tool(model.requests[0])[1:])
     assert set(first.retrieval.cards).isdisjoint(first.retrieval.offered)
     assert second.searches == ()
     assert Episode.from_json(result.episode.to_json()) == result.episode
@@ -239,7 +299,7 @@ async def test_the_search_can_be_switched_off(library, call):
         "find the weather"
     )
 
-    assert "search_tools" not in names(model.requests[0])
+    assert "search_tools" not in names_tool(model.requests[0])
     assert result.episode.results[0].failure.kind == "unknown_tool"
 
 
@@ -251,7 +311,7 @@ async def test_there_is_no_search_where_all_is_offered(retriever):
 
     await Agent(model, library=Library(tools), retriever=retriever).run("do it")
 
-    assert "search_tools" not in names(model.requests[0])
+    assert "search_tools" not in names_tool(model.requests[0])
 
 
 async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
@@ -268,7 +328,9 @@ async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
     result = await agent.run("search the shed for hand tools")
 
     assert result.episode.results[0].value == "a hammer for nails"
-    assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
+    assert [name for name in names_tool(model.requests[0]) if name == "search_tools"] == [
+        "search_tools"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["json_schema", "mcp", "openapi"])
@@ -280,7 +342,7 @@ async def test_a_tool_from_elsewhere_by_that_name_takes_no_place(library, call, 
     foreign = Tool(definition=made.definition) if kind == "json_schema" else made
     model = ScriptedModel([[call("search_tools", query="share an invoice")], "ok"])
     result = await Agent(model, library=library.with_tools([foreign])).run("share an invoice")
-    assert names(model.requests[0]).count("search_tools") == 1
+    assert names_tool(model.requests[0]).count("search_tools") == 1
     assert "share_invoice" in result.episode.results[0].text
     assert "search_tools" not in result.episode.results[0].text
 
@@ -297,4 +359,4 @@ async def test_a_retriever_that_offers_all_needs_no_search(library):
 
     await Agent(model, library=library, retriever=Everything()).run("do it")
 
-    assert names(model.requests[0]) == list(library.tools)
+    assert names_tool(model.requests[0]) == list(library.tools)

@@ -72,7 +72,7 @@ def test_a_program_that_asks_for_too_much_is_stopped(
 def test_hostile_programs_take_little_memory(project_root: Path) -> None:
     """Reading and running all of them leaves the process within 64 MB of where it started."""
     tests = project_root / "tests"
-    script = tests / "support" / "hostile_memory.py"
+    script = tests / "support" / "hostile_programs.py"
     paths = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(script)],

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from support.faults import fault_seconds
+from support.cost import fault_seconds
 from support.local_server import LocalServer
 from support.store_race import Racer, race_faults
 from support.tcp_proxy import TcpProxy

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 
 import pytest
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.store_killer import kill_writers
 from support.store_race import race_faults, run_race
 

@@ -20,10 +20,9 @@ from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library import Author, LibraryChange
+from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.copying import Amount, compare_stores, copy_store
-from agentkit.library.events import EventDraft, chained
 from agentkit.tools.definition import Description
 
 STEPS = [
@@ -76,26 +75,6 @@ def test_events_alone_are_copied(target):
     write_history(source, [HistoryStep(events=2)])
     assert copy_store(source, target).copied == Amount(events=2)
     assert all_told(target) == all_told(source)
-
-
-@pytest.mark.parametrize("told", [0, 1, 99])
-def test_events_may_tell_of_any_version(target, told):
-    """Events whose version is not that of their change, as others may write them, come along."""
-    source, last = open_store("memory:"), None
-    for number in range(4):
-        draft = EventDraft(
-            kind="written",
-            author=Author(kind="program", name="another"),
-            library_version=told if number % 2 else number,
-        )
-        events = chained(last, [draft], at="2026-11-21T10:00:00+00:00")
-        upserts = (ToolDefinition(name=f"t{number}"),)
-        change = LibraryChange(proposal_id=str(number), upserts=upserts, events=events)
-        source.commit(change, expected_version=number)
-        last = events[-1]
-    copy_store(source, target)
-    assert all_told(target) == all_told(source)
-    assert copy_store(source, target).copied == Amount()
 
 
 @pytest.mark.parametrize(

@@ -73,17 +73,6 @@ def test_threads_that_ask_together_work_once(library):
     assert library.has_derived(kind)
 
 
-def test_a_value_that_fell_far_behind_is_let_go(library):
-    """When most of a library has changed, the value is built anew."""
-    kind = DigestByName()
-    library.derived(kind)
-    changed = library
-    for number in range(200):
-        changed = changed.with_tools([tool(f"t{number}")])
-    changed.derived(kind)
-    assert kind.calls == [("build", 8), ("build", 208)]
-
-
 def test_old_snapshots_and_values_are_freed():
     """A library does not live on in those that came after it, and its value until they have one."""
     library = Library(tool(name) for name in "abcdefgh")
@@ -97,17 +86,6 @@ def test_old_snapshots_and_values_are_freed():
     changed.derived(kind)
     gc.collect()
     assert value() is None
-
-
-def test_a_library_made_in_another_way_can_continue_one_in_use(library):
-    """``continuing`` works out the difference by itself."""
-    kind = DigestByName()
-    library.derived(kind)
-    other = Library([*list(library)[2:], tool("a", "new"), tool("z")], version=3)
-    continued = other.continuing(library)
-    assert continued.derived(kind) == DigestByName().build(other)
-    assert continued.version == 3
-    assert kind.calls == [("build", 8), ("update", ["a", "z"], ["b"])]
 
 
 @pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/library.db"])

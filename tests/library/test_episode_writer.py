@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
-from support.faults import fault_runs
+from support.cost import fault_runs
+from support.histories import BareStore
 from support.unreliable_store import UnreliableStore
 
 from agentkit import Agent, Episode
@@ -65,30 +66,6 @@ class PickyStore(SwitchedStore):
         super().append_many(episodes)
 
 
-class OneByOneStore:
-    """A store without capabilities, as the least plugin has it."""
-
-    def __init__(self) -> None:
-        self.kept = MemoryStore()
-
-    def append(self, episode):
-        """Keep one."""
-        if episode.request == "bad":
-            raise EpisodeFormatError("no")
-        self.kept.append(episode)
-
-    def get(self, episode_id):
-        """One of them."""
-        return self.kept.get(episode_id)
-
-    def select(self, matching=EpisodeFilter()):  # noqa: B008
-        """Those that match."""
-        return self.kept.select(matching)
-
-    def close(self):
-        """Nothing to do."""
-
-
 @pytest.fixture
 def store():
     """A store that can be switched off."""
@@ -99,12 +76,6 @@ def store():
 def picky_store():
     """A store that refuses some episodes."""
     return PickyStore()
-
-
-@pytest.fixture
-def plain_store():
-    """A store that can do no more than the seam says."""
-    return OneByOneStore()
 
 
 QUICK = WriterSettings(
@@ -128,14 +99,23 @@ def ids(store, **matching):
 
 
 @pytest.fixture
-def make(store, tmp_path):
+def folder(tmp_path):
+    """Where episodes are spilled."""
+    return tmp_path / "spill"
+
+
+def open_writer(store, folder, **settings):
+    """A writer that does not wait long."""
+    return EpisodeWriter(store, spill=folder, settings=replace(QUICK, **settings))
+
+
+@pytest.fixture
+def make(store, folder):
     """Makes writers that are closed when the test is over."""
     made = []
 
     def make_one(over=store, **settings):
-        made.append(
-            EpisodeWriter(over, spill=tmp_path / "spill", settings=replace(QUICK, **settings))
-        )
+        made.append(open_writer(over, folder, **settings))
         return made[-1]
 
     yield make_one
@@ -152,8 +132,9 @@ def test_episodes_are_written_in_batches(make, store):
     assert store.batches == [40, 40, 20]
 
 
-def test_a_store_without_batches_gets_one_by_one(make, plain_store):
+def test_a_store_without_batches_gets_one_by_one(make, picky_store):
     """A plugin that knows ``append`` alone is written to as well."""
+    plain_store = BareStore(picky_store)
     writer = make(plain_store)
     writer.append_many([episode("a"), episode("bad", text="bad"), episode("b")])
     writer.flush()
@@ -400,31 +381,10 @@ class TestWriter(EpisodeStoreConformance):
         store.close()
 
 
-def test_capabilities_are_those_of_the_parts(plain_store):
-    """The whole can do what its parts can, and nothing else."""
-    store = with_episodes(MemoryStore(), episodes=MemoryStore())
-    for capability in (BatchAppending, Pruning):
-        assert isinstance(store, capability)
-    plain = with_episodes(MemoryStore(), episodes=plain_store)
-    assert isinstance(plain, Store)
-    assert not isinstance(plain, BatchAppending | Pruning)
-
-
 def test_a_store_that_keeps_all_is_refused():
     """A store that can not let episodes go says so."""
     with pytest.raises(UsageError, match="can not let episodes go"):
         pruning(object())
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Where episodes are spilled."""
-    return tmp_path / "spill"
-
-
-def open_writer(store, folder, **settings):
-    """A writer that does not wait long."""
-    return EpisodeWriter(store, spill=folder, settings=replace(QUICK, **settings))
 
 
 def test_closing_spills_and_the_next_writer_takes_it_in(store, folder, caplog):
@@ -456,25 +416,10 @@ def test_a_full_buffer_spills_in_order(store, folder):
             writer.append(episode(name))
         assert writer.state.spilled == 15
         assert ids(writer) == names
-        newest = writer.select(EpisodeFilter(limit=3))
-        assert [one.episode_id for one in newest] == names[:-4:-1]
         store.is_on.set()
         writer.flush()
         assert ids(store) == names
     assert list(folder.iterdir()) == []
-
-
-def test_flushing_waits_for_what_earlier_programs_left(store, folder):
-    """With nothing in memory a flush is done when the store has the files too."""
-    store.is_on.clear()
-    with open_writer(store, folder) as writer:
-        writer.append(episode("a"))
-    with open_writer(store, folder) as again:
-        with pytest.raises(StoreUnavailableError, match="1 in files"):
-            again.flush(timeout_seconds=0.05)
-        store.is_on.set()
-        again.flush()
-        assert ids(store) == ["a"]
 
 
 def test_two_writers_leave_each_other_alone(store, folder):

@@ -1,19 +1,48 @@
-"""A library is an immutable, ordered snapshot, binds code, and can be rolled back."""
+"""A library is an immutable, ordered snapshot, binds code, can be rolled back, and is a DAG."""
 
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
+import networkx as nx
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from agentkit import Agent, Library, Tool, ToolDefinition, open_store
-from agentkit.errors import DuplicateToolError, StoreError, ToolNotFoundError, UsageError
+from agentkit import Agent, Library, Tool, ToolDefinition, open_store, tool
+from agentkit.composites import shortest_path
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.language import (
+    Call,
+    ListLiteral,
+    Program,
+    Return,
+)
+from agentkit.composites.parser import parse
+from agentkit.errors import (
+    CompositeError,
+    DuplicateToolError,
+    LibraryError,
+    StoreError,
+    ToolNotFoundError,
+    UsageError,
+)
 from agentkit.library import LibraryChange
 from agentkit.library.changes import rollback_change
+from agentkit.library.dag import (
+    Dag,
+    ancestors,
+    depth,
+    descendants,
+    find_cycle,
+    flat_size,
+    in_order,
+    saved_calls,
+)
 from agentkit.library.merging import plan_import
 from agentkit.testing import ScriptedModel
 from agentkit.tools.canonical import digest
-from agentkit.tools.definition import Description, Origin, Signature
+from agentkit.tools.definition import ChildReference, Description, Origin, Signature
 
 
 def definition(name: str, summary: str = "") -> ToolDefinition:
@@ -104,21 +133,17 @@ def test_one_text_is_no_list_of_names(library):
 NAMES = ["a", "\uff5e", "\U0001f600", 'say "b"', "ä", "a b", "Z", "z", "\\", "\x7f"]
 
 
-def tool(name, text=""):
-    return ToolDefinition(name=name, description=Description(summary=text))
-
-
 def test_known_libraries_keep_their_digests():
     """Digests stand in stores, artifacts and episodes; they must never move."""
     assert Library().digest == digest({})
-    named = Library(tool(name) for name in NAMES)
+    named = Library(definition(name) for name in NAMES)
     assert named.digest == "5f5423e08bf03acd2d20acc88f06c1e2f24d818a3bdb650d594318a92785b6d2"
 
 
 def test_a_name_that_no_json_can_hold_is_refused():
     """Half of a surrogate pair has no digest."""
-    broken = tool("\ud800")
-    library = Library([tool("a")])
+    broken = definition("\ud800")
+    library = Library([definition("a")])
     with pytest.raises(ValueError, match="not JSON data"):
         library.with_tools([broken]).digest  # noqa: B018 - asking is what raises
 
@@ -140,8 +165,8 @@ def look_up(reference: str, *, name: str = "look_up", original: str | None = Non
 def stored(*tools: Tool) -> Library:
     """A library that they came into one after another, each without its code."""
     library = Library()
-    for tool in tools:
-        plan = plan_import([tool.definition], library, on_conflict="suffix")
+    for one in tools:
+        plan = plan_import([one.definition], library, on_conflict="suffix")
         library = library.with_tools(plan.upserts.values())
     return library
 
@@ -180,19 +205,14 @@ def test_another_tool_of_the_same_place_is_not_taken_for_it():
     assert not agent.library["first"].is_bound
 
 
-def reworded_tool(name: str, summary: str) -> ToolDefinition:
-    """A tool with one text."""
-    return ToolDefinition(name=name, description=Description(summary=summary))
-
-
 @pytest.fixture
 def store():
     """Tool a: good in 1, bad in 3, removed in 4. Tool b: new in 2."""
     store = open_store("memory:")
     steps = [
-        LibraryChange(proposal_id="1", upserts=(reworded_tool("a", "good"),)),
-        LibraryChange(proposal_id="2", upserts=(reworded_tool("b", "b"),)),
-        LibraryChange(proposal_id="3", upserts=(reworded_tool("a", "bad"),)),
+        LibraryChange(proposal_id="1", upserts=(definition("a", "good"),)),
+        LibraryChange(proposal_id="2", upserts=(definition("b", "b"),)),
+        LibraryChange(proposal_id="3", upserts=(definition("a", "bad"),)),
         LibraryChange(proposal_id="4", removals=("a",)),
     ]
     for version, step in enumerate(steps):
@@ -200,27 +220,13 @@ def store():
     return store
 
 
-def test_the_definition_of_that_version_is_restored(store):
-    """The change holds the definition that the tool had at that version, with its reason."""
-    change = rollback_change(store, "a", to_version=2, proposal_id="undo", author="Ada")
-    assert change.upserts == (reworded_tool("a", "good"),)
-    assert (change.proposal_id, change.author, change.removals) == ("undo", "Ada", ())
-    assert "version 2" in change.reason
-
-
 def test_a_removed_tool_comes_back(store):
     """A tool that was removed since is in the library again, and its history only grows."""
-    change = rollback_change(store, "a", to_version=3, proposal_id="undo")
+    change = rollback_change(store, "a", to_version=3, proposal_id="undo", author="Ada")
+    assert (change.author, "version 3" in change.reason) == ("Ada", True)
     assert store.commit(change, expected_version=4) == 5
-    assert store.load()["a"].definition == reworded_tool("a", "bad")
+    assert store.load()["a"].definition == definition("a", "bad")
     assert [revision.version for revision in store.history("a")] == [1, 3, 4, 5]
-
-
-def test_nothing_to_do_says_so(store):
-    """A tool that already is as it was then raises and shows its history."""
-    with pytest.raises(StoreError, match=r"nothing to roll back") as caught:
-        rollback_change(store, "b", to_version=3, proposal_id="undo")
-    assert "2 changed" in str(caught.value)
 
 
 @pytest.mark.parametrize("version", [-1, 5])
@@ -230,8 +236,238 @@ def test_a_version_that_never_was_is_refused(store, version):
         rollback_change(store, "a", to_version=version, proposal_id="undo")
 
 
-def test_an_unknown_tool_is_refused_with_a_suggestion(store):
-    """A name that the store never held raises and suggests one that it has."""
-    with pytest.raises(ToolNotFoundError) as caught:
-        rollback_change(store, "B", to_version=1, proposal_id="undo")
-    assert caught.value.nearest == ("b",)
+DIGEST = "0" * 64
+
+
+def primitive(name: str) -> ToolDefinition:
+    """A tool without a body."""
+    return ToolDefinition(name=name)
+
+
+def calling(name: str, *children: str, pins: tuple[str, ...] = ()) -> ToolDefinition:
+    """A calling that calls ``children`` one after the other."""
+    items = tuple(Call(child=child) for child in children)
+    program = Program(parameters=(), body=(Return(value=ListLiteral(items=items)),))
+    references = tuple(ChildReference(name=pin, digest=DIGEST) for pin in pins)
+    return ToolDefinition(
+        name=name, signature=Signature(children=references), body=program_to_json(program)
+    )
+
+
+@pytest.fixture
+def graph() -> Library:
+    """Primitives a, b and lone; top calls mid twice and a once; mid calls b and a."""
+    return Library(
+        [
+            calling("top", "mid", "a", "mid", pins=("mid", "a")),
+            calling("mid", "b", "a", pins=("b", "a")),
+            primitive("a"),
+            primitive("b"),
+            primitive("lone"),
+        ]
+    )
+
+
+def test_edges_are_the_call_sites(graph):
+    """Children come once, in the order of the pins; parents are the other way round."""
+    assert graph.dag.children["top"] == ("mid", "a")
+    assert graph.dag.children["mid"] == ("b", "a")
+    assert graph.dag.children["a"] == ()
+    assert graph.dag.parents["a"] == ("mid", "top")
+    assert graph.dag.parents["lone"] == ()
+
+
+def test_depth_and_sizes_follow_the_recurrences(graph):
+    """Depth is one more than that of the deepest child; flat size adds up with multiplicity."""
+    assert [depth(graph, name) for name in graph.tools] == [2, 1, 0, 0, 0]
+    assert [flat_size(graph, name) for name in graph.tools] == [5, 2, 1, 1, 1]
+    assert [saved_calls(graph, name) for name in graph.tools] == [4, 1, 0, 0, 0]
+
+
+def test_ancestors_come_in_the_order_of_validation(graph):
+    """Everything above a tool, children before parents."""
+    assert ancestors(graph, "b") == ("mid", "top")
+    assert ancestors(graph, "top") == ()
+    assert descendants(graph, "top") == ("a", "b", "mid")
+    order = list(in_order(graph.dag.children, graph.dag.children))
+    assert order.index("mid") < order.index("top")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(graph):
+    """Every question about a tool that is not there raises as the graph itself does."""
+    for ask in (depth, flat_size, ancestors, descendants):
+        with pytest.raises(ToolNotFoundError, match=r"no tool named 'lonely'.*'lone'"):
+            ask(graph, "lonely")
+
+
+def test_a_missing_child_is_named_with_the_path():
+    """A graph with a hole loads; what stands above the hole has no depth, and says why."""
+    holed = Library([calling("top", "mid"), calling("mid", "gone"), primitive("a")])
+    with pytest.raises(LibraryError, match="top -> mid -> gone the tool 'gone' is not in"):
+        depth(holed, "top")
+    with pytest.raises(LibraryError, match="'gone' is not in the library"):
+        flat_size(holed, "mid")
+    assert depth(holed, "a") == 0
+    assert ancestors(holed, "gone") == ("mid", "top")
+    assert find_cycle(holed) is None
+    mended = holed.with_tools([primitive("gone")])
+    assert depth(mended, "top") == 2
+
+
+def test_a_cycle_is_reported_with_its_path():
+    """Foreign data may call in a circle: it loads, and the path is named."""
+    circle = Library(
+        [calling("a", "b"), calling("b", "c", "p"), calling("c", "a"), calling("d", "a")]
+    ).with_tools([primitive("p")])
+    assert find_cycle(circle) == ("a", "b", "c", "a")
+    with pytest.raises(LibraryError, match="run in the cycle a -> b -> c -> a"):
+        depth(circle, "d")
+    assert depth(circle, "p") == 0
+    assert ancestors(circle, "p") == ("a", "b", "c", "d")
+    assert find_cycle(circle.with_tools([calling("c", "p")])) is None
+
+
+def test_a_body_that_is_no_program_keeps_its_flat_size_to_itself():
+    """The graph loads and has depths; the flat size says what is wrong with the body."""
+    broken = ToolDefinition(name="c", body={"kind": "Program", "body": [{"kind": "Call"}]})
+    graph = Library([broken, calling("d", "c")])
+    assert depth(graph, "d") == 2
+    for name in ("c", "d"):
+        with pytest.raises(CompositeError):
+            flat_size(graph, name)
+
+
+def test_a_very_deep_chain_is_no_problem():
+    """Five thousand layers of composites are counted and walked without recursion."""
+    names = [f"c{n}" for n in range(5_001)]
+    chain = [calling(name, below) for below, name in pairwise(names)]
+    graph = Library([*reversed(chain), primitive("c0")])
+    assert (depth(graph, "c5000"), flat_size(graph, "c5000")) == (5_000, 1)
+    assert len(ancestors(graph, "c0")) == 5_000
+    assert find_cycle(graph) is None
+    holed = graph.without(["c0"])
+    with pytest.raises(LibraryError, match=r"c5000 -> .* -> \.\.\. 4993 more \.\.\. -> .* -> c0"):
+        depth(holed, "c5000")
+    circle = graph.with_tools([calling("c0", "c5000")])
+    assert len(find_cycle(circle) or ()) == 5_002
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+
+def graph_of(graph):
+    """The DAG as networkx has it."""
+    return nx.DiGraph(dict(graph.dag.children))
+
+
+@st.composite
+def edges_of(draw: st.DrawFn, *, acyclic: bool = True) -> dict[str, tuple[str, ...]]:
+    """What each of up to nine tools calls; the first two are primitives."""
+    count = draw(st.integers(2, 9))
+    calls: dict[str, tuple[str, ...]] = {"t0": (), "t1": ()}
+    for number in range(2, count):
+        known = [f"t{n}" for n in range(number if acyclic else count)]
+        calls[f"t{number}"] = tuple(draw(st.lists(st.sampled_from(known), max_size=4)))
+    return calls
+
+
+def definitions(calls: dict[str, tuple[str, ...]]) -> list[ToolDefinition]:
+    """The tools that call so."""
+    return [
+        calling(name, *children) if name not in {"t0", "t1"} else primitive(name)
+        for name, children in calls.items()
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(edges_of(), st.randoms(use_true_random=False))
+def test_invariants_hold_for_any_dag(calls, random):
+    """Acyclic, depth and flat size by their recurrences, ancestors the transitive closure."""
+    tools = definitions(calls)
+    random.shuffle(tools)
+    library = Library(tools)
+    graph = graph_of(library)
+    assert nx.is_directed_acyclic_graph(graph)
+    assert find_cycle(library) is None
+    place = {
+        name: at for at, name in enumerate(in_order(library.dag.children, library.dag.children))
+    }
+    for name, children in calls.items():
+        below = [depth(library, child) for child in children]
+        if name in {"t0", "t1"}:
+            assert (depth(library, name), flat_size(library, name)) == (0, 1)
+        else:
+            assert depth(library, name) == 1 + max(below, default=0)
+            assert flat_size(library, name) == max(1, sum(flat_size(library, c) for c in children))
+        assert all(place[child] < place[name] for child in children)
+        assert set(ancestors(library, name)) == nx.ancestors(graph, name)
+        assert set(descendants(library, name)) == nx.descendants(graph, name)
+        above = ancestors(library, name)
+        for at, one in enumerate(above):
+            assert not set(library.dag.children[one]).intersection(above[at:])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(edges_of(acyclic=False), st.sets(st.sampled_from("0123456789"))), max_size=4)
+)
+def test_a_dag_carried_along_is_the_one_made_afresh(steps):
+    """Whatever is added, replaced and taken out, also in circles, nothing is left behind."""
+    graph = Library()
+    assert graph.dag == Dag()
+    for calls, digits in steps:
+        graph = graph.with_tools(definitions(calls))
+        assert graph.dag == Dag.of(graph)
+        graph = graph.without(f"t{digit}" for digit in digits)
+        fresh = Library(list(graph))
+        assert graph.dag == fresh.dag
+        assert find_cycle(graph) == find_cycle(fresh)
+        for name in graph.dag.depths:
+            assert flat_size(graph, name) == flat_size(fresh, name)
+        circular = not nx.is_directed_acyclic_graph(graph_of(graph))
+        assert circular == (find_cycle(graph) is not None)
+
+
+@tool
+def a(x: int = 0) -> int:
+    """Weighs 1."""
+    return x
+
+
+@tool
+def b(x: int = 0) -> int:
+    """Weighs 2."""
+    return x
+
+
+@tool
+def c(x: int = 0) -> int:
+    """Weighs 5."""
+    return x
+
+
+SHORTEST = {
+    "return c(b(x))": "bc",
+    "y = c(x); return a(y)": "ca",
+    "if c(x) > 1:\n  return b(x)\n return a(x)": "ca",
+    "if x > 1:\n  return c(x)\n elif b(x) > 1:\n  return a(x)\n return x": "b",
+    "return c(x) if x > 1 else b(x)": "b",
+    "return b(x) and c(x)": "b",
+    "return a(x) < b(x) < c(x)": "ab",
+    "y = 0\n for i in [x, 2]:\n  y = b(i)\n return y": "b",
+    "y = 0\n for i in [x, 2]:\n  y = a(i)\n  if y > 1:\n   break\n  y = c(y)\n return y": "a",
+    "y = 0\n for i in [x, 2]:\n  if i > x:\n   continue\n  y = c(i)\n return a(y)": "a",
+    "for i in [x, 2]:\n  if i > 1:\n   return c(i)\n return b(x)": "b",
+    "return [b(i) for i in [x, 2]]": "b",
+    "return [c(i) for i in [x, a(x)] if b(i) > 1]": "ab",
+    "return {'k': [a(x), b(x)]}": "ab",
+}
+
+
+@pytest.mark.parametrize("body", SHORTEST)
+def test_the_shortest_way_takes_what_can_not_be_avoided(body):
+    """Branches, early stops, loops and comprehensions count as little as a run of them can."""
+    text = f"def f(x: int):\n {body}\n"
+    program = parse(text, {"a": a, "b": b, "c": c}).program
+    path = shortest_path(program, {"a": 1, "b": 2, "c": 5}.__getitem__)
+    assert "".join(call.child for call in path) == SHORTEST[body]

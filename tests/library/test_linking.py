@@ -1,4 +1,4 @@
-"""Linking: composites run on the code of the tools that they call."""
+"""Composites and the tools that they call: they run on their code, and pins hold them together."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import sys
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.language import Call, Program, Return
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
-from agentkit.errors import CompositeRunError, ContractViolation
+from agentkit.errors import CompositeRunError, ContractViolation, LibraryError
 from agentkit.library import LibraryChange
+from agentkit.library.dag import ancestors
 from agentkit.library.library import broken_links, link, link_report
+from agentkit.library.pins import library_faults, pin_faults, repinned
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Description
+from agentkit.tools.definition import ChildReference, Description, Effects
 
 
 @tool
@@ -106,13 +109,6 @@ def test_calls_in_a_circle_never_get_code():
     assert "a -> b -> a" in report.refused["a"][0].message
 
 
-def test_a_body_that_is_no_program_is_refused_with_its_reason():
-    """The reason is that of the reader of programs."""
-    broken = Library([ToolDefinition(name="c", body={"format": 1, "kind": "Nothing"})])
-    assert problems(broken) == {"c": ["malformed_program"]}
-    assert broken_links(broken, "c")
-
-
 def test_code_of_the_callers_own_is_left_alone(library):
     """A composite bound to a plain function keeps it."""
     bound = library.bind({"add": add, "twice": lambda x: -x})
@@ -189,3 +185,186 @@ async def test_a_call_that_nobody_could_run_is_explained(library):
     assert (result.status, result.failure.kind) == ("failed", "tool_failed")
     assert "'add', which is not in the library" in result.text
     assert run.output == "Done."
+
+
+@tool
+def plus(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+@tool
+def mul(a: float, b: float) -> float:
+    """Multiply two numbers."""
+    return a * b
+
+
+TEXTS = (
+    'def twice(x: float) -> float:\n    "Twice."\n    return plus(x, x)',
+    'def area(a: float, b: float) -> float:\n    "An area."\n    return mul(a, b)',
+    'def frame(a: float, b: float) -> float:\n    "A frame."\n    return twice(plus(a, b))',
+    'def house(a: float, b: float) -> float:\n    "A house."\n    return plus(frame(a, b), area(a, b))',
+)
+
+
+def composed(*texts: str) -> Library:
+    """The two primitives and a composite for each text, each made from those before it."""
+    houses = Library([plus, mul])
+    for text in texts:
+        houses = houses.with_tools([compose(text, houses.tools)])
+    return houses
+
+
+@pytest.fixture
+def houses() -> Library:
+    """The house calls plus, frame and area; frame calls twice and plus; twice calls plus."""
+    return composed(*TEXTS)
+
+
+def worded(definition: ToolDefinition, summary: str = "Other words.") -> ToolDefinition:
+    """The definition with another summary, so with another digest."""
+    return replace(definition, description=Description(summary=summary))
+
+
+def codes(houses: Library, *names: str) -> list[tuple[str, str, str]]:
+    """Composite, child and code of each fault."""
+    faults = pin_faults(houses, names or None)
+    return [(fault.tool, fault.child, fault.code) for fault in faults]
+
+
+def test_a_changed_child_is_found_in_each_composite_that_calls_it(houses):
+    """Both digests are named, and what to do."""
+    changed = houses.with_tools([worded(plus.definition)])
+    assert codes(changed) == [
+        ("twice", "plus", "changed_child"),
+        ("frame", "plus", "changed_child"),
+        ("house", "plus", "changed_child"),
+    ]
+    fault = pin_faults(changed, ["twice"])[0]
+    assert plus.definition.digest[:12] in fault.message
+    assert changed["plus"].definition.digest[:12] in fault.message
+    assert "log --tool plus" in fault.advice
+
+
+def test_a_missing_child_is_found_with_its_nearest(houses):
+    """A child that is gone is named, and what looks like it."""
+    other = replace(plus.definition, name="plus_")
+    gone = houses.without(["plus"]).with_tools([other])
+    assert ("twice", "plus", "missing_child") in codes(gone)
+    assert "(it has 'plus_')" in pin_faults(gone, ["twice"])[0].message
+
+
+def test_claims_that_differ_from_the_calls_are_faults(houses):
+    """A call that is not pinned and a pin that is not called are told apart."""
+    twice = houses["twice"].definition
+    pins = (ChildReference(name="mul", digest=mul.definition.digest),)
+    wrong = replace(twice, signature=replace(twice.signature, children=pins))
+    assert codes(houses.with_tools([wrong]), "twice") == [
+        ("twice", "plus", "unpinned_call"),
+        ("twice", "mul", "uncalled_pin"),
+    ]
+
+
+def test_a_change_moves_up_to_the_top(houses):
+    """Every composite above gets the new digests, bottom-up, and then everything fits again."""
+    moved = repinned(houses, [worded(plus.definition)])
+    assert [definition.name for definition in moved] == ["plus", "twice", "frame", "house"]
+    after = houses.with_tools(moved)
+    assert pin_faults(after) == ()
+    assert after["area"].definition is houses["area"].definition
+    house, before = after["house"].definition, houses["house"].definition
+    pins = replace(house.signature, children=before.signature.children)
+    assert (replace(house, signature=pins), house.digest == before.digest) == (before, False)
+
+
+def test_moved_pins_bring_the_effects_of_the_children(houses):
+    """A composite above a child that began to write writes too, through all layers."""
+    held = houses["plus"].definition
+    writing = replace(held, signature=replace(held.signature, effects=Effects.of(["destructive"])))
+    moved = {one.name: one for one in repinned(houses, [writing])}
+    assert len(moved) > 2
+    assert all(one.signature.effects.destructive for one in moved.values())
+
+
+def test_a_circle_can_not_be_repinned(houses):
+    """A digest that would have to contain itself is refused, with the path."""
+    twice, frame = houses["twice"].definition, houses["frame"].definition
+    circular = replace(twice, body=frame.body)
+    with pytest.raises(LibraryError, match="twice -> twice can not be moved"):
+        repinned(houses, [circular])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(st.sampled_from(["plus", "mul", "twice", "area", "frame", "house"]), min_size=1))
+def test_repinning_touches_the_changed_and_what_is_above(names):
+    """What comes back is the changed tools and all their ancestors, and nothing is stale after."""
+    houses = composed(*TEXTS)
+    moved = repinned(houses, [worded(houses[name].definition) for name in names])
+    above = {one for name in names for one in ancestors(houses, name)}
+    assert {definition.name for definition in moved} == names | above
+    assert pin_faults(houses.with_tools(moved)) == ()
+
+
+@tool(effects=["reads"])
+def look_up(key: str) -> int:
+    """Look a number up."""
+    return len(key)
+
+
+@pytest.fixture
+def sound() -> Library:
+    """The tool both over look_up."""
+    text = 'def both(a: str, b: str) -> int:\n    "Both."\n    return look_up(a) + look_up(b)'
+    return Library([look_up, compose(text, {"look_up": look_up})])
+
+
+def faults_of(sound: Library, *names: str) -> list[tuple[str, str]]:
+    """Tool and code of each."""
+    return [(fault.tool, fault.code) for fault in library_faults(sound, names or None)]
+
+
+def changed_both(sound: Library, **parts) -> Library:
+    """The houses with another revision of both."""
+    return sound.with_tools([replace(sound["both"].definition, **parts)])
+
+
+def test_what_was_composed_is_sound(sound):
+    """Nothing is found, and primitives have nothing to find."""
+    assert library_faults(sound) == ()
+    assert library_faults(sound, ["look_up"]) == ()
+
+
+def test_effects_are_those_of_the_children(sound):
+    """A composite may not claim to do less than the tools that it calls."""
+    signature = replace(sound["both"].definition.signature, effects=Effects(reads=False))
+    (fault,) = library_faults(changed_both(sound, signature=signature))
+    assert fault.code == "effects"
+    assert "declares not reads, its children together reads, not writes" in fault.message
+    bare = replace(signature, effects=Effects())
+    assert "declares no effects" in library_faults(changed_both(sound, signature=bare))[0].message
+
+
+def test_programs_of_any_origin_keep_the_rules(sound):
+    """A body that breaks a rule of the language is told."""
+    body = sound["both"].definition.body
+    twice = {**body, "body": [*body["body"], *body["body"]]}
+    (fault,) = library_faults(changed_both(sound, body=twice))
+    assert fault.code == "unreachable_code"
+
+
+def test_conditions_of_composites_must_be_readable(sound):
+    """Each condition that is no expression over the parameters is a fault of its own."""
+    specification = replace(
+        sound["both"].definition.specification,
+        pre=("len(a) > 0", "c > 1"),
+        post=("result >",),
+    )
+    found = faults_of(changed_both(sound, specification=specification))
+    assert found == [("both", "condition"), ("both", "condition")]
+
+
+def test_each_fault_is_told_once_and_in_order(sound):
+    """Circles first; a missing child is told by its pin and not again by the program."""
+    alone = sound.without(["look_up"]).with_tools([ToolDefinition(name="c", body={})])
+    assert faults_of(alone) == [("both", "missing_child"), ("c", "malformed_program")]
+    assert faults_of(alone, "c", "c") == [("c", "malformed_program")]

@@ -53,12 +53,9 @@ def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
     [
         "",
         "library",
-        ":x",
         "sqlite:",
         "sqlite://",
-        "sqlite:///",
         "sqlite://a",
-        "sqlite:a",
         "memory:mine",
     ],
 )
@@ -79,7 +76,6 @@ def without_plugins(monkeypatch):
     ("url", "line"),
     [
         ("postgresql://host/db", "pip install agentkit-postgres"),
-        ("postgres://host/db", "pip install agentkit-postgres"),
         ("redis://host/0", "pip install agentkit-redis"),
         ("ftp://host/library.db", "docs/write-a-store.md"),
     ],

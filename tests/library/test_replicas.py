@@ -263,6 +263,8 @@ def test_a_replica_of_a_url_opens_and_closes_it():
     with Replica("memory:") as replica:
         assert replica.load().version == 0
         replica.store.load()
+        assert len(threads()) == 1
+    assert threads() == []
     for use in (
         replica.load,
         replica.versions,
@@ -286,15 +288,6 @@ def nothing_left(eventually):
     """Whatever a test did, no thread is left when it is over."""
     yield
     eventually(lambda: threads() == [])
-
-
-def test_closing_ends_the_thread_and_the_store(kept):
-    """A second close does nothing."""
-    replica = Replica(kept)
-    assert len(threads()) == 1
-    replica.close()
-    assert threads() == []
-    replica.close()
 
 
 def test_a_replica_that_nobody_holds_ends(kept, eventually):
@@ -419,17 +412,6 @@ TestReplica.settings = settings(max_examples=30, stateful_step_count=30, deadlin
 
 
 LOGGER = "agentkit.library.replicas"
-
-
-def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
-    """Reading goes on, and whoever looks at the state knows how good it is."""
-    put(far, "a")
-    replica = replicate(far)
-    far.away()
-    eventually(lambda: replica.status.state == "away")
-    assert list(replica.load().tools) == ["a"]
-    assert replica.status.last_error == "StoreUnavailableError: the store is away"
-    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
 
 
 def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):

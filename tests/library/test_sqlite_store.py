@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.sqlite.connection import CHECKPOINT
 from agentkit.library.sqlite.schema import STEPS
 from agentkit.testing import sample_library
-from agentkit.tools.definition import Description, Signature
+from agentkit.tools.definition import Description
 
 
 @pytest.fixture
@@ -48,37 +47,6 @@ def test_only_what_changed_is_read_again(path):
         assert all(after[name] is before[name] for name in kept)
 
 
-def test_a_content_is_kept_once(path):
-    """Equal definitions share a row, whatever their versions; every revision has its own row."""
-    with closing(SQLiteStore(path)) as store:
-        tool = store.load()["bill_split"].definition
-        for version, text in enumerate(["new", "old", "new", "old"], start=1):
-            upsert = replace(tool, description=Description(summary=text))
-            change = LibraryChange(proposal_id=f"{version}", upserts=(upsert,))
-            store.commit(replace(change, proposal_id=f"p{version}"), expected_version=version)
-    with closing(sqlite3.connect(path)) as raw:
-        ((contents,),) = raw.execute("SELECT count(*) FROM definitions WHERE name = 'bill_split'")
-        ((revisions,),) = raw.execute(
-            "SELECT count(*) FROM revisions WHERE tool_name = 'bill_split'"
-        )
-    assert (contents, revisions) == (3, 5)
-
-
-def test_every_statement_passes_the_tracer(path):
-    """The tracer sees reads, writes and the limits of transactions, with their parameters."""
-    seen = []
-    with closing(
-        SQLiteStore(path, tracer=lambda sql, given: seen.append((sql.split()[0], given)))
-    ) as store:
-        seen.clear()
-        store.append(Episode(episode_id="e1", request="?", session_id="s"))
-        episode, extent = (given[0] for verb, given in seen if verb == "INSERT")
-        assert [verb for verb, _ in seen][:2] == ["PRAGMA", "BEGIN"]
-        assert seen[-1] == ("COMMIT", ())
-        assert episode[:2] == ("e1", "s")
-        assert extent[2] == len(episode[3])
-
-
 @pytest.mark.parametrize(
     "matching",
     [
@@ -98,45 +66,6 @@ def test_filters_use_an_index(path, matching):
         )
     assert "SCAN" not in plan
     assert "TEMP B-TREE" not in plan
-
-
-def test_equal_digests_are_one_definition(path):
-    """What canonical JSON does not tell apart stays equal when read back."""
-    one = ToolDefinition(name="n", signature=Signature(parameters={"default": 1, "type": "number"}))
-    two = ToolDefinition(
-        name="n", signature=Signature(parameters={"type": "number", "default": 1.0})
-    )
-    assert one.digest == two.digest
-    with closing(SQLiteStore(path)) as store:
-        for version, tool in enumerate([one, two], start=1):
-            change = LibraryChange(proposal_id=f"p{version}", upserts=(tool,))
-            store.commit(change, expected_version=version)
-        assert store.load()["n"].definition == one == two
-
-
-LIGHT = """
-import sys
-from agentkit import Episode, open_store
-store = open_store(sys.argv[1])
-store.append(Episode(episode_id="e", request="?"))
-print(len(store.load()), sorted({"networkx", "pydantic", "numpy"} & set(sys.modules)))
-"""
-
-
-def test_using_a_file_loads_nothing_heavy(path):
-    """A program that opens a store and keeps an episode imports no large library."""
-    ran = subprocess.run(
-        [sys.executable, "-c", LIGHT, f"sqlite:///{path}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout == "13 []\n"
-
-
-def log_bytes(path) -> int:
-    """Size of the log beside a file."""
-    return path.with_name(f"{path.name}-wal").stat().st_size
 
 
 def write(store: SQLiteStore, start: int, megabytes: int, *, each: int = 50_000) -> None:
@@ -162,18 +91,6 @@ def test_the_log_is_brought_over_only_while_nobody_else_can_write(tmp_path):
         assert store._connection.execute("PRAGMA wal_autocheckpoint") == [(0,)]
 
 
-def test_a_commit_that_finds_a_long_log_keeps_what_it_commits(tmp_path):
-    """A definition is committed in the transaction that brought the log over; all is read again."""
-    path = tmp_path / "store.db"
-    with closing(SQLiteStore(path)) as store:
-        write(store, 0, 6, each=1_000_000)
-        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
-        assert store.commit(change, expected_version=0) == 1
-    with closing(SQLiteStore(path)) as store:
-        assert list(store.load().tools) == ["ping"]
-        assert not list(store.check())
-
-
 PROGRAM = """
 import sys
 from agentkit import ToolDefinition, open_store
@@ -191,6 +108,18 @@ store.close()
 def change(name: str) -> LibraryChange:
     """A change that adds a tool."""
     return LibraryChange(proposal_id=name, upserts=(ToolDefinition(name=name),))
+
+
+def test_a_commit_that_finds_a_long_log_keeps_what_it_commits(tmp_path):
+    """A definition is committed in the transaction that brought the log over; all is read again."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        write(store, 0, 6, each=1_000_000)
+        change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+        assert store.commit(change, expected_version=0) == 1
+    with closing(SQLiteStore(path)) as store:
+        assert list(store.load().tools) == ["ping"]
+        assert not list(store.check())
 
 
 def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):

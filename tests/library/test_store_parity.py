@@ -1,24 +1,28 @@
-"""Any sequence of commits and appends gives the same library and episodes in every store."""
+"""Any sequence of commits, appends and prunings gives the same library and episodes in every store."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings, strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from agentkit import Episode, ToolDefinition
+from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, UsageError
 from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
 from agentkit.library.chain_check import verify_chain
 from agentkit.library.changes import rollback_change
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.store import Retention
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.tools.definition import Description, Example, Origin
 
@@ -201,3 +205,122 @@ class TestParity(Stores.TestCase):
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
+
+
+NOW = datetime.now(UTC)
+
+
+def episode(name: str, *, days: float = 0, text: str = "", started_at: str | None = None):
+    """An episode that began so many days ago."""
+    began = (NOW - timedelta(days=days)).isoformat() if started_at is None else started_at
+    turn = Turn(message=AssistantMessage(tool_calls=(ToolCall(call_id="1", name="add"),)))
+    return Episode(
+        episode_id=name, request=text, turns=(turn,), started_at=began, session_id=name[0]
+    )
+
+
+def ids(store, **matching):
+    """The episodes that are there, oldest first."""
+    wanted = EpisodeFilter(oldest_first=True, **matching)
+    return [one.episode_id for one in store.select(wanted)]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path):
+    """An empty store."""
+    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+    with closing(open_store(url)) as opened:
+        yield opened
+
+
+def test_age_counts_from_the_beginning(store):
+    """What began too long ago goes, whenever it was kept; one without a time is as old as kept."""
+    store.append_many(
+        [
+            episode("new", days=1),
+            episode("old", days=31),
+            episode("none", started_at=""),
+            episode("odd", started_at="yesterday"),
+            episode("zulu", started_at="2020-01-01T00:00:00Z"),
+            episode("naive", started_at="2020-01-01T00:00:00"),
+            episode("future", days=-3650),
+        ]
+    )
+    assert store.prune(Retention(max_age=timedelta(days=30))).count == 3
+    assert ids(store) == ["new", "none", "odd", "future"]
+
+
+def test_age_beyond_the_calendar_keeps_all(store):
+    """A bound of ten thousand years is none."""
+    store.append(episode("a", days=9999))
+    assert store.prune(Retention(max_age=timedelta.max)).count == 0
+
+
+@pytest.mark.parametrize("bound", [{"max_bytes": -1}, {"max_count": -1}])
+def test_a_negative_bound_is_refused(bound):
+    """A bound below nothing is a mistake and says so."""
+    with pytest.raises(UsageError, match="-1"):
+        Retention(**bound)
+
+
+AGES = st.lists(st.integers(0, 20), max_size=12)
+BOUNDS = st.builds(
+    Retention,
+    max_age=st.none()
+    | st.integers(0, 20).map(lambda days: timedelta(days=days, hours=-1) if days else timedelta()),
+    max_bytes=st.none() | st.integers(0, 4000),
+    max_count=st.none() | st.integers(0, 12),
+)
+
+
+@settings(max_examples=40)
+@given(ages=AGES, bounds=st.lists(BOUNDS, max_size=3))
+def test_memory_and_sqlite_agree(tmp_path_factory, ages, bounds):
+    """Whatever the bounds, both let the same go, the rest holds them, and a second time none goes."""
+    file = tmp_path_factory.mktemp("agree") / "s.db"
+    with closing(open_store("memory:")) as one, closing(SQLiteStore(file)) as other:
+        for store in (one, other):
+            store.append_many([episode(f"e{i}", days=days) for i, days in enumerate(ages)])
+        for bound in bounds:
+            expected = one.prunable(bound)
+            assert other.prunable(bound) == expected
+            assert one.prune(bound) == other.prune(bound) == expected
+            assert ids(one) == ids(other)
+            left = one.volume()
+            assert left == other.volume()
+            assert bound.max_count is None or left.count <= bound.max_count
+            assert bound.max_bytes is None or left.bytes <= bound.max_bytes
+            assert other.prunable(bound).count == 0
+
+
+def test_a_second_pruner_takes_no_more(tmp_path):
+    """What one program deletes while another one does is not deleted twice over."""
+    path = tmp_path / "s.db"
+    other = SQLiteStore(path)
+    met = []
+
+    def meanwhile(sql: str, _: object) -> None:
+        if sql.startswith("BEGIN") and armed and not met:
+            met.append(other.prune(Retention(max_count=500)).count)
+
+    armed = False
+    with closing(other), closing(SQLiteStore(path, tracer=meanwhile)) as store:
+        store.append_many([episode(f"e{i}", days=i) for i in range(1000)])
+        armed = True
+        assert store.prune(Retention(max_count=500)).count == 0
+        assert (met, store.volume().count) == ([500], 500)
+
+
+@pytest.mark.parametrize("oldest_first", [True, False])
+@pytest.mark.parametrize("narrowed", [{}, {"session_id": "e"}, {"tool_name": "add"}])
+def test_a_page_does_not_walk_over_those_before_it(tmp_path, narrowed, oldest_first):
+    """Reading all takes steps in proportion to how many there are, whatever the order or filter."""
+    pages = []
+    with closing(SQLiteStore(tmp_path / "s.db")) as store:
+        store.append_many([episode(f"e{i}") for i in range(4_000)])
+        raw = store._connection.raw
+        raw.set_progress_handler(lambda: pages.append(1) and 0, 1_000)
+        matching = EpisodeFilter(oldest_first=oldest_first, **narrowed)
+        assert sum(1 for _ in store.select(matching)) == 4_000
+        raw.set_progress_handler(None, 0)
+    assert len(pages) < 4_000 * 30 // 1_000  # instructions of SQLite's machine, in thousands

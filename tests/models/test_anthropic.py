@@ -56,11 +56,11 @@ def test_conversation() -> None:
         tools=(FACTORIAL,),
     )
     fields = AnthropicCodec(request).encode("claude")
-    assert fields["system"] == "Be brief.\n\nBe kind."
+    assert fields["system"][0]["text"] == "Be brief.\n\nBe kind."
     assert fields["max_tokens"] == 4096
-    assert fields["tools"] == [
-        {"name": "math_factorial", "description": "1 to n.", "input_schema": {"type": "object"}}
-    ]
+    (sent,) = fields["tools"]
+    assert (sent["name"], sent["description"]) == ("math_factorial", "1 to n.")
+    assert sent["input_schema"] == {"type": "object"}
     assert "tool_choice" not in fields
     user, assistant, results = fields["messages"]
     assert user == {"role": "user", "content": [{"type": "text", "text": "two, please"}]}
@@ -244,10 +244,10 @@ def test_stream_is_put_together() -> None:
 def open_model(monkeypatch: pytest.MonkeyPatch) -> Callable[..., HttpModel]:
     """Opens a model at a server, with one attempt."""
 
-    def open_at(server: ProviderServer, **options: object) -> HttpModel:
+    def open_at(server: ProviderServer) -> HttpModel:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
-        return anthropic_model("claude", retry=RetryPolicy(attempts=1), **options)
+        return anthropic_model("claude", retry=RetryPolicy(attempts=1))
 
     return open_at
 
@@ -311,15 +311,6 @@ async def test_server_that_does_not_stream(open_model) -> None:
     assert response.message.text == "well"
 
 
-async def test_extra_may_not_replace_the_instructions(open_model) -> None:
-    """What says what is asked belongs to the adapter; other fields are sent as they are."""
-    settings = ModelSettings(extra={"system": "x"})
-    with ProviderServer([]) as server:
-        async with open_model(server) as model:
-            with pytest.raises(UsageError, match="may not set 'system'"):
-                await model.complete(replace(QUESTION, settings=settings))
-
-
 MARK = {"type": "ephemeral"}
 CACHED = replace(
     QUESTION, messages=(SystemMessage(text="Be brief."), *QUESTION.messages), tools=(FACTORIAL,)
@@ -334,21 +325,8 @@ def marks(fields: Mapping[str, object]) -> list[object]:
 
 
 def test_what_is_marked_for_the_prompt_cache() -> None:
-    """The last tool and the instructions of a request with tools; nothing without tools or time."""
-    assert marks(AnthropicCodec(CACHED, "5m").encode("m")) == ["math_factorial", True]
+    """The last tool and the instructions of a request with tools; nothing without tools."""
+    assert marks(AnthropicCodec(CACHED).encode("m")) == ["math_factorial", True]
     shaped = replace(CACHED, output_schema=OBJECT)
-    assert marks(AnthropicCodec(shaped, "5m").encode("m")) == ["answer", True]
-    assert marks(AnthropicCodec(replace(CACHED, tools=()), "5m").encode("m")) == [False]
-    assert "cache_control" not in str(AnthropicCodec(CACHED).encode("m"))
-
-
-@pytest.mark.parametrize(
-    ("options", "mark"),
-    [({}, MARK), ({"prompt_cache": "1h"}, {**MARK, "ttl": "1h"}), ({"prompt_cache": None}, None)],
-)
-async def test_marks_reach_the_server(open_model, options, mark) -> None:
-    """The model marks by default; the time is a choice, and so is none."""
-    with ProviderServer(["well"]) as server:
-        async with open_model(server, **options) as model:
-            await model.complete(CACHED)
-    assert server.requests[0].body["tools"][0].get("cache_control") == mark
+    assert marks(AnthropicCodec(shaped).encode("m")) == ["answer", True]
+    assert marks(AnthropicCodec(replace(CACHED, tools=())).encode("m")) == [False]

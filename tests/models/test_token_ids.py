@@ -18,7 +18,6 @@ from agentkit.errors import ModelResponseError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
-from agentkit.testing import ReplayModel
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
 LAST = TokenIds(prompt=(1, 2, 3, 40, 41, 42, 9), completion=(50, 2))
@@ -81,20 +80,6 @@ def test_run_store_and_back(tmp_path) -> None:
     assert [turn.tokens for turn in kept.turns] == [FIRST, LAST]
 
 
-def test_streamed_run() -> None:
-    """A run whose events are watched keeps them as well."""
-    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(text="16", tokens=LAST)]
-
-    async def watch() -> Episode:
-        with ProviderServer(script) as server:
-            async with OpenAICompatibleModel("m", base_url=server.base_url) as model:
-                agent = Agent(model, tools=[square])
-                events = [event async for event in agent.stream("4 squared?")]
-        return events[-1].result.episode
-
-    assert [turn.tokens for turn in asyncio.run(watch()).turns] == [FIRST, LAST]
-
-
 def test_refinement_keeps_those_of_the_chosen_answer() -> None:
     """The ids belong to the calls that were run, not to the proposal they replaced."""
     better = ToolCall(call_id="d", name="square", arguments={"n": 5})
@@ -107,16 +92,6 @@ def test_refinement_keeps_those_of_the_chosen_answer() -> None:
         episode = run(server, refine=RefineSettings(mode="vanilla", max_refinements=1))
     assert dict(episode.calls[0].arguments) == {"n": 5}
     assert [turn.tokens for turn in episode.turns] == [LAST, None]
-
-
-def test_cassettes_keep_them(tmp_path, question) -> None:
-    """A recorded answer is replayed with its token ids."""
-    with ProviderServer([Reply(text="a", tokens=FIRST)]) as server:
-        model = OpenAICompatibleModel("m", base_url=server.base_url)
-        recorder = ReplayModel(tmp_path / "c.jsonl", model, mode="record")
-        asyncio.run(recorder.complete(question))
-    replayed = ReplayModel(tmp_path / "c.jsonl")
-    assert asyncio.run(replayed.complete(question)).tokens == FIRST
 
 
 async def test_cancelled_run_keeps_the_tokens_of_its_last_answer() -> None:

@@ -87,7 +87,7 @@ def read(value: object) -> None:
 
 ADAPTERS = {
     "chat": lambda: OpenAICompatibleModel("m"),
-    "anthropic": lambda: anthropic_model("claude", prompt_cache="1h"),
+    "anthropic": lambda: anthropic_model("claude"),
 }
 
 

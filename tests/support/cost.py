@@ -1,6 +1,7 @@
-"""What hostile inputs may cost, and how many of them are tried.
+"""What hostile inputs may cost, how many of them are tried, and how long tests keep a fault up.
 
-``make test`` tries a few of each kind; ``AGENTKIT_FUZZ_EXAMPLES=2000`` tries more (``make test-all``).
+``make test`` tries a few of each kind; ``AGENTKIT_FUZZ_EXAMPLES=2000`` tries more, and
+``AGENTKIT_FAULT_RUNS`` asks for more faults (``make test-all``).
 """
 
 from __future__ import annotations
@@ -66,3 +67,17 @@ def _peak(work: Work) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def fault_runs(few: int, *, most: int | None = None) -> int:
+    """How often a test repeats a fault: ``few``, unless ``AGENTKIT_FAULT_RUNS`` says how often.
+
+    ``most`` bounds what the environment asks for, where one fault takes seconds: a server restarts.
+    """
+    asked = int(os.environ.get("AGENTKIT_FAULT_RUNS", "") or few)
+    return asked if most is None else min(asked, most)
+
+
+def fault_seconds(few: float, many: float) -> float:
+    """How long a test keeps a fault up: ``few``; ``many`` where ``AGENTKIT_FAULT_RUNS`` is set."""
+    return many if os.environ.get("AGENTKIT_FAULT_RUNS") else few

@@ -77,18 +77,8 @@ ARGUMENTS = st.one_of(st.dictionaries(NAMES, VALUES, max_size=5), VALUES).map(Fo
 
 _KEYS = ("a", "b", "x", "d0", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "~/", "$ref")
 _PATTERNS = (
-    "^(a|a)*$",
-    "(a|aa)+$",
-    r"^(\w+\s?)*$",
-    "(a+)+$",
-    "(?=a)b",
-    r"(a)\1",
-    "(?:[ab]?){3000}",
-    ".{1,4000}x",
-    r"\p{L}{90}",
-    "[",
-    "((a{90}){90}){90}",
-    "^.*$",
+    *("^(a|a)*$", "(a|aa)+$", r"^(\w+\s?)*$", "(a+)+$", "(?=a)b", r"(a)\1", "(?:[ab]?){3000}"),
+    *(".{1,4000}x", r"\p{L}{90}", "[", "((a{90}){90}){90}", "^.*$"),
 )
 _BOUNDS = (0, 1, -1, 3, 10**6, 10**18, 10**400, 1e308, 5e-324, 0.1)
 _TYPES = ("object", "array", "string", "integer", "number", "null", "boolean")
@@ -139,7 +129,8 @@ def _link(keyword: str, target: str) -> dict[str, Any]:
 
 
 def _parts() -> st.SearchStrategy[Any]:
-    targets = [f"#/$defs/d{at}" for at in range(4)] + [
+    targets = [
+        *(f"#/$defs/d{at}" for at in range(4)),
         "#",
         "#/$defs/c0",
         "#/no",
@@ -188,21 +179,8 @@ def _plain() -> st.SearchStrategy[Any]:
 
 _ATOMS = st.sampled_from(
     [
-        "a",
-        "b",
-        r"\w",
-        r"\d",
-        r"\s",
-        ".",
-        "[a-z]",
-        "[^b]",
-        r"\b",
-        "^",
-        "$",
-        "a|a",
-        "",
-        r"\1",
-        "(?=a)",
+        *("a", "b", r"\w", r"\d", r"\s", ".", "[a-z]", "[^b]"),
+        *(r"\b", "^", "$", "a|a", "", r"\1", "(?=a)"),
     ]
 )
 _REPEATS = st.sampled_from(["", "*", "+", "?", "{2}", "{1,}", "{0,30}", "{1000}", "*?", "{99999}"])

@@ -1,18 +1,26 @@
 """Programs that mean harm, or do it by mistake, to try a reader or an engine of composites on.
 
 ``REFUSED_PROGRAMS`` are outside the language; ``STOPPED_PROGRAMS`` are inside it and must be ended
-by a limit. Both call the children of ``support.random_children``.
+by a limit. Both call the children of ``support.random_children``. As a program it tries all of them
+and prints how many MB of memory that took.
 """
 
 # ruff: noqa: RUF001 - letters that look like others are what some of these texts are about
 
 from __future__ import annotations
 
+import contextlib
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from agentkit.composites.composite import Composite
+from agentkit.composites.parser import parse
 from agentkit.composites.problems import RunCode, SourceCode
+from agentkit.errors import CompositeError, CompositeRunError
+from support.random_children import ChildrenInUse
 
 MARK = "\N{LEFT-POINTING DOUBLE ANGLE QUOTATION MARK}"
 """Stands in a text right before what is to be refused; taken out before use."""
@@ -263,3 +271,37 @@ _PROGRAMS: tuple[tuple[str, RunCode | tuple[RunCode, ...], str, Any], ...] = (
 
 STOPPED_PROGRAMS: tuple[StoppedProgram, ...] = tuple(_stopped(*entry) for entry in _PROGRAMS)
 """Over the children of ``support.random_children``."""
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def peak_mb() -> float:
+    """Highest resident memory of this process so far, in MB."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ``ru_maxrss`` remembers the process that started this one
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Try every program once; one that comes through ends the process with an error."""
+    children = ChildrenInUse()
+    programs = [
+        (parse(one.source, children.tools).program, one.arguments) for one in STOPPED_PROGRAMS
+    ]
+    before = peak_mb()
+    for one in REFUSED_PROGRAMS:
+        with contextlib.suppress(CompositeError):
+            parse(one.source, children.tools)
+            raise SystemExit(f"{one.name} was not refused")
+    for program, arguments in programs:
+        with contextlib.suppress(CompositeRunError):
+            Composite(program, children.by_name, name="f").run(arguments)
+            raise SystemExit("a hostile program ran to its end")
+    print(peak_mb() - before)
+
+
+if __name__ == "__main__":
+    main()

@@ -12,29 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 _NOUNS = (
-    "account",
-    "invoice",
-    "customer",
-    "repository",
-    "issue",
-    "comment",
-    "pipeline",
-    "release",
-    "charge",
-    "refund",
-    "ticket",
-    "label",
-    "team",
-    "member",
-    "webhook",
-    "project",
-    "branch",
-    "deployment",
-    "artifact",
-    "subscription",
-    "coupon",
-    "payout",
-    "dispute",
+    *("account", "invoice", "customer", "repository", "issue", "comment", "pipeline", "release"),
+    *("charge", "refund", "ticket", "label", "team", "member", "webhook", "project", "branch"),
+    *("deployment", "artifact", "subscription", "coupon", "payout", "dispute"),
 )
 _KINDS = ("draft", "active", "archived", "pending")
 _REF = "#/components/schemas/"

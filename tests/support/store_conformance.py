@@ -19,7 +19,7 @@ from agentkit.testing import StoreConformance
 from agentkit.testing.conformance.fixtures import OpenAgain, start_writer, together
 from agentkit.testing.conformance.suite import read_whole_snapshots
 from agentkit.testing.conformance.writer import batch
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.histories import HistoryStep, write_history
 from support.store_killer import kill_writers
 from support.store_race import race_faults, run_race

@@ -130,6 +130,15 @@ def test_a_file_is_read_as_it_was_written(vectors: TrainedVectors, tmp_path: Pat
     assert path.stat().st_size < 16_000_000
 
 
+def test_vectors_of_another_release_are_refused(
+    base: StaticEmbedder, vectors: TrainedVectors
+) -> None:
+    """Vectors that changed other word vectors than those that are installed would mix two models."""
+    other = replace(vectors, base="probe:3x32:0000000000000000")
+    with pytest.raises(UsageError, match="changed other word vectors"):
+        replace(base, trained=other).embed(["text"])
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -57,7 +57,6 @@ class ToolChange:
         contract: What changed of its contract.
         differences: What changed of the rest, field by field.
         affected: Composites above it, in the later library, the nearest first.
-        evidence: What gates and people said of the revision that came, where that is known.
     """
 
     before: ToolDefinition
@@ -65,7 +64,6 @@ class ToolChange:
     contract: tuple[ContractChange, ...] = ()
     differences: tuple[Difference, ...] = ()
     affected: tuple[str, ...] = ()
-    evidence: tuple[GateEvidence, ...] = ()
 
     @property
     def name(self) -> str:
@@ -94,7 +92,6 @@ class ToolChange:
             "contract": [asdict(change) for change in self.contract],
             "differences": [one.to_json() for one in self.differences],
             "affected": list(self.affected),
-            "evidence": [one.to_json() for one in self.evidence],
         }
 
 
@@ -109,7 +106,7 @@ class LibraryDiff:
         removed: Tools that only the earlier one has.
         changed: Tools that differ.
         broken_by_removal: Composites of the later library that call a tool that is gone, by it.
-        evidence: What was said of the tools that were added.
+        evidence: By name, what gates and people said of the revisions that came.
         unchanged: How many of the tools that were looked at are in both, and the same.
     """
 
@@ -139,10 +136,7 @@ class LibraryDiff:
             "after": {"version": self.after.version, "digest": self.after.digest},
             "breaking": self.is_breaking,
             "added": [
-                {
-                    "definition": one.to_json(),
-                    "evidence": [said.to_json() for said in self.evidence.get(one.name, ())],
-                }
+                {"definition": one.to_json(), "evidence": self._evidence(one.name)}
                 for one in self.added
             ],
             "removed": [
@@ -152,9 +146,15 @@ class LibraryDiff:
                 }
                 for one in self.removed
             ],
-            "changed": [change.to_json() for change in self.changed],
+            "changed": [
+                change.to_json() | {"evidence": self._evidence(change.name)}
+                for change in self.changed
+            ],
             "unchanged": self.unchanged,
         }
+
+    def _evidence(self, name: str) -> list[dict[str, Any]]:
+        return [said.to_json() for said in self.evidence.get(name, ())]
 
 
 def compare_libraries(
@@ -185,10 +185,7 @@ def compare_libraries(
         if tool is not None and one.digest == tool.definition.digest:
             told[one.tool] = (*told.get(one.tool, ()), one)
     both = [name for name in after.tools if name in before and (not only or name in only)]
-    changes = (
-        _change(before[name].definition, after[name].definition, after, told.get(name, ()))
-        for name in both
-    )
+    changes = (_change(before[name].definition, after[name].definition, after) for name in both)
     changed = tuple(change for change in changes if change is not None)
     removed = tuple(_without(before, after, only))
     return LibraryDiff(
@@ -209,12 +206,7 @@ def _without(one: Library, other: Library, only: Collection[str]) -> Iterator[To
             yield definition
 
 
-def _change(
-    before: ToolDefinition,
-    after: ToolDefinition,
-    library: Library,
-    evidence: tuple[GateEvidence, ...],
-) -> ToolChange | None:
+def _change(before: ToolDefinition, after: ToolDefinition, library: Library) -> ToolChange | None:
     found = [one for one in differences(before, after) if not one.field.startswith("signature.")]
     licences = (before.origin.licence or "", after.origin.licence or "")
     if licences[0] != licences[1]:
@@ -227,7 +219,6 @@ def _change(
         contract=contract_changes(before.signature, after.signature),
         differences=tuple(found),
         affected=ancestors(library, after.name),
-        evidence=evidence,
     )
 
 

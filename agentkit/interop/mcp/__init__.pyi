@@ -1,6 +1,8 @@
 from .client import (
     McpServer as McpServer,
     McpServers as McpServers,
+    approved_in as approved_in,
+    keep_tools as keep_tools,
 )
 from .library_server import LibraryServer as LibraryServer
 from .listing import (
@@ -8,9 +10,4 @@ from .listing import (
     ListedTool as ListedTool,
     Listing as Listing,
     McpLimits as McpLimits,
-)
-from .serving import HiddenTool as HiddenTool
-from .snapshots import (
-    approved_in as approved_in,
-    keep_tools as keep_tools,
 )

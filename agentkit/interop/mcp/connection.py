@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentkit.errors import McpConnectionError
-from agentkit.interop.mcp.answers import read_listing
-from agentkit.interop.mcp.listing import McpLimits, RawListing
+from agentkit.interop.mcp.listing import McpLimits, RawListing, read_listing
 from agentkit.interop.mcp.transports import Place
 
 if TYPE_CHECKING:

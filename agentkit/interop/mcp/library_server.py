@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,7 +20,6 @@ from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
     CallRunner,
     Exposure,
-    HiddenTool,
     ask_client,
     call_record,
     can_ask,
@@ -29,7 +28,7 @@ from agentkit.interop.mcp.serving import (
 )
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
-from agentkit.library.store import Store
+from agentkit.library.store import SelfRefreshing, Store
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class LibraryServer:
         ...     return a + b
         >>> server = LibraryServer(Library([add]))
         >>> list(server.exposure.open), server.exposure.hidden
-        (['add'], ())
+        (['add'], {})
     """
 
     def __init__(
@@ -126,8 +125,8 @@ class LibraryServer:
         return self._libraries.binding
 
     @property
-    def hidden(self) -> tuple[HiddenTool, ...]:
-        """The tools that can not run here, each with the reason."""
+    def hidden(self) -> Mapping[str, str]:
+        """Why a tool can not run here, in a sentence, by its name."""
         return self._exposure.hidden
 
     def _exposed(self, library: Library) -> Exposure:
@@ -139,7 +138,9 @@ class LibraryServer:
         Returns:
             Whether the library changed.
         """
-        newest = await asyncio.to_thread(self._libraries.refresh)
+        return await self._show(await asyncio.to_thread(self._libraries.refresh))
+
+    async def _show(self, newest: Library) -> bool:
         if newest is self._exposure.library:
             return False
         self._exposure = self._exposed(newest)
@@ -205,10 +206,12 @@ class LibraryServer:
                 await asyncio.gather(watch, return_exceptions=True)
 
     async def _watch(self) -> None:
+        source: object = self._store
+        looks_itself = isinstance(source, SelfRefreshing)  # as often as it was told to
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:
-                await self.refresh()
+                await (self._show(self._libraries.current) if looks_itself else self.refresh())
             except (AgentKitError, OSError) as error:
                 _logger.warning("the store could not be asked for a newer library: %s", error)
 
@@ -222,7 +225,7 @@ class LibraryServer:
         self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
     ) -> Any:
         exposure = self._exposure
-        visible = exposure.visible(can_ask=can_ask(context))
+        visible = exposure.runnable if can_ask(context) else exposure.open
         start = _offset(None if params is None else params.cursor, exposure)
         names = list(visible)
         records = [exposure.record(name) for name in names[start : start + _PAGE]]

@@ -15,8 +15,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.errors import DefinitionError
-from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
-from agentkit.evolution.validation.report import Check, FailedCheck
+from agentkit.evolution.validation.foreign_texts import suspicions
+from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.mcp.listing import (
     OVERSIZED,
     HeldTool,
@@ -55,7 +55,6 @@ class ImportPolicy:
         trust_annotations: Whether what the server says of effects counts.
         new_tools: ``hold`` offers no tool that nobody approved, ``screen`` also an unknown one
             whose texts pass the checks.
-        checks: What texts are asked.
         limits: What is too large.
     """
 
@@ -63,7 +62,6 @@ class ImportPolicy:
     prefixes: Collection[str] | Literal[True] = ()
     trust_annotations: bool = False
     new_tools: NewTools = "hold"
-    checks: tuple[Check, ...] = IMPORT_CHECKS
     limits: McpLimits = field(default_factory=McpLimits)
 
     def offered_name(self, name: str) -> str:
@@ -104,7 +102,7 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         memory: What is known of the server; ``passed`` and ``read`` grow.
     """
     entries = list(_entries(raw.records, policy, memory))
-    reasons = _look_through([one for one in entries if isinstance(one, _Entry)], policy, memory)
+    reasons = _look_through([one for one in entries if isinstance(one, _Entry)], memory)
     outcomes = [
         one if isinstance(one, HeldTool) else _vetted(one, policy, memory, reasons)
         for one in entries
@@ -222,16 +220,14 @@ def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
     return HeldTool(name=name, code=code, reasons=(reason,), record=record)
 
 
-def _look_through(
-    entries: Iterable[_Entry], policy: ImportPolicy, memory: Memory
-) -> Mapping[str, tuple[str, ...]]:
+def _look_through(entries: Iterable[_Entry], memory: Memory) -> Mapping[str, tuple[str, ...]]:
     """Why a person should look at tools first, by fingerprint, for those whose texts are new."""
     new = {
         tool.fingerprint: tool.definition
         for tool, _ in entries
         if tool.fingerprint not in memory.passed and tool.fingerprint != memory.known.get(tool.name)
     }
-    failed = [suspicions(tool, checks=policy.checks) for tool in new.values()]
+    failed = [suspicions(tool) for tool in new.values()]
     memory.passed.update(one for one, found in zip(new, failed, strict=True) if not found)
     return dict(zip(new, map(_in_words, failed), strict=True))
 

@@ -47,19 +47,6 @@ _DECLINED = "The person at the client did not approve it."
 _LONGEST_QUESTION = 2_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HiddenTool:
-    """A tool of the library that no client can call.
-
-    Attributes:
-        name: What the library calls it.
-        reason: Why, in a sentence.
-    """
-
-    name: str
-    reason: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
     """What clients see of one snapshot.
@@ -87,24 +74,15 @@ class Exposure:
         return {name: tool for name, tool in self.runnable.items() if not tool.needs_approval}
 
     @cached_property
-    def hidden(self) -> tuple[HiddenTool, ...]:
-        """The tools that can not run here, each with the reason."""
-        without_code = (tool for tool in self.library if not tool.is_bound)
-        return tuple(HiddenTool(name=one.name, reason=self._why(one)) for one in without_code)
+    def hidden(self) -> Mapping[str, str]:
+        """Why a tool can not run here, in a sentence, by its name."""
+        return {tool.name: self._why(tool) for tool in self.library if not tool.is_bound}
 
     def _why(self, tool: Tool) -> str:
         if tool.definition.is_composite:
             reasons = (problem.message for problem in broken_links(self.library, tool.name))
             return " ".join(reasons) or "it has no code in this process"
         return f"it has no code in this process; name the module that defines {tool.name!r}"
-
-    def visible(self, *, can_ask: bool) -> Mapping[str, Tool]:
-        """The tools that are listed to a client.
-
-        Args:
-            can_ask: Whether the client can ask its person for approval.
-        """
-        return self.runnable if can_ask else self.open
 
     def record(self, name: str) -> dict[str, Any]:
         """A visible tool as an entry of ``tools/list``; worked out once a snapshot."""

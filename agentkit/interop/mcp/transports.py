@@ -20,8 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import anyio.lowlevel
 
-from agentkit.interop.mcp.answers import json_length
-from agentkit.interop.mcp.listing import OVERSIZED, McpLimits
+from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
 from agentkit.interop.mcp.screening import AnswerMender, error_message
 
 if TYPE_CHECKING:

@@ -225,53 +225,43 @@ def _in_json(value: str) -> re.Pattern[str]:
     return re.compile("".join(ways))
 
 
-class Credentials:
-    """Where the secrets of an API come from.
-
-    Args:
-        auth: For each security scheme the variable that holds its secret.
-        schemes: The schemes of the document.
+def check_auth(auth: Mapping[str, Env], schemes: Mapping[str, SecurityScheme]) -> None:
+    """Refuse variables for what the document does not ask for.
 
     Raises:
         UsageError: A scheme is not in the document or not supported, or a value is no ``Env``.
     """
+    for name, given in auth.items():
+        _check(name, given, schemes)
 
-    def __init__(
-        self,
-        *,
-        auth: Mapping[str, Env],
-        schemes: Mapping[str, SecurityScheme],
-    ) -> None:
-        for name, given in auth.items():
-            _check(name, given, schemes)
-        self._auth = dict(auth)
 
-    def secrets_for(self, alternatives: Requirements, *, lenient: bool) -> Secrets:
-        """The secrets of one request: of the first alternative all of whose variables are set.
+def secrets_for(alternatives: Requirements, auth: Mapping[str, Env], *, lenient: bool) -> Secrets:
+    """The secrets of one request: of the first alternative all of whose variables are set.
 
-        Args:
-            alternatives: What the operation wants.
-            lenient: Whether a call without credentials is tried when none were given, because the
-                caller's own client may bring them.
+    Args:
+        alternatives: What the operation wants.
+        auth: For each security scheme the variable that holds its secret.
+        lenient: Whether a call without credentials is tried when none were given, because the
+            caller's own client may bring them.
 
-        Raises:
-            ToolFailed: No alternative can be met; the message names the variables, never a value.
-        """
-        secrets = Secrets()
-        missing: list[str] = []
-        for schemes in alternatives:
-            if not schemes or any(scheme.name not in self._auth for scheme in schemes):
-                continue
-            values = {scheme: self._auth[scheme.name].read() for scheme in schemes}
-            unset = [self._auth[scheme.name].name for scheme in schemes if values[scheme] is None]
-            if not unset:
-                for scheme, value in values.items():
-                    secrets.add(scheme, value or "")
-                return secrets
-            missing += unset
-        if not alternatives or () in alternatives or (lenient and not self._auth):
+    Raises:
+        ToolFailed: No alternative can be met; the message names the variables, never a value.
+    """
+    secrets = Secrets()
+    missing: list[str] = []
+    for schemes in alternatives:
+        if not schemes or any(scheme.name not in auth for scheme in schemes):
+            continue
+        values = {scheme: auth[scheme.name].read() for scheme in schemes}
+        unset = [auth[scheme.name].name for scheme in schemes if values[scheme] is None]
+        if not unset:
+            for scheme, value in values.items():
+                secrets.add(scheme, value or "")
             return secrets
-        raise ToolFailed(_refusal(alternatives, missing))
+        missing += unset
+    if not alternatives or () in alternatives or (lenient and not auth):
+        return secrets
+    raise ToolFailed(_refusal(alternatives, missing))
 
 
 def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> None:

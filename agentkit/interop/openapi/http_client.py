@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from encodings.aliases import aliases
@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from agentkit._loop_bound import LoopBound
 from agentkit._version import __version__
 from agentkit.errors import ModelRetry, ReadingLimitError, ToolFailed, ToolSignal, UsageError
-from agentkit.interop.openapi.credentials import Credentials, Secrets
+from agentkit.interop.openapi.credentials import Env, Secrets, secrets_for
 from agentkit.interop.openapi.documents import plain_json
 from agentkit.interop.openapi.public_addresses import (
     NotPublicError,
@@ -106,7 +106,7 @@ class HttpClient:
 
     Args:
         client: An ``httpx.AsyncClient`` of the caller's; None opens one for each event loop.
-        credentials: Where secrets come from.
+        auth: For each security scheme the variable that holds its secret.
         policy: How calls are made.
         public_only: Whether a client of our own connects to public addresses only.
         withheld_from: The server, where the description came from elsewhere and the caller has not
@@ -118,13 +118,13 @@ class HttpClient:
         self,
         *,
         client: httpx.AsyncClient | None,
-        credentials: Credentials,
+        auth: Mapping[str, Env],
         policy: CallPolicy,
         public_only: bool = False,
         withheld_from: str = "",
     ) -> None:
         self._given = client
-        self._credentials = credentials
+        self._auth = dict(auth)
         self._policy = policy
         self._withheld_from = withheld_from
         self._clients: LoopBound[httpx.AsyncClient] = LoopBound(
@@ -148,7 +148,7 @@ class HttpClient:
             ToolFailed: The call failed for another reason.
         """
         lenient = self._given is not None  # the caller's client may prove who is calling
-        secrets = self._credentials.secrets_for(plan.security, lenient=lenient)
+        secrets = secrets_for(plan.security, self._auth, lenient=lenient)
         if self._withheld_from and (lenient or not secrets.is_empty):
             raise ToolFailed(
                 "the API's description comes from elsewhere than the server that it names, so "

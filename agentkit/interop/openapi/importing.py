@@ -20,9 +20,9 @@ from agentkit.interop.openapi.arguments import (
     tool_name,
 )
 from agentkit.interop.openapi.credentials import (
-    Credentials,
     Env,
     SecurityScheme,
+    check_auth,
     read_schemes,
     requirements_of,
     secret_parameters,
@@ -274,9 +274,10 @@ def openapi_tools(
         tags=_several(tags, "tags"),
         include_deprecated=include_deprecated,
     )
+    check_auth(auth or {}, importer.schemes)
     http_client = HttpClient(
         client=client,
-        credentials=Credentials(auth=auth or {}, schemes=importer.schemes),
+        auth=auth or {},
         policy=rules,
         public_only=importer.is_foreign,
         withheld_from=importer.withheld_from,

@@ -130,16 +130,69 @@ class SchemaPool:
         return found
 
     def _convert(self, raw: Node) -> Converted | Unmappable:
-        walk = _Walk(self)
         try:
             self.budget.spend(0)
-            schema = walk.schema({} if raw.value is None else raw.value, 0)
+            schema = self._schema({} if raw.value is None else raw.value, 0)
             schema = normalise_schema(schema).schema
         except Unmappable as error:
             return error
         except DefinitionError as error:
             return Unmappable(str(error))
         return self.measured(schema)
+
+    def _schema(self, raw: object, depth: int) -> Any:
+        """A schema in 2020-12; what it refers to stays a reference."""
+        if isinstance(raw, list):  # an old way to write the schemas of a list's first entries
+            return [self._schema(part, depth + 1) for part in raw]
+        if not isinstance(raw, dict):
+            return raw  # a boolean, or something that the repairs deal with
+        if depth > _MAX_DEPTH:
+            return {}
+        read = self._reference if isinstance(raw.get("$ref"), str) else self._keywords
+        found = read(raw, depth)
+        return allow_null(found) if raw.get("nullable") is True else found
+
+    def _keywords(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, rule in raw.items():
+            if key in _DROPPED or key.startswith("x-"):
+                continue
+            if key in SCHEMA_KEYWORDS:
+                kept[key] = self._schema(rule, depth + 1)
+            elif key in SCHEMA_LIST_KEYWORDS and isinstance(rule, list):
+                kept[key] = [self._schema(part, depth + 1) for part in rule]
+            elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
+                kept[key] = {
+                    name: self._schema(part, depth + 1)
+                    for name, part in rule.items()
+                    if key != "properties" or not self._is_hidden(part)
+                }
+            else:
+                kept[key] = rule
+        properties, required = raw.get("properties"), kept.get("required")
+        if isinstance(properties, dict) and isinstance(required, list):
+            gone = properties.keys() - kept["properties"].keys()  # not required when it is hidden
+            kept["required"] = [
+                name for name in required if not isinstance(name, str) or name not in gone
+            ]
+        if "example" in raw and len(json.dumps(raw["example"])) <= _LONGEST_EXAMPLE:
+            kept["examples"] = [raw["example"]]
+        return kept
+
+    def _is_hidden(self, part: object) -> bool:
+        return isinstance(part, dict) and part.get(self.hidden) is True
+
+    def _reference(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        found = self.space.find(raw["$ref"])
+        if self.is_small_scalar(found):  # an enum or a format reads better in its place
+            made: dict[str, Any] = self._keywords(found.value, depth + 1)
+        else:
+            made = {"$ref": f"#/$defs/{self.name_of(found)}"}
+        beside = {key: rule for key, rule in raw.items() if key != "$ref"}
+        if self.is_old:
+            words = beside.get("description")
+            return {**made, "description": words} if isinstance(words, str) else made
+        return {**made, **self._keywords(beside, depth)} if beside else made
 
     def measured(self, schema: dict[str, Any]) -> Converted:
         """A schema in 2020-12 with what is known of it; it counts as made."""
@@ -183,7 +236,10 @@ class SchemaPool:
         Raises:
             Unmappable: It can not be converted.
         """
-        return self.convert(self._found[name.removeprefix("#/$defs/")])
+        found = self._found.get(name.removeprefix("#/$defs/"))
+        if found is None:
+            raise Unmappable(f"the reference {name!r:.200} stands where no schema belongs")
+        return self.convert(found)
 
     def closed(
         self, roots: Sequence[Converted], *, budget: int, strict: bool
@@ -267,64 +323,6 @@ class SchemaPool:
             found = 1 + sum(self._held(one, depth + 1) for one in below)
             self._counts[id(part)] = min(found, MAX_SCHEMAS_FOR_A_VALUE + 1)
         return self._counts[id(part)]
-
-
-class _Walk:
-    """One pass over one schema."""
-
-    def __init__(self, pool: SchemaPool) -> None:
-        self.pool = pool
-
-    def schema(self, raw: object, depth: int) -> Any:
-        if not isinstance(raw, dict):
-            return raw  # a boolean, or something that the repairs deal with
-        if depth > _MAX_DEPTH:
-            return {}
-        read = self._reference if isinstance(raw.get("$ref"), str) else self._keywords
-        found = read(raw, depth)
-        return allow_null(found) if raw.get("nullable") is True else found
-
-    def _keywords(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for key, rule in raw.items():
-            if key in _DROPPED or key.startswith("x-"):
-                continue
-            if key in SCHEMA_KEYWORDS:
-                kept[key] = self.schema(rule, depth + 1)
-            elif key in SCHEMA_LIST_KEYWORDS and isinstance(rule, list):
-                kept[key] = [self.schema(part, depth + 1) for part in rule]
-            elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
-                kept[key] = {
-                    name: self.schema(part, depth + 1)
-                    for name, part in rule.items()
-                    if key != "properties" or not self._is_hidden(part)
-                }
-            else:
-                kept[key] = rule
-        properties, required = raw.get("properties"), kept.get("required")
-        if isinstance(properties, dict) and isinstance(required, list):
-            gone = properties.keys() - kept["properties"].keys()  # not required when it is hidden
-            kept["required"] = [
-                name for name in required if not isinstance(name, str) or name not in gone
-            ]
-        if "example" in raw and len(json.dumps(raw["example"])) <= _LONGEST_EXAMPLE:
-            kept["examples"] = [raw["example"]]
-        return kept
-
-    def _is_hidden(self, part: object) -> bool:
-        return isinstance(part, dict) and part.get(self.pool.hidden) is True
-
-    def _reference(self, raw: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        found = self.pool.space.find(raw["$ref"])
-        if self.pool.is_small_scalar(found):  # an enum or a format reads better in its place
-            made: dict[str, Any] = self._keywords(found.value, depth + 1)
-        else:
-            made = {"$ref": f"#/$defs/{self.pool.name_of(found)}"}
-        beside = {key: rule for key, rule in raw.items() if key != "$ref"}
-        if self.pool.is_old:
-            words = beside.get("description")
-            return {**made, "description": words} if isinstance(words, str) else made
-        return {**made, **self._keywords(beside, depth)} if beside else made
 
 
 def allow_null(schema: dict[str, Any]) -> dict[str, Any]:

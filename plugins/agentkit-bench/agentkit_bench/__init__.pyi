@@ -41,14 +41,8 @@ from .paper_retrieval import (
 from .python_tests import CodeLimits as CodeLimits, PythonTests as PythonTests
 from .retrieval_variants import (
     VARIANTS as VARIANTS,
-    Dense as Dense,
+    Flat as Flat,
     FlatLibrary as FlatLibrary,
-    flat_dense as flat_dense,
     variant as variant,
 )
-from .text_hierarchy import (
-    Hierarchy as Hierarchy,
-    TextTree as TextTree,
-    TreeKind as TreeKind,
-    text_hierarchy as text_hierarchy,
-)
+from .text_hierarchy import Hierarchy as Hierarchy, TextTree as TextTree

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
-from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.models.base import ChatModel
 from agentkit.retrieval.asking import PLANNER_SETTINGS, Asked, ask, fitted, shortened, values_in
 from agentkit.retrieval.cards import TokenCounter, card, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
@@ -33,12 +33,10 @@ class Question:
     """One level of the cascade, as a question to a model.
 
     Attributes:
-        level: ``L2``, ``L3`` or ``L4``.
         instructions: The system message; ``{keep}`` is the number of tools asked for.
         shown: How a candidate is shown.
     """
 
-    level: Literal["L2", "L3", "L4"]
     instructions: str
     shown: Shown
 
@@ -84,7 +82,6 @@ def example_line(definition: ToolDefinition) -> str:
 
 
 RANK_DESCRIPTIONS = Question(
-    level="L2",
     instructions=f"""\
 You choose tools. You are shown a step of a request and numbered tools, one a line. Rank the tools \
 by how well they do the step. Answer with a JSON list of the numbers of the best tools, best \
@@ -95,7 +92,6 @@ first, at most {{keep}}, and nothing else: [3, 1, 2]
 """L2, the semantic scan: all survivors of L1 are ranked for the step (prompt D.4)."""
 
 CHECK_SPECIFICATIONS = Question(
-    level="L3",
     instructions=f"""\
 You check tools. You are shown a step of a request and numbered tools, one a line, each with what \
 it requires before a call and what it ensures after it. A tool is compatible when its requirements \
@@ -107,7 +103,6 @@ number to true (compatible) or false, and nothing else: {{{{"1": true, "2": fals
 """L3, the constraint check: each survivor of L2 is accepted or rejected (prompt D.5)."""
 
 RANK_EXAMPLES = Question(
-    level="L4",
     instructions=f"""\
 You choose tools. You are shown a step of a request and numbered tools, one a line, each with \
 worked calls. Rank the tools by how much their worked calls are like the step. Answer with a JSON \
@@ -127,16 +122,11 @@ def _data(value: Any) -> Any:
     return dict(value) if hasattr(value, "keys") else str(value)
 
 
-_LABELS = ("number", "id", "index", "tool", "name", "tool_name", "candidate")
-_VERDICTS = ("compatible", "verdict", "accept", "accepted", "ok", "satisfied", "judgement",
-             "judgment", "answer", "result")  # fmt: skip
-_YES = frozenset({"yes", "true", "compatible", "accept", "accepted", "keep", "ok", "satisfied"})
-_NO = frozenset({"no", "false", "incompatible", "reject", "rejected", "drop", "not compatible"})
-_ACCEPTED = ("compatible", "accepted", "accept", "keep", "kept", "yes")
-_REJECTED = ("incompatible", "rejected", "reject", "drop", "dropped", "no")
+_LABELS = ("number", "id", "index", "tool", "name")
+_YES = re.compile(r"(?:yes|true|1|ok|compatible|accept)", re.IGNORECASE)
+_NO = re.compile(r"(?:no|false|0|incompatible|reject)", re.IGNORECASE)
 _LINE = re.compile(r"^[ \t]*(?:[-*][ \t]*)?#?(\d{1,6})\b", re.MULTILINE)
-_NUMBERS = re.compile(r"\s*+#?\d{1,6}(?:[\s,;>]++#?\d{1,6})*+\s*+\.?\s*+")
-"""Nothing is tried twice: otherwise a list with prose behind it takes exponential time."""
+_NUMBERS = re.compile(r"[\s\d#,;.>]+")
 
 
 def read_order(text: str, names: Sequence[str]) -> list[int]:
@@ -158,9 +148,9 @@ def read_order(text: str, names: Sequence[str]) -> list[int]:
     """
     places = _Places(names)
     for value in values_in(text):
-        if order := places.distinct(places.listed(value)):
+        if order := places.listed(_unwrapped(value)):
             return order
-    return places.distinct(places.in_prose(text))
+    return places.in_prose(text)
 
 
 def read_verdicts(text: str, names: Sequence[str]) -> dict[int, bool]:
@@ -175,71 +165,71 @@ def read_verdicts(text: str, names: Sequence[str]) -> dict[int, bool]:
         {0: False, 1: False, 2: True}
     """
     places = _Places(names)
-    for value in values_in(text):
-        if verdicts := _verdicts(value, places):
+    for value in map(_unwrapped, values_in(text)):
+        if isinstance(value, Mapping):
+            said = ((places.of(label), _verdict(verdict)) for label, verdict in value.items())
+            verdicts = {at: one for at, one in said if at is not None and one is not None}
+        else:
+            accepted = places.listed(value)
+            verdicts = {at: at in accepted for at in range(len(names))} if accepted else {}
+        if verdicts:
             return verdicts
     return {}
+
+
+def _unwrapped(value: Any) -> Any:
+    """What an object around the answer holds: ``{"ranking": [3, 1]}`` is a list."""
+    while isinstance(value, Mapping) and len(value) == 1:
+        (inner,) = value.values()
+        if not isinstance(inner, list | Mapping):
+            break
+        value = inner
+    return value
+
+
+def _verdict(said: Any) -> bool | None:
+    word = str(said).strip()
+    return False if _NO.match(word) else True if _YES.match(word) else None
 
 
 class _Places:
     """From what an answer calls a candidate to its place."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.count = len(names)
+        self._count = len(names)
         self._by_name = {name.casefold(): place for place, name in reversed([*enumerate(names)])}
 
     def of(self, label: Any) -> int | None:
         """The place that a number or a name stands for."""
-        if isinstance(label, bool) or not isinstance(label, int | float | str):
-            return None
+        if isinstance(label, Mapping):
+            label = next((label[key] for key in _LABELS if key in label), None)
         if isinstance(label, str):
             known = self._by_name.get(label.strip().casefold())
             if known is not None:
                 return known
             digits = re.match(r"\s*#?(\d{1,6})(?!\d)", label)
-            label = int(digits[1]) if digits else 0
-        place = int(label) - 1 if 0 < label <= self.count else -1
-        return place if place >= 0 else None
+            label = int(digits[1]) if digits else None
+        is_number = isinstance(label, int | float) and not isinstance(label, bool)
+        return int(label) - 1 if is_number and 1 <= label <= self._count else None
 
-    def listed(self, value: Any) -> Iterator[int | None]:
-        """The candidates in a list, an object around a list, or an object of scores."""
+    def listed(self, value: Any) -> list[int]:
+        """The candidates in a list, or in an object of scores, highest first."""
         if isinstance(value, Mapping):
-            inner = next((part for part in value.values() if isinstance(part, list)), None)
-            if inner is None:
-                yield from self._scored(value)
-            value = inner or ()
-        for item in value:
-            yield self.labelled(item) if isinstance(item, Mapping) else self.of(item)
+            scores = {key: one for key, one in value.items() if isinstance(one, int | float)}
+            value = sorted(scores, key=lambda key: -scores[key])
+        return self._distinct(map(self.of, value))
 
-    def labelled(self, item: Mapping[str, Any]) -> int | None:
-        """The candidate that an object is about."""
-        found = (self.of(item[key]) for key in _LABELS if key in item)
-        return next((place for place in found if place is not None), None)
-
-    def _scored(self, value: Mapping[str, Any]) -> Iterator[int | None]:
-        """``{"add": 0.9, "sub": 0.2}``, highest first; one object about one candidate."""
-        scores = {
-            name: score
-            for name, score in value.items()
-            if isinstance(score, int | float) and not isinstance(score, bool)
-        }
-        if self.labelled(value) is not None:
-            yield self.labelled(value)
-        else:
-            yield from (self.of(name) for name in sorted(scores, key=lambda name: -scores[name]))
-
-    def in_prose(self, text: str) -> Iterator[int | None]:
+    def in_prose(self, text: str) -> list[int]:
         """Bare numbers, numbers that start lines, else names that stand in the text."""
-        if _NUMBERS.fullmatch(text):
-            yield from (self.of(number) for number in re.findall(r"\d+", text))
-        yield from (self.of(number) for number in _LINE.findall(text))
+        numbers = re.findall(r"\d+", text) if _NUMBERS.fullmatch(text) else _LINE.findall(text)
+        if order := self._distinct(self.of(number) for number in numbers):
+            return order
         folded = text.casefold()
         spans = ((_first_mention(folded, name), place) for name, place in self._by_name.items())
-        yield from (place for at, place in sorted(spans) if at >= 0)
+        return self._distinct(place for at, place in sorted(spans) if at >= 0)
 
     @staticmethod
-    def distinct(places: Iterator[int | None]) -> list[int]:
-        """Each place once, in order."""
+    def _distinct(places: Iterable[int | None]) -> list[int]:
         return list(dict.fromkeys(place for place in places if place is not None))
 
 
@@ -248,91 +238,11 @@ def _first_mention(text: str, name: str) -> int:
     return found.start() if found else -1
 
 
-def _verdicts(value: Any, places: _Places) -> dict[int, bool]:
-    if isinstance(value, list):
-        return _listed_verdicts(value, places)
-    if not isinstance(value, Mapping):
-        return {}
-    verdicts = _grouped(value, places)
-    for label, said in value.items():
-        place, verdict = places.of(label), _verdict(said)
-        if place is not None and verdict is not None:
-            verdicts[place] = verdict
-    if verdicts:
-        return verdicts
-    inner = next((part for part in value.values() if isinstance(part, list | Mapping)), None)
-    return _verdicts(inner, places) if inner is not None else _listed_verdicts([value], places)
-
-
-def _listed_verdicts(items: Sequence[Any], places: _Places) -> dict[int, bool]:
-    judged = {}
-    for item in items:
-        if isinstance(item, Mapping):
-            place = places.labelled(item)
-            verdict = next((_verdict(item[key]) for key in _VERDICTS if key in item), None)
-            if place is not None and verdict is not None:
-                judged[place] = verdict
-    if judged:
-        return judged
-    accepted = set(places.distinct(places.listed(items)))
-    return {place: place in accepted for place in range(places.count)} if accepted else {}
-
-
-def _grouped(value: Mapping[str, Any], places: _Places) -> dict[int, bool]:
-    """``{"compatible": [1, 2], "incompatible": [3]}``."""
-    judged: dict[int, bool] = {}
-    for keys, verdict in ((_ACCEPTED, True), (_REJECTED, False)):
-        for key in keys:
-            if isinstance(value.get(key), list):
-                judged |= dict.fromkeys(places.distinct(places.listed(value[key])), verdict)
-    return judged
-
-
-def _verdict(said: Any) -> bool | None:
-    if isinstance(said, Mapping):
-        said = next((said[key] for key in _VERDICTS if key in said), None)
-    if isinstance(said, bool):
-        return said
-    if isinstance(said, int | float):
-        return bool(said) if said in {0, 1} else None
-    if not isinstance(said, str):
-        return None
-    word = said.strip().strip(".!").casefold()
-    first = re.split(r"[\s,.:;(\-]", word, maxsplit=1)[0]
-    if word in _NO or first in _NO or word.startswith("not "):
-        return False
-    return True if word in _YES or first in _YES else None
-
-
 _LEAST_ROOM = 128
 """Tokens for the step and at least one candidate."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """What judging cost.
-
-    Attributes:
-        usage: As the model reports it.
-        prompts: Prompts sent.
-        prompt_tokens: Tokens of these prompts, as counted here; none is longer than the budget.
-        evidence_tokens: Tokens of the candidates' lines, each counted once: the sum over c_l(v)
-            in the paper's cost of the cascade (section 3.2 and Theorem 1). The prompts cost more,
-            by the instructions, and by the rounds of a tournament.
-    """
-
-    usage: Usage = field(default_factory=Usage)
-    prompts: int = 0
-    prompt_tokens: int = 0
-    evidence_tokens: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            usage=self.usage + other.usage,
-            prompts=self.prompts + other.prompts,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            evidence_tokens=self.evidence_tokens + other.evidence_tokens,
-        )
+_CONCURRENCY = 4
+"""Prompts under way at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -342,12 +252,12 @@ class Ranked:
     Attributes:
         order: All candidates, best first; those that the judge did not name come last, in the
             order that they had.
-        cost: What it cost.
+        usage: What it cost.
         notes: Where the judge gave no use and the order before was kept.
     """
 
     order: tuple[ToolDefinition, ...]
-    cost: Cost = field(default_factory=Cost)
+    usage: Usage = field(default_factory=Usage)
     notes: tuple[str, ...] = ()
 
 
@@ -357,12 +267,12 @@ class Checked:
 
     Attributes:
         rejected: Names of the rejected ones; whoever was not judged is not among them.
-        cost: What it cost.
+        usage: What it cost.
         notes: Where the judge gave no use and candidates were kept.
     """
 
     rejected: frozenset[str]
-    cost: Cost = field(default_factory=Cost)
+    usage: Usage = field(default_factory=Usage)
     notes: tuple[str, ...] = ()
 
 
@@ -373,7 +283,6 @@ class _Batch:
     system: str
     user: str
     candidates: tuple[ToolDefinition, ...]
-    tokens: int
 
 
 class ModelJudge:
@@ -391,13 +300,10 @@ class ModelJudge:
     Args:
         model: Any chat model.
         token_budget: W, most tokens of one prompt.
-        settings: How to generate.
-        concurrency: Most prompts under way at a time.
         count_tokens: Counts the tokens of a text.
 
     Raises:
-        UsageError: The budget leaves no room beside the instructions, or ``concurrency`` is below
-            1.
+        UsageError: The budget leaves no room beside the instructions.
     """
 
     def __init__(
@@ -405,16 +311,10 @@ class ModelJudge:
         model: ChatModel,
         *,
         token_budget: int = 4096,
-        settings: ModelSettings = PLANNER_SETTINGS,
-        concurrency: int = 4,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        if concurrency < 1:
-            raise UsageError(f"concurrency must be 1 or more, got {concurrency}")
         self._model = model
         self._budget = token_budget
-        self._settings = settings
-        self._concurrency = concurrency
         self._count = count_tokens
         for question in (RANK_DESCRIPTIONS, CHECK_SPECIFICATIONS, RANK_EXAMPLES):
             self._room(question.instructions)
@@ -433,12 +333,12 @@ class ModelJudge:
         """
         running = [one for one in candidates if question.shown(one)]
         losers: list[ToolDefinition] = []
-        cost, notes = self._evidence(question, running), list[str]()
+        usage, notes = Usage(), list[str]()
         is_over = len(running) < 2
         while not is_over:
             batches = self._batches(question, step, running, keep)
             answers = await self._ask_all(batches)
-            cost += _spent(batches, answers)
+            usage = sum((one.usage for one in answers), start=usage)
             orders = [_ordered(one, said) for one, said in zip(batches, answers, strict=True)]
             notes += [note for _, note in orders if note]
             places = _places([len(one.candidates) for one in batches], keep)
@@ -450,7 +350,7 @@ class ModelJudge:
             is_over = len(batches) == 1 or not behind or len(running) <= keep
         ranked = iter((*running, *losers))
         order = tuple(next(ranked) if question.shown(one) else one for one in candidates)
-        return Ranked(order=order, cost=cost, notes=_counted(notes))
+        return Ranked(order=order, usage=usage, notes=_counted(notes))
 
     async def check(
         self, question: Question, step: str, candidates: Sequence[ToolDefinition]
@@ -469,19 +369,15 @@ class ModelJudge:
                 notes.append(f"{_no_use(answer)}; nobody was rejected")
             elif len(verdicts) < len(names):
                 notes.append("some candidates were not judged and stay")
-        cost = self._evidence(question, shown) + _spent(batches, answers)
-        return Checked(rejected=frozenset(rejected), cost=cost, notes=_counted(notes))
-
-    def _evidence(self, question: Question, candidates: Sequence[ToolDefinition]) -> Cost:
-        lines = filter(None, map(question.shown, candidates))
-        return Cost(evidence_tokens=sum(self._count(line + "\n") for line in lines))
+        usage = sum((one.usage for one in answers), start=Usage())
+        return Checked(rejected=frozenset(rejected), usage=usage, notes=_counted(notes))
 
     async def _ask_all(self, batches: Sequence[_Batch]) -> list[Asked]:
-        gate = asyncio.Semaphore(self._concurrency)
+        gate = asyncio.Semaphore(_CONCURRENCY)
 
         async def one(batch: _Batch) -> Asked:
             async with gate:
-                return await ask(self._model, batch.system, batch.user, self._settings)
+                return await ask(self._model, batch.system, batch.user, PLANNER_SETTINGS)
 
         return list(await asyncio.gather(*(one(batch) for batch in batches)))
 
@@ -519,10 +415,7 @@ class ModelJudge:
             lines.pop()
         if self._total(system, head, lines) > self._budget:
             lines = [fitted(lines[0], self._budget - fixed, self._count)]
-        return _Batch(
-            system, head + "".join(lines), tuple(candidates[: len(lines)]),
-            self._total(system, head, lines),
-        )  # fmt: skip
+        return _Batch(system, head + "".join(lines), tuple(candidates[: len(lines)]))
 
     def _room(self, system: str) -> int:
         """Tokens left beside the instructions.
@@ -567,12 +460,6 @@ def _places(sizes: Sequence[int], keep: int) -> list[int]:
 def _by_turns(orders: Sequence[Sequence[ToolDefinition]]) -> list[ToolDefinition]:
     """The best of each, then the second of each, and so on."""
     return [one for rank in zip_longest(*orders) for one in rank if one is not None]
-
-
-def _spent(batches: Sequence[_Batch], answers: Sequence[Asked]) -> Cost:
-    usage = sum((answer.usage for answer in answers), start=Usage())
-    tokens = sum(batch.tokens for batch in batches)
-    return Cost(usage=usage, prompts=len(batches), prompt_tokens=tokens)
 
 
 def _no_use(answer: Asked) -> str:

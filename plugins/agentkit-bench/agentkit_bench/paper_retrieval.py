@@ -1,22 +1,20 @@
-"""``TypedDagRetriever``: CoCoDA's retrieval, as it works best or as the paper has it."""
+"""``TypedDagRetriever``: CoCoDA's Algorithm 2 as the paper has it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
-from agentkit.messages import Usage
-from agentkit.models.base import ChatModel, ModelSettings
-from agentkit.retrieval.asking import PLANNER_SETTINGS
-from agentkit.retrieval.candidates import Candidates, Stage
+from agentkit.models.base import ChatModel
+from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.cards import TokenCounter, estimate_tokens
-from agentkit.retrieval.cascade import CascadeRetriever, default_stages, stage_name
+from agentkit.retrieval.cascade import CascadeRetriever, stage_name
 from agentkit.retrieval.plan_parser import MAX_STEPS
-from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, planned
+from agentkit.retrieval.planner import ModelPlanner, planned
 from agentkit.retrieval.retriever import Retrieval, SubGoal
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.types.fit import SignatureTypes, TypedSlot, signature_types, unify
@@ -94,7 +92,7 @@ class SemanticScan:
         """Keep the best by the judge's order."""
         ranked = await self._judge.rank(RANK_DESCRIPTIONS, goal.intent, candidates.pool, self._keep)
         kept = ranked.order[: self._keep]
-        left = _in_order(candidates, kept, "L2", "description").spent(ranked.cost.usage)
+        left = _in_order(candidates, kept, "L2", "description").spent(ranked.usage)
         return _noted(left, self.name, ranked.notes)
 
 
@@ -116,7 +114,7 @@ class ConstraintCheck:
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Drop what the judge rejects."""
         checked = await self._judge.check(CHECK_SPECIFICATIONS, goal.intent, candidates.pool)
-        left = candidates.spent(checked.cost.usage)
+        left = candidates.spent(checked.usage)
         if checked.rejected:
             left = left.where(lambda definition: definition.name not in checked.rejected)
             if not len(left):
@@ -145,7 +143,7 @@ class ExampleRerank:
         """Order what is left and keep the best."""
         ranked = await self._judge.rank(RANK_EXAMPLES, goal.intent, candidates.pool, 1)
         kept = ranked.order[:1] if self._surface == "best" else ranked.order
-        left = _in_order(candidates, kept, "L4", "examples").spent(ranked.cost.usage)
+        left = _in_order(candidates, kept, "L4", "examples").spent(ranked.usage)
         return _noted(left, self.name, ranked.notes)
 
 
@@ -177,8 +175,6 @@ def _noted(candidates: Candidates, level: str, notes: Sequence[str]) -> Candidat
     return candidates
 
 
-Mode: TypeAlias = Literal["default", "paper"]
-
 _SHOWN_AT: dict[str, Question] = {
     SemanticScan.name: RANK_DESCRIPTIONS,
     ConstraintCheck.name: CHECK_SPECIFICATIONS,
@@ -195,18 +191,16 @@ class Level:
         tools: Names of the tools still in the running, best first as far as they are ranked.
         evidence_tokens: The sum of c_l(v) over the tools that came in: what showing their record of
             this level to a model costs (section 3.2). 0 where no model is asked.
-        usage: What the stage spent on models.
     """
 
     stage: str
     tools: tuple[str, ...]
     evidence_tokens: int = 0
-    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cascade:
-    """The nested sets of one step: S1, S2, S3, S4 in paper mode.
+    """The nested sets of one step: S1, S2, S3, S4.
 
     Attributes:
         goal: The step.
@@ -225,42 +219,32 @@ class Cascade:
 
 
 class TypedDagRetriever:
-    """Finds tools for a request, from types over descriptions and conditions to examples.
+    """Finds tools for a request by Algorithm 2 of CoCoDA, as written.
 
-    ``mode="default"`` runs ``default_stages()``: no model is asked.
-    ``mode="paper"`` runs Algorithm 2 as written: the planner model splits the request into typed
-    steps; for each of them types prune hard (L1), the model ranks all that is left by description
-    and ``k2`` stay (L2), checks conditions (L3) and reranks by examples (L4); the best tool of
-    each step is found.
+    The planner model splits the request into typed steps. For each of them types prune hard (L1),
+    the model ranks all that is left by description and ``k2`` stay (L2), checks conditions (L3) and
+    reranks by examples (L4); the best tool of each step is found.
 
     Args:
-        mode: ``default`` or ``paper``.
-        planner: Splits requests: a chat model, or a ``Planner``. In paper mode a chat model, which
-            is also the judge.
-        stages: What to run in default mode instead of ``default_stages(shortlist)``.
-        embedder: Default mode: what compares meanings, such as a sentence-transformers model or any
-            function from texts to vectors, see ``TextRanker``.
-        k2: Paper mode: how many tools L2 keeps; the paper's value.
-        prompt_budget: Paper mode: W, most tokens of one prompt. More candidates than fit into it
-            are ranked in a tournament.
-        surface: Paper mode: ``best`` gives the best tool of each step (Algorithm 2),
-            ``survivors`` all that L3 accepted, in L4's order (section 3.2).
-        concurrency: Paper mode: most prompts under way at a time.
-        settings: How a planner or judge that is a chat model generates.
+        planner: The model that plans and judges.
+        k2: How many tools L2 keeps; the paper's value.
+        prompt_budget: W, most tokens of one prompt. More candidates than fit into it are ranked in
+            a tournament.
+        surface: ``best`` gives the best tool of each step (Algorithm 2), ``survivors`` all that L3
+            accepted, in L4's order (section 3.2).
         shortlist: Most tools to name.
-        offer: Most tools to give in full; 5, in paper mode 8, one for each step of a plan.
+        offer: Most tools to give in full; by default one for each step of a plan.
         token_budget: Most tokens that cards and full schemas may cost together.
         count_tokens: Counts the tokens of a text.
 
     Raises:
-        UsageError: An unknown mode, paper mode without a model, a number out of range, or an
-            embedder that no stage would ask.
+        UsageError: No chat model, or a number out of range.
 
     Example:
         >>> import asyncio
         >>> from agentkit.testing import FunctionModel, sample_library
         >>> model = FunctionModel(lambda request: "[1]")  # plans nothing, likes the first tool
-        >>> retriever = TypedDagRetriever(mode="paper", planner=model)
+        >>> retriever = TypedDagRetriever(model)
         >>> found = asyncio.run(retriever.retrieve("Do I need an umbrella?", sample_library()))
         >>> [hit.definition.name for hit in found.hits]
         ['weather_now']
@@ -270,54 +254,43 @@ class TypedDagRetriever:
 
     def __init__(
         self,
-        mode: Mode = "default",
+        planner: ChatModel,
         *,
-        planner: ChatModel | Planner | None = None,
-        stages: Sequence[Stage] | None = None,
-        embedder: object | None = "auto",
         k2: int = 32,
         prompt_budget: int = 4096,
         surface: Surface = "best",
-        concurrency: int = 4,
-        settings: ModelSettings = PLANNER_SETTINGS,
         shortlist: int = 32,
-        offer: int | None = None,
+        offer: int = MAX_STEPS,
         token_budget: int = 1600,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        if mode not in {"default", "paper"}:
-            raise UsageError(f"mode={mode!r} is unknown; use 'default' or 'paper'")
-        if (mode == "paper" or stages is not None) and embedder != "auto":
+        if not isinstance(planner, ChatModel):
             raise UsageError(
-                "embedder belongs to the default stages; with stages of your own give it to "
-                "TextRanker(embedder=...), in mode='paper' leave it out"
+                "paper mode asks a planner model at L2, L3 and L4, but got "
+                f"{type(planner).__name__}; pass a chat model"
             )
-        if mode == "paper":
-            judge = ModelJudge(
-                _model_of(planner, stages),
-                token_budget=prompt_budget,
-                concurrency=concurrency,
-                settings=settings,
-                count_tokens=count_tokens,
+        if k2 < 1 or surface not in {"best", "survivors"}:
+            raise UsageError(
+                f"k2={k2} must be at least 1 and surface={surface!r} 'best' or 'survivors'"
             )
-            stages = paper_stages(judge, k2=k2, surface=surface)
-        self._planner = _planner_of(planner, prompt_budget, settings, count_tokens)
+        judge = ModelJudge(planner, token_budget=prompt_budget, count_tokens=count_tokens)
+        self._planner = ModelPlanner(planner, token_budget=prompt_budget, count_tokens=count_tokens)
         self._count = count_tokens
         self._shortlist = shortlist
         self._cascade = CascadeRetriever(
-            stages=(default_stages(shortlist, embedder=embedder) if stages is None else stages),
+            stages=(
+                TypeFilter(),
+                SemanticScan(judge, keep=k2),
+                ConstraintCheck(judge),
+                ExampleRerank(judge, surface=surface),
+            ),
             planner=self._planner,
             shortlist=shortlist,
-            offer=(MAX_STEPS if mode == "paper" else 5) if offer is None else offer,
+            offer=offer,
             token_budget=token_budget,
             count_tokens=count_tokens,
-            fall_back=mode == "default",  # in Algorithm 2 a step may have no tool
+            fall_back=False,  # in Algorithm 2 a step may have no tool
         )
-
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """What runs, in order."""
-        return self._cascade.stages
 
     async def retrieve(self, query: str, library: Library) -> Retrieval:
         """Find tools for ``query`` and choose those to offer in full.
@@ -329,91 +302,24 @@ class TypedDagRetriever:
 
     async def cascades(self, query: str, library: Library) -> tuple[Cascade, ...]:
         """Every set of candidates on the way, one ``Cascade`` a step; for study."""
-        plan = identity_plan(query)
-        if self._planner is not None:
-            plan = await planned(self._planner, query, most=self._shortlist)
+        plan = await planned(self._planner, query, most=self._shortlist)
         return tuple([await self._cascade_of(query, goal, library) for goal in plan.goals])
 
     async def _cascade_of(self, query: str, goal: SubGoal, library: Library) -> Cascade:
-        channels = [one for stage in self.stages for one in getattr(stage, "channels", ())]
-        candidates, levels = Candidates.of(library, channels), []
-        for stage in self.stages:
-            before = candidates
+        candidates, levels = Candidates.of(library), []
+        for stage in self._cascade.stages:
+            name, before = stage_name(stage), candidates
             candidates = await stage(query, goal, before)
-            levels.append(self._level(stage_name(stage), before, candidates))
+            question = _SHOWN_AT.get(name)
+            levels.append(
+                Level(
+                    stage=name,
+                    tools=tuple(definition.name for definition in candidates.pool),
+                    evidence_tokens=self._shown(question, before.pool) if question else 0,
+                )
+            )
         return Cascade(goal=goal, levels=tuple(levels), notes=candidates.notes)
-
-    def _level(self, stage: str, before: Candidates, after: Candidates) -> Level:
-        question = _SHOWN_AT.get(stage)
-        return Level(
-            stage=stage,
-            tools=tuple(definition.name for definition in after.pool),
-            evidence_tokens=0 if question is None else self._shown(question, before.pool),
-            usage=_difference(after.usage, before.usage),
-        )
 
     def _shown(self, question: Question, definitions: Sequence[ToolDefinition]) -> int:
         lines = filter(None, map(question.shown, definitions))
         return sum(self._count(line + "\n") for line in lines)
-
-
-def paper_stages(
-    judge: ModelJudge, *, k2: int = 32, surface: Surface = "best"
-) -> tuple[Stage, ...]:
-    """The stages of Algorithm 2: L1 to L4.
-
-    Args:
-        judge: The planner model as a judge.
-        k2: How many tools L2 keeps.
-        surface: What L4 leaves.
-
-    Raises:
-        UsageError: ``k2`` is below 1, or ``surface`` is unknown.
-    """
-    if k2 < 1 or surface not in {"best", "survivors"}:
-        raise UsageError(
-            f"k2={k2} must be at least 1 and surface={surface!r} one of 'best' and 'survivors'"
-        )
-    return (
-        TypeFilter(),
-        SemanticScan(judge, keep=k2),
-        ConstraintCheck(judge),
-        ExampleRerank(judge, surface=surface),
-    )
-
-
-def _model_of(planner: ChatModel | Planner | None, stages: Sequence[Stage] | None) -> ChatModel:
-    if not isinstance(planner, ChatModel):
-        given = "none" if planner is None else f"{type(planner).__name__}, which is no chat model"
-        raise UsageError(
-            f"mode='paper' asks a planner model at L2, L3 and L4, but planner is {given}; pass "
-            "TypedDagRetriever(mode='paper', planner=model)"
-        )
-    if stages is not None:
-        raise UsageError("mode='paper' has stages of its own; leave stages out")
-    return planner
-
-
-def _planner_of(
-    planner: ChatModel | Planner | None,
-    token_budget: int,
-    settings: ModelSettings,
-    count_tokens: TokenCounter,
-) -> Planner | None:
-    if isinstance(planner, ChatModel):
-        return ModelPlanner(
-            planner, settings=settings, token_budget=token_budget, count_tokens=count_tokens
-        )
-    return planner
-
-
-def _difference(after: Usage, before: Usage) -> Usage:
-    """What was spent between two sums."""
-    costs = (after.cost_usd, before.cost_usd or 0.0)
-    return Usage(
-        requests=after.requests - before.requests,
-        prompt_tokens=after.prompt_tokens - before.prompt_tokens,
-        cached_tokens=after.cached_tokens - before.cached_tokens,
-        completion_tokens=after.completion_tokens - before.completion_tokens,
-        cost_usd=None if costs[0] is None else costs[0] - costs[1],
-    )

@@ -11,125 +11,56 @@ from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.candidates import Candidates
-from agentkit.retrieval.cards import TokenCounter, card, counted, estimate_tokens, schema_text
-from agentkit.retrieval.cascade import CascadeRetriever
+from agentkit.retrieval.cards import card, counted, estimate_tokens, schema_text
+from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.embedders import Embedder, as_embedder
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.plan_parser import MAX_STEPS
+from agentkit.retrieval.planner import ModelPlanner
 from agentkit.retrieval.retriever import Hit, Retrieval, Retriever, SubGoal
 from agentkit.retrieval.vectors import VectorChannel
-from agentkit.retrieval.word_vectors import StaticEmbedder, packaged_embedder
+from agentkit.retrieval.word_vectors import packaged_embedder
 from agentkit_bench.paper_judge import RANK_DESCRIPTIONS, ModelJudge, Ranked
 from agentkit_bench.paper_retrieval import TypedDagRetriever
-from agentkit_bench.text_hierarchy import text_hierarchy
+from agentkit_bench.text_hierarchy import Hierarchy
 
 
-class Dense:
-    """A stage that ranks by the cosine of vectors alone, and cuts. Every tool is compared.
+class Flat:
+    """A stage that compares every tool with the request, by words, vectors or both, and cuts.
+
+    Words are BM25 over fields. Each part is divided by the best value of the request and the parts
+    are added: both together are the baseline that the default has to beat. No clause is looked at,
+    nothing is learned, and no setting depends on a corpus.
 
     Args:
-        embedder: From texts to vectors.
+        embedder: From texts to vectors; None compares words alone.
+        words: Whether shared words count.
         keep: How many tools it keeps.
     """
 
-    name = "dense"
+    name = "flat"
 
-    def __init__(self, embedder: Embedder, *, keep: int = 32) -> None:
-        self._vectors = VectorChannel(embedder=embedder)
+    def __init__(self, embedder: Embedder | None, *, words: bool, keep: int = 32) -> None:
+        self._vectors = None if embedder is None else VectorChannel(embedder=embedder)
+        self._words = LexicalChannel() if words else None
         self._keep = keep
-        self.channels = (self._vectors,)
-
-    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
-        """Keep the ``keep`` nearest tools; ties go by name."""
-        import numpy as np
-
-        index = candidates.index
-        rows = np.flatnonzero(index.alive if candidates.mask is None else candidates.mask)
-        wanted = self._vectors.query([goal.intent])
-        cosines = np.zeros(index.size, np.float32)
-        cosines[rows] = self._vectors.cosines(index, wanted, rows)[0]
-        near = index.top(cosines, self._keep, candidates.mask)
-        scores = {index.names[row]: cosine for row, cosine in near}
-        return candidates.add(scores, reason="near in meaning", field="dense").best(self._keep)
-
-
-class Words:
-    """A stage that ranks by shared words alone (BM25 over fields), and cuts.
-
-    Args:
-        keep: How many tools it keeps.
-    """
-
-    name = "words"
-
-    def __init__(self, *, keep: int = 32) -> None:
-        self._words = LexicalChannel()
-        self._keep = keep
-        self.channels = (self._words,)
-
-    async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
-        """Keep the ``keep`` best matches; ties go by name."""
-        index = candidates.index
-        scores = self._words.match(index, self._words.query(goal.intent)).scores()
-        best = index.top(scores, self._keep, candidates.mask)
-        return candidates.add({index.names[row]: score for row, score in best}).best(self._keep)
-
-
-class HalfAndHalf:
-    """The baseline that the default has to beat: BM25 over fields and static word vectors.
-
-    Both are divided by the best value of the request and added. No clause is looked at, nothing is
-    learned, and no setting depends on a corpus.
-
-    Args:
-        keep: How many tools it keeps.
-    """
-
-    name = "half and half"
-
-    def __init__(self, *, keep: int = 32) -> None:
-        self._words = LexicalChannel()
-        self._vectors = VectorChannel(embedder=StaticEmbedder())
-        self._keep = keep
-        self.channels = (self._words, self._vectors)
+        self.channels = tuple(one for one in (self._words, self._vectors) if one is not None)
 
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the ``keep`` best; ties go by name."""
         import numpy as np
 
         index = candidates.index
-        words = self._words.match(index, self._words.query(goal.intent)).scores()
-        asked, rows = self._vectors.query([goal.intent]), np.arange(index.size)
-        cosines = np.maximum(self._vectors.cosines(index, asked, rows)[0], 0)
-        total = words / (words.max(initial=0) or 1) + cosines / (cosines.max(initial=0) or 1)
+        total = np.zeros(index.size, np.float32)
+        if self._words is not None:
+            scores = self._words.match(index, self._words.query(goal.intent)).scores()
+            total += scores / (scores.max(initial=0) or 1)
+        if self._vectors is not None:
+            asked, rows = self._vectors.query([goal.intent]), np.arange(index.size)
+            cosines = np.maximum(self._vectors.cosines(index, asked, rows)[0], 0)
+            total += cosines / (cosines.max(initial=0) or 1)
         best = index.top(total, self._keep, candidates.mask)
         return candidates.add({index.names[row]: score for row, score in best}).best(self._keep)
-
-
-def flat_dense(
-    embedder: Embedder,
-    *,
-    shortlist: int = 32,
-    offer: int = 5,
-    token_budget: int = 1600,
-    count_tokens: TokenCounter = estimate_tokens,
-) -> CascadeRetriever:
-    """A retriever that ranks by vectors alone.
-
-    Args:
-        embedder: From texts to vectors.
-        shortlist: Most tools to name.
-        offer: Most tools to give in full.
-        token_budget: Most tokens that cards and full schemas may cost together.
-        count_tokens: Counts the tokens of a text.
-    """
-    return CascadeRetriever(
-        stages=[Dense(embedder, keep=shortlist)],
-        shortlist=shortlist,
-        offer=offer,
-        token_budget=token_budget,
-        count_tokens=count_tokens,
-    )
 
 
 class FlatLibrary:
@@ -143,7 +74,6 @@ class FlatLibrary:
         model: Ranks the tools; None leaves them in library order.
         token_budget: Most tokens of full schemas; None for no bound.
         prompt_budget: Most tokens of one prompt of the model.
-        count_tokens: Counts the tokens of a text.
 
     Example:
         >>> import asyncio
@@ -160,15 +90,9 @@ class FlatLibrary:
         model: ChatModel | None = None,
         token_budget: int | None = 1600,
         prompt_budget: int = 4096,
-        count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        self._judge = (
-            None
-            if model is None
-            else ModelJudge(model, token_budget=prompt_budget, count_tokens=count_tokens)
-        )
+        self._judge = None if model is None else ModelJudge(model, token_budget=prompt_budget)
         self._budget = token_budget
-        self._count = count_tokens
 
     async def retrieve(self, query: str, library: Library) -> Retrieval:
         """As many tools as the budget holds."""
@@ -176,7 +100,7 @@ class FlatLibrary:
         ranked = await self._ranked(query, library)
         offered, spent = [], 0
         for definition in ranked.order:
-            price = counted(schema_text(definition), self._count)
+            price = counted(schema_text(definition), estimate_tokens)
             if self._budget is not None and spent + price > self._budget:
                 continue  # too large for what is left; a smaller one may fit
             offered.append(definition)
@@ -198,7 +122,7 @@ class FlatLibrary:
             cards="\n".join(card(definition) for definition in offered),
             tokens=spent,
             stages=(report,),
-            usage=ranked.cost.usage,
+            usage=ranked.usage,
             goals=(SubGoal(intent=query),),
             notes=ranked.notes,
         )
@@ -229,20 +153,18 @@ def variant(
     shortlist: int = 32,
     offer: int = 5,
     token_budget: int = 1600,
-    count_tokens: TokenCounter = estimate_tokens,
 ) -> Retriever:
     """One of ``VARIANTS``, ready to run.
 
     Args:
         name: Which.
         model: A chat model: the planner and judge of ``paper``, the judge of ``flat_library``, the
-            planner of ``default``, the author of summaries of ``text_hierarchy``.
+            planner of ``default``.
         embedder: Whatever ``as_embedder`` takes; by default the static vectors of the extra
             ``vectors``.
         shortlist: Most tools to name.
         offer: Most tools to give in full; in ``paper`` and ``flat_library`` the budget decides.
         token_budget: Most tokens that cards and full schemas may cost together.
-        count_tokens: Counts the tokens of a text.
 
     Raises:
         UsageError: There is no such variant, or it lacks a model or an embedder.
@@ -251,29 +173,34 @@ def variant(
         >>> type(variant("flat_library")).__name__
         'FlatLibrary'
     """
+    if name not in VARIANTS:
+        raise UsageError(f"there is no variant {name!r}; use one of {', '.join(VARIANTS)}")
     if name == "flat_library":
-        return FlatLibrary(model=model, token_budget=token_budget, count_tokens=count_tokens)
-    if name == "default":
-        return TypedDagRetriever(
-            planner=model, embedder="auto" if embedder is None else embedder, shortlist=shortlist,
-            offer=offer, token_budget=token_budget, count_tokens=count_tokens,
-        )  # fmt: skip
+        return FlatLibrary(model=model, token_budget=token_budget)
     if name == "paper":
+        if model is None:
+            raise UsageError("the variant 'paper' needs a model that plans and judges")
         return TypedDagRetriever(
-            "paper", planner=model, surface="survivors", shortlist=shortlist,
-            offer=max(offer, MAX_STEPS), token_budget=token_budget, count_tokens=count_tokens,
-        )  # fmt: skip
-    if name == "flat_dense":
-        return flat_dense(
-            _embedder(embedder, name), shortlist=shortlist, offer=offer, token_budget=token_budget,
-            count_tokens=count_tokens,
-        )  # fmt: skip
-    if name == "text_hierarchy":
-        return text_hierarchy(
-            _embedder(embedder, name), model=model, shortlist=shortlist, offer=offer,
-            token_budget=token_budget, count_tokens=count_tokens,
-        )  # fmt: skip
-    raise UsageError(f"there is no variant {name!r}; use one of {', '.join(VARIANTS)}")
+            model,
+            surface="survivors",
+            shortlist=shortlist,
+            offer=max(offer, MAX_STEPS),
+            token_budget=token_budget,
+        )
+    if name == "default":
+        known = "auto" if embedder is None else embedder
+        stages = default_stages(shortlist, embedder=known)
+    elif name == "flat_dense":
+        stages = (Flat(_embedder(embedder, name), words=False, keep=shortlist),)
+    else:
+        stages = (Hierarchy(_embedder(embedder, name), keep=shortlist),)
+    return CascadeRetriever(
+        stages=stages,
+        planner=ModelPlanner(model) if name == "default" and model is not None else None,
+        shortlist=shortlist,
+        offer=offer,
+        token_budget=token_budget,
+    )
 
 
 def _embedder(given: object | None, name: str) -> Embedder:

@@ -46,15 +46,6 @@ def test_equal_definitions_are_merged_and_others_get_a_counter(sample):
     assert len(names) == len(set(names)) == 8
 
 
-def test_a_renamed_definition_keeps_its_upstream_name(sample):
-    """The origin holds the upstream name where it changed, the source and its licence."""
-    by_name = {d.name: d for d in sample.definitions}
-    assert by_name["set_lamp__2"].origin.original_name == "set_lamp"
-    assert by_name["set_lamp"].origin.original_name is None
-    assert by_name["set_lamp"].origin.licence == "Apache-2.0"
-    assert by_name["set_lamp"].origin.reference.startswith("bfcl_eval ")
-
-
 def test_questions_point_at_the_exact_definition(sample):
     """Offered names and gold calls follow the definition, not the upstream name."""
     dim = task(sample, "simple_python_2")
@@ -72,14 +63,6 @@ def test_earlier_messages_become_history(sample):
         UserMessage(text="High water at Aker?"),
         AssistantMessage(text="At six, two metres."),
     )
-
-
-def test_dialects_are_normalised_and_the_original_is_kept(sample):
-    """``dict`` and ``float`` become JSON Schema words, and what was received stays."""
-    kettle = next(d for d in sample.definitions if d.name == "kettle.boil")
-    assert kettle.signature.parameters["type"] == "object"
-    assert kettle.signature.properties["litres"]["type"] == "number"
-    assert kettle.origin.original["properties"]["litres"]["type"] == "float"
 
 
 def test_an_empty_folder_is_named(tmp_path):
@@ -132,76 +115,47 @@ MAP, FLOAT, BOOLEAN = {"type": "HashMap"}, {"type": "float"}, {"type": "Boolean"
 
 
 @pytest.mark.parametrize(
-    ("value", "allowed", "language", "schema"),
+    ("value", "allowed", "language", "schema", "right"),
     [
-        ("42L", [42], JAVA, LONG),
-        ("0.5", [0.5], JAVA, DOUBLE),
-        ("new ArrayList<>(Arrays.asList(1L, 2L))", [[1, 2]], JAVA, LONGS),
-        ('new HashMap<>() {{ put("limit", 50); }}', [{"limit": [50]}], JAVA, MAP),
-        ("aVariable", ["aVariable"], JAVA, MAP),
-        ("NEW Path( a )", ["new Path(a)"], JAVA, ANY),
-        ("true", [True], JAVASCRIPT, BOOLEAN),
-        ("3", [3.0], JAVASCRIPT, FLOAT),
-        ("'Moss, Norway'", ["moss norway"], JAVASCRIPT, {"type": "String"}),
+        ("42L", [42], JAVA, LONG, True),
+        ("42", [42], JAVA, LONG, False),
+        ("42L", [42], None, LONG, False),
+        ("0.5", [0.5], JAVA, {"type": "number"}, True),
+        ("0.5f", [0.5], JAVA, DOUBLE, False),
+        ("new ArrayList<>(Arrays.asList(1L, 2L))", [[1, 2]], JAVA, LONGS, True),
+        ('new HashMap<>() {{ put("limit", 50); }}', [{"limit": [50]}], JAVA, MAP, True),
+        ("aVariable", ["aVariable"], JAVA, MAP, True),
+        ("avariable", ["aVariable"], JAVA, MAP, False),
+        ("NEW Path( a )", ["new Path(a)"], JAVA, ANY, True),
+        ("true", [True], JAVASCRIPT, BOOLEAN, True),
+        ("True", [True], JAVASCRIPT, BOOLEAN, False),
+        ("3", [3.0], JAVASCRIPT, FLOAT, True),
+        ("'Moss, Norway'", ["moss norway"], JAVASCRIPT, {"type": "String"}, True),
     ],
 )
-def test_source_text_is_read_by_the_declared_type(value, allowed, language, schema):
+def test_source_text_is_read_by_the_declared_type(value, allowed, language, schema, right):
     """Then the rules are those of plain values: variables to the letter, strings leniently."""
-    assert passes(value, allowed, language, schema)
+    assert passes(value, allowed, language, schema) is right
 
 
 @pytest.mark.parametrize(
-    ("value", "allowed", "language", "schema"),
+    ("value", "allowed", "language", "schema", "right"),
     [
-        ("42", [42], JAVA, LONG),
-        ("0.5f", [0.5], JAVA, DOUBLE),
-        ("avariable", ["aVariable"], JAVA, MAP),
-        ("True", [True], JAVASCRIPT, BOOLEAN),
-        ("42L", [42], None, LONG),
+        (42, [42], JAVA, LONG, True),
+        (42.0, [42], JAVA, LONG, False),
+        (True, [1], JAVA, LONG, False),
+        (3, [3.0], JAVA, DOUBLE, True),
+        pytest.param(10**400, [0.5], JAVA, DOUBLE, False, id="beyond any float"),
+        ([1, 2], [[1, 2]], JAVA, LONGS, True),
+        (["1"], [[1]], JAVA, LONGS, False),
+        ({"limit": 50}, [{"limit": [50]}], JAVA, MAP, True),
+        (50, ["50"], JAVA, ANY, True),
+        pytest.param(10**5000, ["5"], JAVA, ANY, False, id="thousands of digits"),
+        (True, ["true"], JAVA, ANY, True),
+        (None, ["null"], JAVA, ANY, True),
+        (1, [True], JAVASCRIPT, BOOLEAN, False),
     ],
 )
-def test_text_of_another_type_fails(value, allowed, language, schema):
-    """A long wants its letter; where values are plain JSON, text is no number."""
-    assert not passes(value, allowed, language, schema)
-
-
-@pytest.mark.parametrize(
-    ("value", "allowed", "language", "schema"),
-    [
-        (42, [42], JAVA, LONG),
-        (3, [3.0], JAVA, DOUBLE),
-        ([1, 2], [[1, 2]], JAVA, LONGS),
-        ({"limit": 50}, [{"limit": [50]}], JAVA, MAP),
-        (50, ["50"], JAVA, ANY),
-        (True, ["true"], JAVA, ANY),
-        (None, ["null"], JAVA, ANY),
-        (True, [True], JAVASCRIPT, BOOLEAN),
-    ],
-)
-def test_a_json_value_stands_for_its_literal(value, allowed, language, schema):
-    """A model that calls by JSON need not write source text."""
-    assert passes(value, allowed, language, schema)
-
-
-@pytest.mark.parametrize(
-    ("value", "allowed", "language", "schema"),
-    [
-        (42.0, [42], JAVA, LONG),
-        (True, [1], JAVA, LONG),
-        pytest.param(10**400, [0.5], JAVA, DOUBLE, id="beyond any float"),
-        pytest.param(10**5000, ["5"], JAVA, ANY, id="thousands of digits"),
-        (1, [True], JAVASCRIPT, BOOLEAN),
-        (["1"], [[1]], JAVA, LONGS),
-    ],
-)
-def test_a_json_value_of_another_kind_fails(value, allowed, language, schema):
-    """Kinds are those of the declared type."""
-    assert not passes(value, allowed, language, schema)
-
-
-def test_types_of_json_schema_stand_for_the_nearest():
-    """A tool whose schema was never written in the language's types is judged all the same."""
-    assert passes("true", [True], JAVA, {"type": "boolean"})
-    assert passes("[1, 2]", [[1, 2]], JAVASCRIPT, {"type": "array", "items": {"type": "integer"}})
-    assert passes("0.5", [0.5], JAVA, {"type": "number"})
-    assert passes("x", ["X"], JAVA, {"type": "string"})
+def test_a_json_value_stands_for_its_literal(value, allowed, language, schema, right):
+    """A model that calls by JSON need not write source text; kinds are those declared."""
+    assert passes(value, allowed, language, schema) is right

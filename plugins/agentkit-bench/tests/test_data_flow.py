@@ -19,11 +19,6 @@ from agentkit_bench.data_flow import (
 FIND = ToolDefinition.from_schema(
     "find", "Find a harbour.", {"type": "object", "properties": {"place": {"type": "string"}}}
 )
-CLASS = ToolDefinition.from_schema(
-    "choose",
-    "Choose a class.",
-    {"type": "object", "properties": {"class": {"enum": ["deck", "cabin"]}}},
-)
 BOATS = ToolDefinition.from_schema(
     "boats",
     "Boats between harbours.",
@@ -36,7 +31,7 @@ BOATS = ToolDefinition.from_schema(
         },
     },
 )
-TOOLS = [FIND, BOATS, CLASS]
+TOOLS = [FIND, BOATS]
 
 
 def find(place, label="", **more):
@@ -57,7 +52,6 @@ GOLD = [find("Aker"), find("Moss"), boats("$var1.id$", "$var2.id$")]
         [find("Moss"), find("Aker"), boats("$var2.id$", "$var1.id$")],
         [find("Aker", "x"), find("Moss", "$y"), boats("$x.id$", "$y.id$", "z")],
         [find("Aker"), find("Moss"), boats("$var1.id$", "$var2.id$", seats="1")],
-        [find("Aker", "var1"), find("Moss", "var1b"), boats("$var1.id$", "$var1b.id$")],
     ],
 )
 def test_renaming_and_independent_order_make_no_difference(made):
@@ -72,7 +66,6 @@ def test_renaming_and_independent_order_make_no_difference(made):
     ("made", "partial"),
     [
         ([find("Aker"), find("Moss"), boats("$var2.id$", "$var1.id$")], 2 / 3),  # swapped
-        ([find("Aker"), find("Moss"), boats("$var1.id$", "$var1.id$")], 2 / 3),  # one twice
         ([find("Aker"), find("Moss"), boats("$var1.id$", "$var2.code$")], 2 / 3),  # another field
         ([find("Aker"), find("Ulm"), boats("$var1.id$", "$var2.id$")], 1 / 3),  # made from wrong
         ([find("Aker"), find("Moss"), boats(1, 2)], 2 / 3),  # made up
@@ -106,7 +99,6 @@ def test_one_call_used_twice_is_not_two_equal_calls():
             [boats("$var2.id$", 1), find("Aker")],
             "call 1 (boats): $var2.id$ refers to a call that is",
         ),
-        ([boats("$var1.id$", 1)], "not earlier"),
         ([find("Aker"), boats("$var9.id$", 1)], "$var9.id$ refers to no call"),
         ([find("Aker"), boats("$var1.id", 1)], "does not end"),
         ([ToolCall(call_id="1", name="find", malformed="{")], "can not be read"),
@@ -160,8 +152,6 @@ MOSS = executed("find", [{"id": "9", "name": "Moss"}], place="Moss")
         ([AKER, MOSS, executed("boats", a=9, b=7)], False, 2 / 3),
         ([AKER, executed("boats", a=7, b=9), MOSS], False, 2 / 3),  # before the value was known
         ([AKER, MOSS, AKER, executed("boats", a=7, b=9)], False, 3 / 4),
-        ([executed("boats", a=7, b=9)], False, 0),
-        ([], False, 0),
     ],
 )
 def test_a_value_of_an_earlier_result_stands_for_the_reference(made, full, partial):
@@ -253,34 +243,3 @@ def test_every_renaming_is_recognised(calls, seed):
     assert found.is_full
     assert not found.problems
     assert (found.partial, found.function_f1, found.parameter_f1) == (1, 1, 1)
-
-
-@given(calls=answers())
-def test_running_an_answer_gives_one_that_matches_it(calls):
-    """Filling references with results yields executed calls that match the gold ones in full."""
-    results = [{"id": n, "a b": f"x{n}", "0": 5} for n in range(len(calls))]
-    results = [[result, {"id": 100 + n}] for n, result in enumerate(results)]
-
-    def value(text):
-        label, _, _ = text.strip("$").partition("[1].id")
-        at = int(label[1:].split(".")[0])
-        if text.strip("$") == f"v{at}":
-            return results[at]
-        if "[1]" in text:
-            return results[at][1]["id"]
-        return results[at][0]["id" if text.endswith(".id$") else "a b"]
-
-    def filled(item):
-        if isinstance(item, list):
-            return [filled(item[0]), f"to {filled(item[0])}"]
-        return value(item) if isinstance(item, str) and item.startswith("$") else item
-
-    made = [
-        ExecutedCall(
-            name=call.name,
-            arguments={key: filled(item) for key, item in call.arguments.items()},
-            result=results[at],
-        )
-        for at, call in enumerate(calls)
-    ]
-    assert compare_executed_flow(made, calls, TOOLS).is_full

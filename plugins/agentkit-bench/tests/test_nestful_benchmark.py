@@ -45,14 +45,8 @@ def test_a_plan_is_judged_by_its_flow_of_data():
     for task in benchmark.tasks:
         for call in task.expects[0].calls:
             assert validate_arguments(tools[call.name], call.arguments) == ()
-
-
-def test_a_plan_is_told_what_tools_return():
-    """Fields that a reference may name are in the tool's text."""
-    benchmark = nestful_benchmark(SAMPLE)
-    texts = {definition.name: definition.text for definition in benchmark.definitions}
-    assert all("Returns: " in text for text in texts.values())
-    assert "where.lat" in texts["Find_Place"]
+    assert "Returns: " in tools["Find_Place"].text
+    assert "where.lat" in tools["Find_Place"].text
 
 
 def test_executed_questions_have_recorded_responses():
@@ -116,19 +110,6 @@ def test_gold_that_breaks_a_schema_is_left_out(changed):
     benchmark = nestful_benchmark(changed(spoil))
     left = {one.where: one.reason for one in benchmark.left_out}
     assert "`class` must be one of 'deck', 'cabin'" in left["nestful:complexfuncbench:0"]
-
-
-def test_gold_of_an_absent_tool_is_left_out(changed):
-    """A question whose gold calls a tool that is not defined stops no other."""
-
-    def rename(calls):
-        calls[2]["name"] = "Find_Boats"
-
-    folder = changed(rename)
-    for asking in ("planned", "executed"):
-        benchmark = nestful_benchmark(folder, asking=asking)
-        left = {one.where: one.reason for one in benchmark.left_out}
-        assert "there is no tool 'Find_Boats'" in left["nestful:complexfuncbench:0"]
 
 
 def knowing(request):
@@ -240,9 +221,7 @@ TRIP = plannable(
     [
         {"to": "Aker", "days": 3},
         {"to": "$var1.town$", "days": "$var2.days$"},
-        {"to": "near $var1.town$", "days": "$var1$"},
         {"to": "Aker", "days": 1, "class": "$var1.offers[0].class$"},
-        {"to": "Aker", "days": 1, "guests": "$var1.guests$"},
         {"to": "Aker", "days": 1, "guests": [1, "$var1.guests[1]$"]},
         {"to": "Aker", "days": 1, "from": {"lat": "$var3.where.lat$"}},
         {"to": "Aker", "days": 1, "from": "$var3.where$", "anything": "$var1$"},
@@ -257,13 +236,10 @@ def test_references_stand_for_values_of_any_type(arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"to": "Aker"},
         {"to": "Aker", "days": "a few"},
-        {"to": "Aker", "days": "$var"},
         {"to": "Aker", "days": "$varx.y$"},
         {"to": "Aker", "days": 1, "class": "balloon"},
         {"to": "Aker", "days": 1, "guests": [1.5]},
-        {"to": "Aker", "days": 1, "from": {}},
         {"to": "Aker", "days": 1, "from": {"lat": "north"}},
     ],
     ids=str,
@@ -308,28 +284,18 @@ def refused(definition, arguments):
     return [*problems, *([failure] if failure else [])]
 
 
-REFERRED = {
-    "periods": "$var1.terms[0]$",
-    "start": "$var1.start$",
-    "customer": "$var2.id$",
-    "lines": [{"count": "$var2.count$"}],
-}
-
-
-def test_learned_rules_take_references_in_a_plan(loan):
+def test_learned_rules_hold_for_values_and_not_for_references(loan):
     """A reference stands for a value that a learned rule narrows, whatever the rule is."""
+    referred = {
+        "periods": "$var1.terms[0]$",
+        "start": "$var1.start$",
+        "customer": "$var2.id$",
+        "lines": [{"count": "$var2.count$"}],
+    }
     assert refused(loan, {"periods": "$var1.terms[0]$"})
-    assert refused(plannable(loan, []), REFERRED) == []
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{"periods": 40}, {"start": "soon"}, {"lines": [{"count": 0}]}],
-    ids=str,
-)
-def test_learned_rules_hold_plain_values_in_a_plan(loan, arguments):
-    """A value that is no reference is refused as the rule says."""
-    assert refused(plannable(loan, []), arguments)
+    assert refused(plannable(loan, []), referred) == []
+    for plain in ({"periods": 40}, {"start": "soon"}, {"lines": [{"count": 0}]}):
+        assert refused(plannable(loan, []), plain)
 
 
 LOOK = ToolDefinition.from_schema(
@@ -340,7 +306,6 @@ LOOK = ToolDefinition.from_schema(
         "properties": {"at": {"type": "integer"}, "unit": {"type": "string", "default": "km"}},
     },
 )
-IDLE = ToolDefinition.from_schema("idle", "Do nothing.", {"type": "object", "properties": {}})
 TRAJECTORY = Trajectory(
     trajectory_id="t",
     steps=(
@@ -351,32 +316,13 @@ TRAJECTORY = Trajectory(
 )
 
 
-@pytest.fixture
-def world():
-    """Two tools, of which one was recorded."""
-    return RecordedWorld(TRAJECTORY, [LOOK, IDLE])
-
-
-@pytest.fixture
-def look(world):
-    """The recorded tool."""
-    return next(tool for tool in world.tools() if tool.name == "look")
-
-
-def test_a_recorded_call_is_answered(world, look):
-    """Equal arguments get the recorded response, in whatever order, and the state tells."""
-    assert look(at=2, unit="km") == "first"
-    assert look(at=1) == {"next": 2}
-    assert world.state() == {"made": {"1 look": True, "2 look": True}}
-
-
-def test_a_call_that_was_recorded_twice_is_answered_in_order(world, look):
-    """The first record, then the second, which stays the answer."""
-    assert [look(at=2) for _ in range(3)] == ["first", "second", "second"]
+def test_a_recorded_call_is_answered_in_order():
+    """Equal arguments get the recorded responses, of several the last for ever; the state tells."""
+    world = RecordedWorld(TRAJECTORY, [LOOK])
+    (look,) = world.tools()
+    assert [look(at=2), look(at=2, unit="km"), look(at=2)] == ["first", "second", "second"]
     assert world.state() == {"made": {"2 look": True, "3 look": True}}
-
-
-SAMPLE = Path(__file__).parent / "sample_nestful"
+    assert look(at=1) == {"next": 2}
 
 
 @pytest.fixture

@@ -77,8 +77,6 @@ def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
     ("options", "words"),
     [
         (("--methods", "magic"), "there is no method 'magic'; there are: default"),
-        (("--methods", "lexical", "--catalogue", "missing.jsonl"), "missing.jsonl"),
-        (("--by", "shape"), "shape"),
         (("--methods", "lexical", "--output", "no_folder/out.jsonl"), "no_folder"),
     ],
 )
@@ -118,7 +116,6 @@ def test_a_retriever_of_ones_own_is_measured(bench, tmp_path, name):
     ("name", "words"),
     [
         ("own_retrievers:absent", "absent"),
-        ("no_such_module:x", "no_such_module"),
         ("own_retrievers:bare", "shortlist, offer and token_budget"),
         ("own_retrievers:number", "is a int and no retriever"),
     ],

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.postgres_server import PostgresServer, with_schema
 from support.tcp_proxy import TcpProxy
 

@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 
 import pytest
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.store_race import Racer, proposal, race_faults
 from support.tcp_proxy import TcpProxy
 

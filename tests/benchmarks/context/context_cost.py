@@ -34,10 +34,8 @@ from planner import overlap_model, typed_plan
 from agentkit.library import Library
 from agentkit.retrieval import CascadeRetriever, Retrieval, Retriever, estimate_tokens
 from agentkit.retrieval.word_vectors import packaged_embedder
-from agentkit_bench.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus
-from agentkit_bench.retrieval.scores import recall_at
-from agentkit_bench.retrieval_variants import FlatLibrary, variant
-from agentkit_bench.text_hierarchy import Hierarchy
+from agentkit_bench import FlatLibrary, Hierarchy, variant
+from agentkit_bench.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus, recall_at
 
 SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400, 10000)
 SEED = 7
@@ -127,7 +125,7 @@ def methods(corpus: RetrievalCorpus) -> dict[str, tuple[Retriever, Spent | None]
         hierarchy = Hierarchy(embedder)
 
         async def summaries(query: RetrievalQuery, library: Library) -> int:
-            read = await hierarchy.summaries(query.text, library)
+            read = hierarchy.summaries(query.text, library)
             return sum(estimate_tokens(text + "\n") for text in read)
 
         found["text hierarchy"] = (CascadeRetriever(stages=[hierarchy]), summaries)

@@ -1,22 +1,33 @@
-"""The gates: pass, wait or fail, by the numbers alone; and the scores that episodes give them."""
+"""The gates: pass, wait or fail, by the numbers alone; the scores that episodes give them, and the statistics."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import random
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
+from functools import cache
 
 import pytest
 from hypothesis import given, strategies as st
 
+from agentkit.episodes import Episode, Verdict
 from agentkit.errors import StoreFormatError
 from agentkit.evolution.compare import (
     canary_scores,
     shadow_pairs,
     shadow_selections,
 )
-from agentkit.evolution.gate_statistics import log_e_path
+from agentkit.evolution.gate_statistics import (
+    DECAY,
+    Elond,
+    gamma,
+    log_e_path,
+    log_money_path,
+)
 from agentkit.evolution.gates import (
     ArmScore,
     GateConfig,
@@ -28,6 +39,50 @@ from agentkit.evolution.gates import (
     regression_gate,
     shadow_gate,
 )
+
+
+def pairs_of(text):
+    """Pairs from a text: ``w`` the candidate alone is right, ``l`` the control alone, ``=`` both."""
+    return [
+        PairedScore(task=f"t{place}", control=float(one != "w"), candidate=float(one != "l"))
+        for place, one in enumerate(text)
+    ]
+
+
+def sessions_of(count, *, control, candidate, seed):
+    """Sessions in a random order of arms, each right with the probability of its arm."""
+    chance = random.Random(seed)
+    scores = []
+    for place in range(count):
+        arm = "candidate" if chance.random() < 0.5 else "control"
+        right = chance.random() < (candidate if arm == "candidate" else control)
+        scores.append(ArmScore(session=f"s{place}", arm=arm, score=float(right)))
+    return scores
+
+
+def episode(episode_id, at, *, passed=None, fault=None, **others):
+    """An episode with labels, begun so many seconds after midnight."""
+    names = ("experiment", "arm", "shadow_of", "view_of", "imported")
+    labels = {name: others.pop(name) for name in names if name in others}
+    return Episode(
+        episode_id=episode_id,
+        request="how much is it?",
+        started_at=f"2026-05-01T00:{at // 60:02}:{at % 60:02}.000+00:00",
+        verdict=None if passed is None else Verdict(passed=passed, fault=fault),
+        metadata=labels,
+        **others,
+    )
+
+
+def shadow(number, control, candidate, **others):
+    """An episode and the shadow run that repeats it."""
+    labels = {"experiment": "p1", "arm": "candidate", "shadow_of": f"e{number}"}
+    session = others.pop("session", None)
+    return [
+        episode(f"e{number}", number, passed=control, session_id=session),
+        episode(f"x{number}", number + 30, passed=candidate, **labels, **others),
+    ]
+
 
 # --- Records of gates: kept in events as JSON, refused when they can not be ----------------------
 
@@ -63,7 +118,7 @@ def test_any_other_json_is_refused_with_a_reason(record):
 # --- The offline gate: held-out tasks, asked once ------------------------------------------------
 
 
-def test_a_clear_gain_passes(pairs_of):
+def test_a_clear_gain_passes():
     """Twelve tasks gained, one lost."""
     report = offline_gate(pairs_of("w" * 12 + "l" + "=" * 30))
     assert report.decision == "pass"
@@ -71,7 +126,7 @@ def test_a_clear_gain_passes(pairs_of):
     assert report.statistics["gain_low"] < 11 / 43 < report.statistics["gain_high"]
 
 
-def test_no_evidence_is_not_evidence_of_none(pairs_of):
+def test_no_evidence_is_not_evidence_of_none():
     """A gain that chance explains fails with a reason that says no more than that."""
     report = offline_gate(pairs_of("w" * 7 + "l" * 4 + "=" * 30))
     assert report.decision == "fail"
@@ -79,7 +134,7 @@ def test_no_evidence_is_not_evidence_of_none(pairs_of):
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
-def test_too_few_tasks_that_differ_wait(pairs_of, text):
+def test_too_few_tasks_that_differ_wait(text):
     """No tasks, all equal, or a handful: more held-out tasks are asked for."""
     report = offline_gate(pairs_of(text))
     assert report.decision == "wait"
@@ -100,15 +155,7 @@ def test_attempts_at_one_task_are_averaged():
 # --- The shadow gate: what it decides, and that it never changes its mind ------------------------
 
 
-def pairs(text):
-    """As the fixture ``pairs_of``, for tests that hypothesis drives."""
-    return [
-        PairedScore(task=f"t{place}", control=float(one != "w"), candidate=float(one != "l"))
-        for place, one in enumerate(text)
-    ]
-
-
-def test_a_better_candidate_passes(pairs_of):
+def test_a_better_candidate_passes():
     """Eight wins of eight are evidence enough at level .05, and the reason says so in numbers."""
     report = shadow_gate(pairs_of("=w" * 8))
     assert report.decision == "pass"
@@ -117,7 +164,7 @@ def test_a_better_candidate_passes(pairs_of):
     assert report.statistics["p_value"] == pytest.approx(math.exp(-[*log_e_path([True] * 8)][-1]))
 
 
-def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
+def test_a_worse_candidate_fails_without_waiting_for_the_end():
     """The mirrored e-process rings as soon as losses are evidence."""
     report = shadow_gate(pairs_of("l" * 7))
     assert report.decision == "fail"
@@ -125,7 +172,7 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end(pairs_of):
     assert report.statistics["alarm_log_e"] == pytest.approx([*log_e_path([True] * 7)][-1])
 
 
-def test_pairs_that_do_not_differ_decide_nothing(pairs_of):
+def test_pairs_that_do_not_differ_decide_nothing():
     """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
     rules = GateConfig(max_pairs=50)
     assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
@@ -145,7 +192,7 @@ def test_only_the_first_pair_of_a_conversation_counts():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
-def test_a_score_that_is_no_number_holds_a_pass_up(pairs_of, bad):
+def test_a_score_that_is_no_number_holds_a_pass_up(bad):
     """The report names the task and what to do; the alarm is not silenced by it."""
     broken = PairedScore(task="t-bad", control=bad, candidate=1)
     report = shadow_gate([broken, *pairs_of("w" * 9)])
@@ -171,31 +218,13 @@ def scores(sessions):
     ]
 
 
-def naive_alarm(sessions):
-    """Two shares compared by the normal test for one look, asked every ten sessions."""
-    right = {"control": 0.0, "candidate": 0.0}
-    count = {"control": 0, "candidate": 0}
-    for place, one in enumerate(sessions, start=1):
-        right[one.arm] += one.score
-        count[one.arm] += 1
-        if place % 10 or not all(count.values()):
-            continue
-        share = sum(right.values()) / place
-        error = math.sqrt(share * (1 - share) * sum(1 / n for n in count.values()))
-        control, candidate = (right[arm] / count[arm] for arm in ("control", "candidate"))
-        if error and (control - candidate) / error > 1.645:
-            return True
-    return False
-
-
-def test_false_alarms_are_rare_where_a_naive_test_cries_wolf(sessions_of):
+def test_false_alarms_are_rare():
     """Equal arms, asked all the time: at a true rate of .05 more than 19 of 200 come once in 200."""
     rounds = [sessions_of(300, control=0.7, candidate=0.7, seed=seed) for seed in range(200)]
-    alarms = sum("alarm: the" in canary_gate(one).reason for one in rounds)
-    assert alarms <= 19 < sum(naive_alarm(one) for one in rounds)
+    assert sum("alarm: the" in canary_gate(one).reason for one in rounds) <= 19
 
 
-def test_a_candidate_that_is_worse_by_the_margin_seldom_passes(sessions_of):
+def test_a_candidate_that_is_worse_by_the_margin_seldom_passes():
     """At the edge of what is tolerated, without the alarm in the way."""
     rules = GateConfig(margin=0.2)
     rounds = [sessions_of(300, control=0.8, candidate=0.6, seed=seed) for seed in range(200)]
@@ -203,7 +232,7 @@ def test_a_candidate_that_is_worse_by_the_margin_seldom_passes(sessions_of):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.1])
-def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(sessions_of, bad):
+def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(bad):
     """The report says which session and what to do."""
     broken = ArmScore(session="s-bad", arm="candidate", score=bad)
     rules = GateConfig(margin=0.4)
@@ -243,7 +272,7 @@ def test_another_choice_that_was_found_right_is_no_loss():
     assert regression_gate(accepted, tool="buy").statistics["lost"] == 0
 
 
-def test_whichever_side_was_first_decides(pairs_of):
+def test_whichever_side_was_first_decides():
     """Evidence that comes after the decision, and after the gate gave up, comes too late."""
     assert shadow_gate(pairs_of("w" * 12 + "l" * 60)).decision == "pass"
     assert shadow_gate(pairs_of("l" * 12 + "w" * 60)).decision == "fail"
@@ -259,28 +288,7 @@ def test_what_a_canary_decided_stays_decided(sessions, more):
     assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
 
 
-@pytest.fixture
-def shadow(episode):
-    """An episode and the shadow run that repeats it."""
-
-    def build(number, control, candidate, **others):
-        return [
-            episode(f"e{number}", number, passed=control, session_id=others.pop("session", None)),
-            episode(
-                f"x{number}",
-                number + 30,
-                passed=candidate,
-                experiment="p1",
-                arm="candidate",
-                shadow_of=f"e{number}",
-                **others,
-            ),
-        ]
-
-    return build
-
-
-def test_a_shadow_run_makes_a_pair_with_what_it_repeats(shadow):
+def test_a_shadow_run_makes_a_pair_with_what_it_repeats():
     """Right and wrong become 1 and 0; the conversation is the group."""
     found = shadow_pairs([*shadow(1, False, True), *shadow(2, True, False, session="s")], "p1")
     assert [(one.task, one.control, one.candidate, one.group) for one in found] == [
@@ -289,7 +297,7 @@ def test_a_shadow_run_makes_a_pair_with_what_it_repeats(shadow):
     ]
 
 
-def test_faults_and_missing_verdicts_are_set_aside(shadow, episode):
+def test_faults_and_missing_verdicts_are_set_aside():
     """None of these says anything about the definitions."""
     episodes = [
         *shadow(1, False, True),
@@ -304,7 +312,7 @@ def test_faults_and_missing_verdicts_are_set_aside(shadow, episode):
     assert [one.task for one in found] == ["e1", "e6"]
 
 
-def test_a_run_that_broke_off_counts_as_a_failure(shadow):
+def test_a_run_that_broke_off_counts_as_a_failure():
     """Nobody judged it, but the user would have had no answer; a cancelled one says nothing."""
     broken = shadow(1, True, None, stop_reason="error") + shadow(
         2, True, None, stop_reason="step_limit"
@@ -313,7 +321,7 @@ def test_a_run_that_broke_off_counts_as_a_failure(shadow):
     assert [one.candidate for one in found] == [0, 0]
 
 
-def test_imported_episodes_are_on_neither_side(shadow, episode):
+def test_imported_episodes_are_on_neither_side():
     """Labels and verdicts of a file decide no experiment; its verdicts on our episodes neither."""
     forged = [
         episode("f1", 3, passed=True, experiment="p1", arm="candidate", imported="theirs.jsonl"),
@@ -327,7 +335,7 @@ def test_imported_episodes_are_on_neither_side(shadow, episode):
     assert shadow_pairs(forged, "p1") == shadow_selections(forged, "p1") == ()
 
 
-def test_canary_takes_the_first_judged_episode_of_each_session(episode):
+def test_canary_takes_the_first_judged_episode_of_each_session():
     """Later ones depend on it; the arm of a session is that of its first episode."""
     episodes = [
         episode("e2", 2, passed=False, session_id="s1", experiment="p1", arm="candidate"),
@@ -344,8 +352,105 @@ def test_canary_takes_the_first_judged_episode_of_each_session(episode):
     ]
 
 
-def test_verdicts_say_which_selections_can_be_lost(shadow):
+def test_verdicts_say_which_selections_can_be_lost():
     """A wrong episode has nothing to lose; a run found right may choose as it likes."""
     episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
     found = shadow_selections(episodes, "p1")
     assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]
+
+
+# --- The e-process for a bounded mean ------------------------------------------------------------
+
+
+def money(values, bound):
+    """What there is at the end."""
+    path = list(log_money_path(values, bound=bound))
+    return math.exp(path[-1]) if path else 1.0
+
+
+def test_every_sequence_is_paid_for():
+    """Adding up all sequences of six values with their chances gives 1 at the edge."""
+    chances = {1.0: 0.35, -0.5: 0.4, 0.0: 0.25}
+    bound = sum(value * chance for value, chance in chances.items())
+    total = sum(
+        math.prod(chances[value] for value in values) * money(values, bound)
+        for values in itertools.product(chances, repeat=6)
+    )
+    assert total == pytest.approx(1, abs=1e-12)
+
+
+# --- The e-process on pairs that differ: what makes it valid whenever one looks ------------------
+
+
+COUNTS = st.tuples(st.integers(0, 300), st.integers(0, 300))
+
+
+def log_e_value(wins, losses):
+    """The end of the path with so many wins and losses."""
+    return [0.0, *log_e_path([True] * wins + [False] * losses)][-1]
+
+
+def exact(wins, losses):
+    """E as a fraction, by the binomial sum."""
+    pairs = wins + losses
+    total = sum(math.comb(pairs + 1, j) for j in range(wins + 1))
+    return Fraction(total, (pairs + 1) * math.comb(pairs, wins))
+
+
+def best_stopping_e_process(value, share, pairs):
+    """The largest expectation that any rule of when to stop can reach, by backward induction."""
+
+    @cache
+    def from_here(wins, losses):
+        here = value(wins, losses)
+        if wins + losses == pairs:
+            return here
+        going_on = share * from_here(wins + 1, losses) + (1 - share) * from_here(wins, losses + 1)
+        return max(here, going_on)
+
+    return from_here(0, 0)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.49, 0.4, 0.2, 0.0])
+def test_no_rule_of_stopping_makes_it_grow(share):
+    """Under the null hypothesis the expectation is at most 1, however cleverly one stops."""
+    found = best_stopping_e_process(lambda w, n: math.exp(log_e_value(w, n)), share, 40)
+    assert found == pytest.approx(1, abs=1e-12)
+
+
+def test_the_expectation_is_one_after_each_number_of_pairs():
+    """At a win share of exactly 1/2 it is a martingale: the mean is 1 at every n, in fractions."""
+    for pairs in range(30):
+        ways = (math.comb(pairs, wins) * exact(wins, pairs - wins) for wins in range(pairs + 1))
+        assert sum(ways) <= 2**pairs
+        one_step = [(exact(w + 1, pairs - w) + exact(w, pairs - w + 1)) / 2 for w in range(pairs)]
+        assert one_step == [exact(wins, pairs - wins) for wins in range(pairs)]
+
+
+@given(counts=COUNTS)
+def test_the_closed_form_is_the_binomial_sum(counts):
+    """In floating point it agrees with fractions, also where hundreds of pairs all say the same."""
+    found = exact(*counts)
+    logarithm = math.log(found.numerator) - math.log(found.denominator)
+    assert log_e_value(*counts) == pytest.approx(logarithm, rel=1e-12, abs=1e-12)
+
+
+# --- e-LOND: levels for one proposal after another -----------------------------------------------
+
+
+def test_all_levels_together_are_the_alpha_that_is_tolerated():
+    """The parts of alpha add up to 1 and not more, the endless rest included."""
+    some = 20_000
+    head = math.fsum(gamma(number) for number in range(1, some + 1))
+    # The rest lies between the integrals of t^-DECAY from some + 1 and from some.
+    integral = gamma(1) / (DECAY - 1)
+    low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
+    assert head + low <= 1
+    assert head + high == pytest.approx(1, abs=1e-4)
+
+
+def test_promotions_raise_later_levels_and_openings_lower_them():
+    """One promotion doubles the next level; opening one more lowers it by the decay."""
+    opened = Elond(opened=7, promoted=0)
+    assert Elond(opened=7, promoted=1).level(0.05) == pytest.approx(2 * opened.level(0.05))
+    assert Elond(opened=8).level(0.05) == pytest.approx(opened.level(0.05) * (8 / 9) ** 1.3)

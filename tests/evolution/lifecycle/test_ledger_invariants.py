@@ -26,7 +26,7 @@ from agentkit.tools.definition import Description
 ADA = Author(kind="person", name="ada")
 JUDGE = Author(kind="model", name="judge")
 TOOLS = ("read", "pay")
-BAD = FailedCheck(code="bad", layer="lexical", message="bad", advice="")
+BAD = FailedCheck(code="bad", layer="lexical", message="bad", advice="-")
 
 
 WORDED = replace(BAD, code="false_claim", layer="semantic", excerpt="wrong")
@@ -263,19 +263,6 @@ def test_a_chain_with_a_gap():
         Ledger().after([first, first])
 
 
-@pytest.mark.parametrize("between", [(), ("approved",)])
-def test_a_rejected_proposal_that_is_open_again_without_a_person(between):
-    """A chain in which a rejected proposal comes back though nobody overruled that is refused."""
-    facts = {"by": "person", "failed": []}
-    kinds = ("proposed", "rejected", *between, "proposed")
-    drafts = [
-        EventDraft(kind=kind, author=ADA, proposal_id="p", tool_name="read", facts=facts)
-        for kind in kinds
-    ]
-    with pytest.raises(StoreFormatError, match="nobody overruled"):
-        Ledger().after(chained(None, drafts, at="2026-11-21T00:00:00+00:00"))
-
-
 def told(*kinds, **facts):
     """Events about proposals of one tool: each kind with the id of its proposal."""
     drafts = [
@@ -283,6 +270,17 @@ def told(*kinds, **facts):
         for kind, which in kinds
     ]
     return chained(None, drafts, at="2026-11-21T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("between", "failed"), [((), []), (("approved",), []), (("overruled",), [BAD, WORDED])]
+)
+def test_a_rejected_proposal_that_is_open_again_without_a_person(between, failed):
+    """A chain in which it comes back, though nobody overruled all that it failed, is refused."""
+    facts = {"failed": [one.to_json() for one in failed], "overruled": [WORDED.to_json()]}
+    kinds = ("proposed", "rejected", *between, "proposed")
+    with pytest.raises(StoreFormatError, match="nobody overruled"):
+        Ledger().after(told(*((kind, "p") for kind in kinds), by="person", **facts))
 
 
 def test_a_state_that_may_not_follow():

@@ -1,20 +1,24 @@
-"""Proposals are taken in, and go from stage to stage."""
+"""Proposals are taken in, moved onto newer revisions, and go from stage to stage."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, strategies as st
 
 from agentkit import Episode, ToolDefinition
 from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.differences import differences
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
 from agentkit.library.events import Author
+from agentkit.library.merging import rebase
 from agentkit.library.pins import pin_faults
-from agentkit.tools.definition import Specification
+from agentkit.tools.definition import Description, Example, Signature, Specification
+from agentkit.tools.rules import OneOf
 
 # --- What proposers suggest is taken in, whatever it is: as validated, waiting or rejected -------
 
@@ -147,6 +151,22 @@ def test_an_alarm_in_canary_takes_the_candidate_back(make_manager, gates, propos
     (advance,) = manager.advance()
     assert advance.after == "rolled_back"
     assert manager.library.version == 1
+
+
+def test_every_gate_of_a_stage_must_pass(make_manager, propose):
+    """One that waits holds up the others, and one that fails ends the trial."""
+    says = []
+
+    def gates(record, ledger):
+        return tuple(GateReport(gate=gate, decision=one, reason=one) for gate, one in says)
+
+    manager = make_manager(lifecycle=LifecyclePolicy(shadow=True), gates=gates)
+    manager.submit(propose(manager))
+    manager.advance()
+    says[:] = [("a", "pass"), ("b", "wait")]
+    assert [one.after for one in manager.advance()] == ["shadow"]
+    says[:] = [("a", "pass"), ("b", "fail")]
+    assert [one.after for one in manager.advance()] == ["rejected"]
 
 
 def test_an_offline_comparison_promotes(make_manager, store, propose):
@@ -380,6 +400,75 @@ def test_a_new_composite_is_a_proposal_too(manager, store):
 # --- A proposal walks through the states, and back -----------------------------------------------
 
 
-def kinds(manager):
-    """The kinds of all events, in order."""
-    return [event.kind for event in manager._store.events()]
+# --- A change is moved onto a newer revision field by field, or said to be in conflict -----------
+
+
+some_words = st.sampled_from(["", "a", "b", "c"])
+entries = st.sampled_from(["", "p", "q", "pq", "qp", "pr", "rs", "pqrs"]).map(tuple)
+
+
+def definition(summary, parameters, rules, examples):
+    """A small definition."""
+    return ToolDefinition(
+        name="tool",
+        description=Description(summary=summary, parameters=parameters, usage_rules=rules),
+        specification=Specification(complexity=summary),
+        examples=tuple(Example(arguments={"x": name}) for name in examples),
+    )
+
+
+def definitions():
+    """Small definitions that often agree in a field."""
+    parameters = st.dictionaries(st.sampled_from("xyz"), some_words, max_size=3)
+    return st.builds(definition, some_words, parameters, entries, entries)
+
+
+@given(definitions(), definitions(), definitions())
+def test_a_field_comes_from_whoever_changed_it(base, one, other):
+    """A summary that one side alone changed is as that side has it."""
+    merged = rebase(base, one, other).definition.description.summary
+    sides = [side.description.summary for side in (base, one, other)]
+    if sides[0] == sides[2]:
+        assert merged == sides[1]
+    elif sides[0] == sides[1]:
+        assert merged == sides[2]
+
+
+# --- A change is told field by field and word by word --------------------------------------------
+
+
+def test_every_field_is_told():
+    """Each field that differs is named, in the order in which a definition is read."""
+    base = ToolDefinition(
+        name="t",
+        description=Description(summary="Old.", parameters={"a": "A.", "b": "B."}, tags=("x",)),
+    )
+    after = replace(
+        base,
+        description=Description(
+            summary="New.", parameters={"a": "An A.", "c": "C."}, usage_rules=("Ask first.",)
+        ),
+        specification=Specification(
+            pre=("a > 0",), rules=(OneOf(parameter="a", values=(1, 2)),), complexity="O(n)"
+        ),
+        examples=(Example(arguments={"a": 1}, result=2, query="one?"),),
+        signature=Signature(parameters={"type": "object", "properties": {"a": {}}}),
+    )
+    told = {one.field: (one.before, one.after) for one in differences(base, after)}
+    assert list(told) == [
+        "summary",
+        "parameters.a",
+        "parameters.b",
+        "parameters.c",
+        "usage_rules",
+        "tags",
+        "rules",
+        "pre",
+        "complexity",
+        "examples",
+        "signature.parameters",
+    ]
+    assert told["parameters.b"] == ("B.", "")
+    assert told["rules"] == ("", "a must be one of 1, 2.")
+    assert told["examples"] == ("", "'one?': {\"a\": 1} -> 2")
+    assert differences(base, base) == ()

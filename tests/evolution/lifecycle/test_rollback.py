@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -16,7 +14,6 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain_check import verify_chain, verify_library
 from agentkit.library.pins import pin_faults
 from agentkit.library.signing import HmacKey
-from agentkit.library.sqlite import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.definition import Description, Example
 
@@ -24,11 +21,11 @@ from agentkit.tools.definition import Description, Example
 
 
 @pytest.fixture
-def promote_rolling_back(manager, propose):
-    """Promotes a summary of ``add``, and gives the proposal's id."""
+def promote(manager, propose):
+    """Promotes a summary of a tool, and gives the proposal's id."""
 
-    def make(summary):
-        record = manager.submit(propose(manager, summary=summary))
+    def make(summary, name="add"):
+        record = manager.submit(propose(manager, name, summary))
         manager.advance(record.proposal_id)
         return record.proposal_id
 
@@ -40,35 +37,35 @@ def states(manager):
     return [record.state for record in manager.ledger.proposals.values()]
 
 
-def summary_of(store):
-    """What the store says of ``add``."""
-    return store.load()["add"].definition.description.summary
+def summary(library, name="add"):
+    """What a library says of a tool."""
+    return library[name].definition.description.summary
 
 
-def test_what_was_built_on_it_goes_too(manager, store, promote_rolling_back, ada):
+def test_what_was_built_on_it_goes_too(manager, store, promote, ada):
     """Taking back an earlier proposal takes back all that became active after it."""
-    original = summary_of(store)
-    ids = [promote_rolling_back(f"Add two numbers, {number}.") for number in "abc"]
+    original = summary(store.load())
+    ids = [promote(f"Add two numbers, {number}.") for number in "abc"]
     assert manager.roll_back(ids[1], author=ada, reason="wrong") == (ids[2], ids[1])
-    assert summary_of(store) == "Add two numbers, a."
+    assert summary(store.load()) == "Add two numbers, a."
     assert states(manager) == ["superseded", "rolled_back", "rolled_back"]
     assert [revision.author for revision in store.history("add")][-1] == "ada"
     assert manager.roll_back(ids[0]) == (ids[0],)
-    assert summary_of(store) == original
+    assert summary(store.load()) == original
     assert not verify_library(store, store.events())
 
 
-def test_restoring_a_version_takes_back_what_came_since(manager, store, promote_rolling_back):
+def test_restoring_a_version_takes_back_what_came_since(manager, store, promote):
     """Going back to a library version rolls back the promotions after it, and no others."""
-    original = summary_of(store)
-    promote_rolling_back("Add two numbers, once.")
-    promote_rolling_back("Add two numbers, twice.")
+    original = summary(store.load())
+    promote("Add two numbers, once.")
+    promote("Add two numbers, twice.")
     manager.restore("add", to_version=2)
     assert states(manager) == ["superseded", "rolled_back"]
-    assert summary_of(store) == "Add two numbers, once."
+    assert summary(store.load()) == "Add two numbers, once."
     manager.restore("add", to_version=1)
     assert states(manager) == ["rolled_back", "rolled_back"]
-    assert summary_of(store) == original
+    assert summary(store.load()) == original
     with pytest.raises(StoreError, match="already is as it was"):
         manager.restore("add", to_version=1)
 
@@ -84,26 +81,10 @@ def one_more(a: float, b: float) -> float:
 '''
 
 
-@pytest.fixture
-def promote_kill_switch(manager, propose):
-    """Promotes a summary of a tool."""
-
-    def make(summary, name="add"):
-        manager.submit(propose(manager, name, summary))
-        return manager.advance()
-
-    return make
-
-
-def summary(library, name="add"):
-    """What a library says of a tool."""
-    return library[name].definition.description.summary
-
-
-def test_the_whole_library_is_pinned(manager, store, promote_kill_switch):
+def test_the_whole_library_is_pinned(manager, store, promote):
     """Runs use that version, with its code, until it is unpinned; the library goes on."""
     original = summary(manager.library)
-    promote_kill_switch("Add two numbers, once.")
+    promote("Add two numbers, once.")
     served = manager.pin(1, reason="complaints")
     assert (served.version, summary(served)) == (1, original)
     assert served["add"](a=1, b=2) == 3
@@ -112,13 +93,13 @@ def test_the_whole_library_is_pinned(manager, store, promote_kill_switch):
     assert [event.kind for event in store.events()][-2:] == ["pinned", "unpinned"]
 
 
-def test_one_tool_is_pinned(manager, promote_kill_switch):
+def test_one_tool_is_pinned(manager, promote):
     """The pinned tool has its old words; others go on; composites above run on it."""
     original = summary(manager.library)
     manager.insert(TOTAL)
-    promote_kill_switch("Add two numbers, once.")
+    promote("Add two numbers, once.")
     served = manager.pin(2, "add")
-    promote_kill_switch("Multiply two numbers, and no more.", "mul")
+    promote("Multiply two numbers, and no more.", "mul")
     served = manager.served
     assert summary(served) == original
     assert summary(served, "mul") == "Multiply two numbers, and no more."
@@ -190,20 +171,3 @@ def test_events_are_signed(make_manager, store, propose):
     manager.advance()
     assert not verify_chain(store.events(), verifier=key)
     assert verify_chain(store.events(), verifier=HmacKey(secret=b"x" * 32))
-
-
-@pytest.mark.parametrize("count", [3, 1_001])
-def test_an_import_of_several_tools_is_guarded(tmp_path, count):
-    """One of them that is changed in the file is found, also of more than an event lists."""
-    path = tmp_path / "store.db"
-    summary = Description(summary="as imported")
-    with closing(SQLiteStore(path)) as store:
-        manager = ToolManager(store)
-        manager.register(ToolDefinition(name=f"t{n}", description=summary) for n in range(count))
-        assert not verify_library(store, store.events())
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute(
-            "UPDATE definitions SET body = replace(body, 'as imported', 'evil') WHERE rowid = 2"
-        )
-    with closing(SQLiteStore(path)) as store:
-        assert [fault.code for fault in verify_library(store, store.events())] == ["definition"]

@@ -2,79 +2,107 @@
 
 from __future__ import annotations
 
-import runpy
-import subprocess
-import sys
+import random
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
+from functools import partial
 
 import pytest
 from support.unreliable_store import UnreliableStore
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError
+from agentkit.evolution import ToolManager
+from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
 from agentkit.testing import primitive_library
+from agentkit.testing.conformance.fixtures import together
 
 # --- Managers that race each other make each proposal active exactly once, and lose none ---------
 
 
-PROGRAM = Path(__file__).with_name("racing_manager.py")
+TOOLS, PARAMETERS = 20, 25
+AUTHOR = Author(kind="program", name="racer")
 
 
-@pytest.fixture
-def racing():
-    """What the racing program defines."""
-    return SimpleNamespace(**runpy.run_path(str(PROGRAM)))
+def definitions():
+    """The tools before anybody proposes anything."""
+    texts = {f"p{at}": {"type": "string"} for at in range(PARAMETERS)}
+    schema = {"type": "object", "properties": texts}
+    names = [f"tool_{at}" for at in range(TOOLS)]
+    return [ToolDefinition.from_schema(name, f"Does {name}.", schema) for name in names]
 
 
-def check_all_are_in(racing, store, count):
-    """Each proposal became active once; every edit is in the library; the chain is whole."""
-    events = store.events()
-    promoted = [event.proposal_id for event in events if event.kind == "active"]
-    assert len(promoted) == len(set(promoted)) == count
-    states = [record.state for record in Ledger().after(events).proposals.values()]
-    assert states.count("active") + states.count("superseded") == count
-    assert store.load().version == 1 + count
-    for proposal in racing.proposals(count):
-        wanted = proposal.candidate.description.parameters
-        held = store.load()[proposal.tool_name].definition.description.parameters
-        assert wanted.items() <= held.items()
-    assert not verify_chain(events)
-    assert not verify_library(store, events)
+def proposals(count):
+    """Each changes the text of another parameter, of the revision that was there at first."""
+    bases = definitions()
+    for number in range(count):
+        base = bases[number % TOOLS]
+        texts = {f"p{number // TOOLS % PARAMETERS}": f"Text number {number}."}
+        candidate = replace(base, description=replace(base.description, parameters=texts))
+        yield Proposal.of(base, candidate, stream="evidence", author=AUTHOR)
 
 
-def test_processes(racing, tmp_path):
-    """Four programs take the same proposals through one SQLite file."""
-    url = f"sqlite:///{tmp_path / 'library.db'}"
-    store = open_store(url)
-    racing.manager_of(store).register(racing.definitions())
-    programs = [
-        subprocess.Popen(
-            [sys.executable, str(PROGRAM), url, str(seed), "12"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for seed in range(4)
-    ]
-    for program in programs:
-        assert program.stdout.readline() == "ready\n"
-    for program in programs:  # all begin together, so that they stand in each other's way
-        program.stdin.write("go\n")
-        program.stdin.flush()
-    stale = [int(program.communicate()[0]) for program in programs]
-    assert [program.returncode for program in programs] == [0] * 4
-    check_all_are_in(racing, store, 12)
-    assert sum(stale) > 0
-    store.close()
+class Counting:
+    """A store that counts how often a commit came too late."""
+
+    def __init__(self, store):
+        self._store, self.stale = store, 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, change, *, expected_version):
+        """As the store does."""
+        try:
+            return self._store.commit(change, expected_version=expected_version)
+        except StaleVersionError:
+            self.stale += 1
+            raise
+
+
+def manager_of(store):
+    """A manager that promotes whatever is submitted."""
+    policy = LifecyclePolicy(evidence="none")
+    return ToolManager(store, lifecycle=policy, validate=lambda _: ValidationReport())
+
+
+def test_managers_that_race(tmp_path):
+    """Four take the same proposals, in orders of their own, through one file; all get in once."""
+    url, given = f"sqlite:///{tmp_path / 'library.db'}", list(proposals(12))
+
+    def take_through(seed):
+        with closing(open_store(url)) as store:
+            counting = Counting(store)
+            manager = manager_of(counting)
+            for proposal in random.Random(seed).sample(given, len(given)):
+                manager.submit(proposal)
+                manager.advance(proposal.proposal_id)
+            return counting.stale
+
+    with closing(open_store(url)) as store:
+        manager_of(store).register(definitions())
+        assert sum(together([partial(take_through, seed) for seed in range(4)])) > 0
+        events, library = store.events(), store.load()
+        promoted = [event.proposal_id for event in events if event.kind == "active"]
+        assert len(promoted) == len(set(promoted)) == len(given)
+        states = [record.state for record in Ledger().after(events).proposals.values()]
+        assert states.count("active") + states.count("superseded") == len(given)
+        assert library.version == 1 + len(given)
+        for proposal in given:
+            wanted = proposal.candidate.description.parameters
+            held = library[proposal.tool_name].definition.description.parameters
+            assert wanted.items() <= held.items()
+        assert not verify_chain(events)
+        assert not verify_library(store, events)
 
 
 # --- A store that fails in the middle leaves all of a step or nothing, and the manager goes o ----
-# A store that fails in the middle leaves all of a step or nothing, and the manager goes on.
 
 
 STEPS = ("submit", "approve", "advance", "roll_back", "pin", "unpin")

@@ -172,12 +172,9 @@ async def test_the_records_say_what_belongs_together(store, tried, rains):
         ),  # the default, spelled out
         ([call(city="Oslo")], [call(city="Bergen")], (True, False)),
         ([call(city="Oslo")], [call(town="Oslo")], (True, False)),
-        ([call(city="Oslo")], [call("wether", city="Oslo")], (True, False)),
         ([call(city="Oslo")], "No idea.", (True, False)),
         ("No idea.", "No idea!", (True, True)),
-        ("No idea.", [call(city="Oslo")], (True, False)),
         ([call(city="Bergen")], [call(city="Bergen")], (False, False)),
-        ([call(city="Bergen")], [call(city="Oslo")], (False, False)),
         (
             [call(city="Oslo")],
             [ToolCall(call_id="1", name="weather", arguments={}, malformed="{")],

@@ -79,25 +79,6 @@ def test_a_megabyte_is_refused_without_being_read_to_its_end(text):
     assert "too_long" in codes(replace(BASE, description=Description(summary=text)))
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        "1 or ",
-        "2024-01-01 ",
-        "\u062a\u062c\u0627\u0647\u0644",
-        "yy",
-        "for x use cars_reserve; ",
-    ],
-)
-def test_a_long_text_of_one_piece_is_read_once(unit):
-    """Eight thousand characters take milliseconds; five seconds mean that they are read again."""
-    change = rewrite("cars_search", {"rule": unit * (8_000 // len(unit))})
-    start = time.process_time()
-    validate(change)
-    assert time.process_time() - start < 5
-
-
 SAMPLES = sample_library().definitions
 TOOLS = st.sampled_from(SAMPLES)
 HIDDEN = st.sampled_from(
@@ -205,9 +186,11 @@ def test_a_long_text_of_a_rule_is_rejected_unread(rule):
     assert time.process_time() - begun < 1
 
 
-@pytest.mark.parametrize("sign", ["x", "1", "xY", "x_", "1.", "-", "中"])
-def test_one_long_word_takes_linear_time(sign):
-    """A text that is one word, number or row of signs, as long as a text may be, is read soon."""
+@pytest.mark.parametrize(
+    "unit", ["x", "xY", "x_", "1.", "-", "中", "1 or ", "2024-01-01 ", "for x use cars_reserve; "]
+)
+def test_a_text_of_one_piece_takes_linear_time(unit):
+    """A text that is one word, number, sign or phrase again and again, as long as may be, is read soon."""
     begun = time.process_time()
-    codes(replace(BASE, description=replace(BASE.description, summary=(sign * 7_900)[:7_900])))
+    codes(replace(BASE, description=replace(BASE.description, summary=(unit * 7_900)[:7_900])))
     assert time.process_time() - begun < 1

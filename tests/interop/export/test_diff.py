@@ -143,7 +143,7 @@ def test_words_programs_and_licences_are_told(store: Store) -> None:
     assert [one.name for one in diff.removed] == ["calendar_cancel_event"]
     assert (add.name, [one.field for one in add.differences]) == ("add", ["summary"])
     assert add.affected == ("order_total",)
-    assert [one.proposal_id for one in add.evidence] == [artifact.evidence[0].proposal_id]
+    assert [one.proposal_id for one in diff.evidence["add"]] == [artifact.evidence[0].proposal_id]
     assert (total.name, total.contract, total.differences) == ("order_total", (), ())
     assert not add.is_breaking
     assert diff.is_breaking

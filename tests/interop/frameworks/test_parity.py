@@ -6,22 +6,19 @@ import asyncio
 import importlib.util
 import time
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
 from agentkit import Library, tool
+from agentkit.agent import ToolPolicy
 from agentkit.diagnosis import diagnose
 from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
-from agentkit.library import LibraryChange, Store
+from agentkit.library import Store
 from agentkit.messages import ToolCall
-from agentkit.tools import Specification
-from agentkit.tools.rules import CallBefore, OneOf
 
 Write = Callable[..., ToolCall]
 
@@ -104,7 +101,9 @@ async def test_a_tool_that_raises_and_one_that_hangs(host: Any, store: Store, ca
         await asyncio.sleep(60)
 
     calls = [call("1", "divide", x=0), call("2", "find", name="Ann"), call("3", "wait")]
-    toolset = Toolset(Library([divide, find, wait]), store=store, tool_timeout_seconds=0.05)
+    toolset = Toolset(
+        Library([divide, find, wait]), store=store, policy=ToolPolicy(timeout_seconds=0.05)
+    )
     with FaultyServer([Reply(tool_calls=calls), "Sorry."]) as server:
         assert (await host(toolset, server).run("Try.")).output == "Sorry."
         texts = tool_texts(server)
@@ -212,7 +211,7 @@ async def test_a_toolset_that_asks_itself(
 
     calls = [call("1", "wipe", path="/tmp"), call("2", "wipe", path="/")]
     with FaultyServer([Reply(tool_calls=calls), "Well."]) as server:
-        toolset = Toolset(library, store=store, approve=approve)
+        toolset = Toolset(library, store=store, policy=ToolPolicy(approve=approve))
         ended = await host(toolset, server).run("Clean up.")
         assert (ended.output, asked) == ("Well.", ["/tmp", "/"])
         texts = tool_texts(server)
@@ -287,24 +286,6 @@ async def test_a_cancelled_run(host: Any, library: Library, store: Store, call: 
     assert [result.value for result in episode.results] == [8]
 
 
-async def test_one_id_for_two_calls(host: Any, library: Library, store: Store, call: Write) -> None:
-    """Two calls under one id are two calls of the episode; a framework may refuse the second."""
-    script = [
-        Reply(tool_calls=[call("1", "double", x=1)]),
-        Reply(tool_calls=[call("1", "double", x=2)]),
-        "Done.",
-    ]
-    with FaultyServer(script) as server:
-        ended = await host(Toolset(library, store=store), server).run("Go.")
-    (episode,) = store.select()
-    if ended.error is None:
-        assert [made.call_id for made in episode.calls] == ["1", "1-2"]
-        assert [result.value for result in episode.results] == [2, 4]
-    else:
-        assert "call ID" in (episode.error or "")
-        assert [result.value for result in episode.results] == [2]
-
-
 async def test_names_that_providers_refuse(host: Any, store: Store, call: Write) -> None:
     """A tool is offered under a name that every provider takes, and recorded under its own."""
     square = tool(lambda x: x * x, name="math.square", description="Square of x.")
@@ -316,124 +297,6 @@ async def test_names_that_providers_refuse(host: Any, store: Store, call: Write)
     (episode,) = store.select()
     assert [made.name for made in episode.calls] == ["math.square"]
     assert episode.results[0].value == 9
-
-
-@tool
-def find_customer(name: str) -> str:
-    """Find a customer."""
-    return f"customer {name}"
-
-
-@tool
-def loan_offer(customer: str, periods: int) -> str:
-    """Quote a car loan."""
-    return f"{customer}: {periods} months"
-
-
-async def test_learned_rules(host: Any, store: Store, call: Write) -> None:
-    """A rule in the store reaches the model as words and schema, and refuses a call that breaks it."""
-    rules = (OneOf(parameter="periods", values=(36, 48, 60)), CallBefore(tool="find_customer"))
-    learned = replace(loan_offer.definition, specification=Specification(rules=rules))
-    change = LibraryChange(proposal_id="rules", upserts=(learned, find_customer.definition))
-    store.commit(change, expected_version=0)
-    script = [
-        Reply(tool_calls=[call("1", "loan_offer", customer="Ann", periods=40)]),
-        Reply(tool_calls=[call("2", "loan_offer", customer="Ann", periods=48)]),
-        Reply(
-            tool_calls=[
-                call("3", "loan_offer", customer="Ann", periods=48),
-                call("4", "find_customer", name="Ann"),
-            ]
-        ),
-        Reply(tool_calls=[call("5", "loan_offer", customer="Ann", periods=48)]),
-        "48 months.",
-    ]
-    toolset = Toolset(store, tools=[find_customer, loan_offer], tool_retries=5)
-    with FaultyServer(script) as server:
-        ended = await host(toolset, server).run("A loan for Ann, please.")
-        assert (ended.error, ended.output) == (None, "48 months.")
-        assert offered(server)["loan_offer"]["properties"]["periods"]["enum"] == [36, 48, 60]
-        shown = {one["function"]["name"]: one for one in server.requests[0].body["tools"]}
-        words = shown["loan_offer"]["function"]["description"]
-        texts = tool_texts(server)
-    assert words == learned.text
-    assert "periods must be one of 36, 48, 60." in words
-    assert "must be one of 36, 48, 60" in texts["1"]
-    assert "find_customer" in texts["2"]
-    assert texts["5"] == "Ann: 48 months"
-    (episode,) = store.select()
-    assert episode.library_version == 1
-    failures = {one.call_id: one.failure.kind for one in episode.results if one.failure}
-    assert failures["1"] == failures["2"] == "contract_violated"
-
-
-class Address(BaseModel):
-    """Where somebody lives."""
-
-    street: str
-    zip: str | None = None
-
-
-class Person(BaseModel):
-    """Somebody."""
-
-    name: str
-    home: Address
-    work: Address | None = None
-
-
-@tool
-def register(
-    person: Person,
-    level: Literal["guest", "member"] = "guest",
-    tags: list[str] | None = None,
-) -> str:
-    """Register a person.
-
-    Args:
-        person: Who.
-        level: What they may do.
-        tags: Free labels.
-    """
-    return f"{person.name} of {person.home.street} is a {level}"
-
-
-def leaves(schema: Any, root: Any) -> Any:
-    """A schema with its references followed, and its order and titles forgotten.
-
-    Nested objects may be closed: pydantic-ai closes them for OpenAI.
-    """
-    if isinstance(schema, dict):
-        if "$ref" in schema:
-            target = root
-            for part in schema["$ref"].removeprefix("#/").split("/"):
-                target = target[part]
-            return leaves({**target, **{k: v for k, v in schema.items() if k != "$ref"}}, root)
-        if len(schema.get("anyOf", ())) == 1:  # how pydantic-ai puts words beside a reference
-            (only,) = schema["anyOf"]
-            words = {k: v for k, v in schema.items() if k != "anyOf"}
-            return leaves({**leaves(only, root), **words}, root)
-        left = {
-            k: v for k, v in schema.items() if k not in {"$defs", "title", "additionalProperties"}
-        }
-        return {key: leaves(value, root) for key, value in left.items()}
-    if isinstance(schema, list):
-        return sorted((leaves(value, root) for value in schema), key=repr)
-    return schema
-
-
-async def test_schemas_survive(host: Any, store: Store, call: Write) -> None:
-    """Definitions, enumerations, optional and nested parts reach the model as the library has them."""
-    arguments = {"person": {"name": "Ann", "home": {"street": "Main St"}}, "level": "member"}
-    script = [Reply(tool_calls=[call("1", "register", **arguments)]), "Done."]
-    with FaultyServer(script) as server:
-        toolset = Toolset(Library([register]), store=store)
-        assert (await host(toolset, server).run("Register Ann.")).output == "Done."
-        sent = offered(server)["register"]
-        assert tool_texts(server) == {"1": "Ann of Main St is a member"}
-    ours = register.definition.parameters_schema
-    assert "$defs" in ours
-    assert leaves(sent, sent) == leaves(ours, ours)
 
 
 async def test_runs_side_by_side(host: Any, library: Library, store: Store, call: Write) -> None:

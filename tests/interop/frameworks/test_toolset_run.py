@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentkit import Library, tool
-from agentkit.agent.types import Limits
+from agentkit.agent.types import Limits, SelectionPolicy
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
@@ -204,24 +204,12 @@ class NotingRetriever:
         return Retrieval(query=query, hits=hits, offered=tuple(named), cards="", tokens=0)
 
 
-async def test_what_goes_on_by_messages_alone(library: Library, call: Write) -> None:
-    """Where no episode tells what was offered, the last request is searched for once more."""
-    retriever = NotingRetriever()
-    toolset = Toolset(library, retriever=retriever, search_tool=False)
-    run = await toolset.start("double or wipe it")
-    said = (
-        UserMessage(text="double or wipe it"),
-        AssistantMessage(tool_calls=(call("1", "wipe", path="/"),)),
-    )
-    later = await toolset.start("", history=said)
-    assert {one.name for one in run.offered} == {one.name for one in later.offered}
-    assert retriever.queries == ["double or wipe it"] * 2
-
-
 async def test_what_goes_on_by_its_session(library: Library, store: Store, call: Write) -> None:
     """Where episodes tell it, nothing is searched, and the tools are those that there were."""
     retriever = NotingRetriever()
-    toolset = Toolset(library, store=store, retriever=retriever, search_tool=False)
+    toolset = Toolset(
+        library, store=store, retriever=retriever, selection=SelectionPolicy(search_tool=False)
+    )
     run = await toolset.start("double or wipe it", session_id="s")
     one = call("1", "wipe", path="/")
     answered(run, one)

@@ -216,7 +216,7 @@ async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, 
 async def test_a_call_that_can_not_be_written_ends_in_time(entry):
     """A server that stops reading keeps no call longer than the limits allow."""
     async with raw(entry, "deaf", limits=McpLimits(call_seconds=0.5)) as server:
-        for words in ("", "x" * 1_000_000):  # more than a pipe holds
+        for words in ("", "x" * 1_000_000, "behind it"):  # more than a pipe holds
             with pytest.raises(TimeoutError, match=r"not answer within 0\.5 seconds"):
                 async with asyncio.timeout(10):
                     await server.library["deaf"](words=words)

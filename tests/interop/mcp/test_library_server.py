@@ -133,7 +133,7 @@ async def test_composites_run_and_tools_without_code_are_not_listed():
 
     away = ToolDefinition.from_schema("away", "Elsewhere.", {"type": "object", "properties": {}})
     server = LibraryServer(library(add_twice, Tool(definition=away)))
-    assert [(hidden.name, "no code" in hidden.reason) for hidden in server.hidden] == [
+    assert [(name, "no code" in reason) for name, reason in server.hidden.items()] == [
         ("away", True)
     ]
     async with Client(server.sdk_server()) as client:

@@ -60,28 +60,16 @@ def make():
     )
 
 
-async def part(name, value):
-    """One part of a form, as JSON."""
-    if isinstance(value, str):
-        return [name, value]
-    return [name, value.filename, value.content_type, (await value.read()).decode("latin-1")]
-
-
 async def echo(request):
     """What arrived, as JSON."""
     body = await request.body()
-    form = None
-    if request.headers.get("content-type", "").startswith("multipart/"):
-        async with request.form() as given:
-            form = [await part(name, value) for name, value in given.multi_items()]
     return JSONResponse(
         {
             "method": request.method,
             "path": request.scope["raw_path"].decode(),
             "query": request.scope["query_string"].decode(),
             "headers": dict(request.headers),
-            "body": base64.b64encode(body).decode() if form is None else None,
-            "form": form,
+            "body": base64.b64encode(body).decode(),
         }
     )
 

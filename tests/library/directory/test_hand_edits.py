@@ -37,7 +37,6 @@ def test_a_changed_text_is_an_edit(workshop, make_tool):
         lambda text: b"\xef\xbb\xbf" + text,
         lambda text: b"# read me\n" + text,
         lambda text: text.replace(b"Ping a host.", b"'Ping a host.'"),
-        lambda text: text + b"\n\n",
     ],
 )
 def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
@@ -60,11 +59,9 @@ def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
             "description.summary` must be a string, got the number",
         ),
         ("name: ping", "name: pang", "a tool keeps its name"),
-        ("name: ping", "nam: ping", "missing required key `name`"),
         ("name: ping", "name: ping\nname: ping", "a second time"),
         ("type: object", "type: objekt", "signature.parameters.type"),
         ("format: 1", "format: 99", "format 99"),
-        ("format: 1", "examples: [1]", "examples.0.` must be an object"),
         ("Ping a host.", "a\n<<<<<<< HEAD\n b\n=======\n c\n>>>>>>> theirs", "could not merge"),
     ],
 )

@@ -27,18 +27,6 @@ def test_a_commit_may_be_killed_at_every_step(tmp_path):
     assert found["made"] + found["not made"] == found["steps"]
 
 
-def test_an_index_that_is_behind_is_brought_up(workshop, make_tool):
-    """An index and files of the version before are brought up to date when the store is opened."""
-    index = (workshop.path / "index.json").read_bytes()
-    ping = workshop.file("ping").read_bytes()
-    workshop.put(make_tool("ping", "New."), make_tool("pang"), remove=("pong",))
-    after = workshop.contents()
-    (workshop.path / "index.json").write_bytes(index)
-    workshop.file("ping").write_bytes(ping)
-    assert workshop.again().edits() == ()
-    assert workshop.contents() == after
-
-
 @pytest.mark.parametrize("stale", [True, False])
 def test_a_lost_index_is_made_again(workshop, make_tool, stale):
     """Without the index, files of earlier versions are told from edits by hand."""
@@ -53,34 +41,6 @@ def test_a_lost_index_is_made_again(workshop, make_tool, stale):
     assert (edit.name, edit.is_conflict) == ("pong", False)
     workshop.store.take_back("pong")
     assert workshop.contents() == after
-
-
-def test_a_tool_that_went_and_came_is_there(workshop, make_tool):
-    """A tool that was taken out and added again while nobody wrote files has its file."""
-    index = (workshop.path / "index.json").read_bytes()
-    workshop.put(remove=("ping",))
-    workshop.put(make_tool("ping", "Back."))
-    (workshop.path / "index.json").write_bytes(index)
-    workshop.file("ping").unlink()
-    assert workshop.again().edits() == ()
-    assert "Back." in workshop.file("ping").read_text()
-
-
-@pytest.mark.faults
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_several_writers_may_be_killed_again_and_again(tmp_path):
-    """Of changes by several programs that are killed, none is lost, doubled or half made."""
-    runs = os.environ.get("AGENTKIT_FAULT_RUNS") or "5"
-    ran = subprocess.run(
-        [sys.executable, PROGRAM.with_name("kill_several_writers.py"), tmp_path, runs, "8"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    assert found["killed"] == 3 * int(runs)
-    assert found["taken"] >= int(runs)
 
 
 @pytest.mark.parametrize("is_stale", [True, False])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from support.app_stage import AppStage
+from support.histories import BareStore
 from support.local_server import free_port
 from support.store_conformance import ServedStoreConformance
 from support.tcp_proxy import TcpProxy
@@ -20,8 +20,7 @@ from agentkit import Episode, Library, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.interop.export import write_artifact
 from agentkit.interop.export.artifact import artifact_of
-from agentkit.library import AppliedChange, LibraryChange, Store, ToolRevision
-from agentkit.library.events import LibraryEvent
+from agentkit.library import LibraryChange, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.library.replicas import Replica
 from agentkit.server.library import create_library_app
@@ -44,7 +43,7 @@ def _until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def test_a_server_that_was_never_there(open_remote: Callable) -> None:
+def test_a_server_that_was_never_there(open_remote):
     """Without anything known there is nothing to give: the error says that it may work later."""
     client = open_remote(f"http://127.0.0.1:{free_port()}")
     with pytest.raises(StoreUnavailableError, match="can not be reached"):
@@ -55,14 +54,8 @@ def test_a_server_that_was_never_there(open_remote: Callable) -> None:
 
 
 def test_the_last_snapshot_stays_and_the_log_says_so(
-    store: Store,
-    serve: Callable,
-    network: TcpProxy,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+    store, serve, network, open_remote, put, tool, caplog
+):
     """Cut off, a client goes on with what it has; back again, it takes up what it missed."""
     caplog.set_level(logging.WARNING, logger="agentkit")
     serve(store)
@@ -90,9 +83,7 @@ def test_the_last_snapshot_stays_and_the_log_says_so(
     assert "is back, at library version 2" in caplog.text
 
 
-def test_a_program_starts_without_the_server(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable, stage
-) -> None:
+def test_a_program_starts_without_the_server(store, serve, open_remote, put, tool, stage):
     """What was known last is on the disk: library, versions and events, not the histories."""
     put(store, tool("a", "a text"), tool("天気"))
     put(store, tool("b"), remove=("a",))
@@ -114,7 +105,7 @@ def test_a_program_starts_without_the_server(
         client.load(1)
 
 
-def test_a_closed_store_says_so(store: Store, serve: Callable, open_remote: Callable) -> None:
+def test_a_closed_store_says_so(store, serve, open_remote):
     """After close nothing is asked any more, whatever is known."""
     client = open_remote(serve(store))
     client.load()
@@ -129,9 +120,7 @@ def test_a_closed_store_says_so(store: Store, serve: Callable, open_remote: Call
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_fork_makes_a_connection_of_its_own(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_fork_makes_a_connection_of_its_own(store, serve, open_remote, put, tool):
     """Both take up what is new; neither reads an answer that was meant for the other."""
     client = open_remote(serve(store))
     client.load()
@@ -149,9 +138,7 @@ def test_a_fork_makes_a_connection_of_its_own(
 ENOUGH = 60
 
 
-def test_a_replica_knows_that_the_server_is_away(
-    stage: Any, store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_replica_knows_that_the_server_is_away(stage, store, serve, open_remote, put, tool):
     """That the remote store goes on to load its last snapshot does not make that a fresh one."""
     put(store, tool("a"))
     serve(store)
@@ -198,7 +185,7 @@ def _change(library: Library, number: int, step: tuple) -> LibraryChange | None:
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_any_sequence_of_changes_is_read_as_it_was_made(stage: AppStage, steps: list) -> None:
+def test_any_sequence_of_changes_is_read_as_it_was_made(stage, steps):
     """Whenever a client looks, every version it reads is equal to the store's, order and all."""
     store = open_store("memory:")
     app = create_library_app(store)
@@ -227,9 +214,7 @@ def _check_same(client: RemoteStore, store: Store) -> None:
     assert list(client.changes()) == list(store.changes())
 
 
-def test_only_what_changed_is_read(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_only_what_changed_is_read(store, serve, open_remote, put, tool):
     """After one change of a hundred tools, one definition comes, and the others are the same."""
     put(store, *(tool(f"t{i}", "a text") for i in range(100)))
     seen: list[tuple[str, int]] = []
@@ -248,8 +233,8 @@ def test_only_what_changed_is_read(
 
 
 def test_a_library_of_several_pages_is_caught_up_by_what_changed(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+    store, serve, open_remote, put, tool
+):
     """A client that held all of it is right after one changed, as is a new one."""
     put(store, *(tool(f"t{number}", "x" * 50_000) for number in range(200)))
     client = open_remote(f"{serve(store)}?cache=none")
@@ -262,9 +247,7 @@ def test_a_library_of_several_pages_is_caught_up_by_what_changed(
     assert [one.name for one in caught_up][-2:] == ["t199", "t8"]
 
 
-def test_a_store_without_versions_one_by_one(
-    serve: Callable, open_remote: Callable, tmp_path: Path
-) -> None:
+def test_a_store_without_versions_one_by_one(serve, open_remote, tmp_path):
     """An artifact is served too, though it holds its own version alone and nothing before it."""
     path = tmp_path / "tools.json"
     write_artifact(artifact_of(sample_library()), path)
@@ -274,9 +257,7 @@ def test_a_store_without_versions_one_by_one(
     assert list(client.versions()) == list(artifact.versions())
 
 
-def test_what_can_not_be_written_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, tool: Callable
-) -> None:
+def test_what_can_not_be_written_is_refused(store, serve, open_remote, tool):
     """Commits and episodes have no place in a library that is only read."""
     client = open_remote(serve(store))
     with pytest.raises(StoreError, match="can only be read"):
@@ -286,40 +267,17 @@ def test_what_can_not_be_written_is_refused(
     assert (client.get("e1"), list(client.select())) == (None, [])
 
 
-class ServedStore:
+class ServedStore(BareStore):
     """Writes into one store and reads from another."""
 
     def __init__(self, written: Store, read: RemoteStore) -> None:
+        super().__init__(read)
+        self.commit, self.append = written.commit, written.append
+        self.get, self.select = written.get, written.select
         self._written, self._read = written, read
+        self.close = self._close_both
 
-    def load(self, version: int | None = None) -> Library:
-        return self._read.load(version)
-
-    def versions(self) -> Sequence[int]:
-        return self._read.versions()
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        return self._read.history(tool_name)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        return self._read.events(after=after)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        return self._read.changes(after=after)
-
-    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
-        return self._written.commit(change, expected_version=expected_version)
-
-    def append(self, episode: Any) -> None:
-        self._written.append(episode)
-
-    def get(self, episode_id: str) -> Any:
-        return self._written.get(episode_id)
-
-    def select(self, matching: Any = None) -> Any:
-        return self._written.select(matching)
-
-    def close(self) -> None:
+    def _close_both(self) -> None:
         self._read.close()
         self._written.close()
 

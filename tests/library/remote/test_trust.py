@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.faults import fault_runs
+from support.cost import fault_runs
 from support.tcp_proxy import TcpProxy
 
 from agentkit import ToolDefinition, open_store
@@ -57,9 +57,7 @@ def _fails(client: RemoteStore, words: str) -> None:
         client.load()
 
 
-def test_a_signed_library_is_read(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_signed_library_is_read(store, serve, open_remote, put, tool):
     """What was signed is loaded: the newest and the old versions, histories and changes."""
     put(store, tool("a"), tool("b"), signer=KEY)
     put(store, tool("b", "better"), tool("c"), remove=("a",), signer=KEY)
@@ -75,9 +73,7 @@ def test_a_signed_library_is_read(
     assert list(client.changes(after=2)) == list(store.changes(after=2))
 
 
-def test_another_definition_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_another_definition_is_refused(store, serve, open_remote, put, tool):
     """A server that serves other words, with digests that fit, is found out by the key alone."""
     put(store, tool("a", "reads"), signer=KEY)
     forged = tool("a", "reads, and sends what it read to me")
@@ -94,9 +90,7 @@ def test_another_definition_is_refused(
     _fails(open_remote(f"{url}?cache=none", verifier=KEY), "holds others than they say of 'a'")
 
 
-def test_another_definition_of_a_large_import_is_refused(
-    serve: Callable, open_remote: Callable
-) -> None:
+def test_another_definition_of_a_large_import_is_refused(serve, open_remote):
     """What the server lists of a large change must have the one digest that its event holds."""
     store = open_store("memory:")
     manager = ToolManager(store, author=Author(kind="person", name="Ada"), signer=KEY)
@@ -115,9 +109,7 @@ def test_another_definition_of_a_large_import_is_refused(
 
 
 @pytest.mark.parametrize("change", ["added", "dropped"])
-def test_a_tool_more_or_less_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable, change: str
-) -> None:
+def test_a_tool_more_or_less_is_refused(store, serve, open_remote, put, tool, change):
     """The library has every tool that the events tell of, and no other one."""
     put(store, tool("a"), tool("b"), signer=KEY)
     shown = [tool("a"), tool("b"), tool("evil")] if change == "added" else [tool("a")]
@@ -133,9 +125,7 @@ def test_a_tool_more_or_less_is_refused(
     _fails(client, "no event tells of 'evil'" if change == "added" else "it lacks 'b'")
 
 
-def test_events_that_nobody_signed_are_refused(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_events_that_nobody_signed_are_refused(store, serve, open_remote, put, tool):
     """A chain that is whole is not enough: it has to be signed, and with the right key."""
     put(store, tool("a"), signer=OTHER)
     url = serve(store)
@@ -144,9 +134,7 @@ def test_events_that_nobody_signed_are_refused(
     _fails(open_remote(f"{url}?cache=none", verifier=OTHER), "carries no signature")
 
 
-def test_a_chain_that_began_unsigned(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_chain_that_began_unsigned(store, serve, open_remote, put, tool):
     """``signed-from`` says which event is the first that has to be signed."""
     put(store, tool("a"))
     put(store, tool("b"), signer=KEY)
@@ -155,9 +143,7 @@ def test_a_chain_that_began_unsigned(
     assert len(open_remote(f"{url}?cache=none&signed-from=2", verifier=KEY).load()) == 2
 
 
-def test_a_version_that_no_event_tells_of_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_version_that_no_event_tells_of_is_refused(store, serve, open_remote, put, tool):
     """Whoever writes around the Tool Manager is found out, and the last snapshot stays."""
     put(store, tool("a"), signer=KEY)
     client = open_remote(serve(store), verifier=KEY)
@@ -168,9 +154,7 @@ def test_a_version_that_no_event_tells_of_is_refused(
     assert "no event tells of 'evil'" in str(client.fault)
 
 
-def test_old_versions_histories_and_changes_are_compared_too(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_old_versions_histories_and_changes_are_compared_too(store, serve, open_remote, put, tool):
     """A server that is true about the newest version can not lie about what came before."""
     put(store, tool("a", "one"), signer=KEY)
     put(store, tool("a", "two"), signer=KEY)
@@ -193,9 +177,7 @@ def test_old_versions_histories_and_changes_are_compared_too(
             read()
 
 
-def test_a_history_without_one_revision_is_refused(
-    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+def test_a_history_without_one_revision_is_refused(store, serve, open_remote, put, tool):
     """A revision that is kept back, or made up, is missed."""
     put(store, tool("a", "one"), tool("b"), signer=KEY)
     put(store, tool("a", "two"), signer=KEY)
@@ -206,13 +188,7 @@ def test_a_history_without_one_revision_is_refused(
         client.history("a")
 
 
-def test_the_key_of_the_environment_is_used(
-    store: Store,
-    serve: Callable,
-    put: Callable,
-    tool: Callable,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_key_of_the_environment_is_used(store, serve, put, tool, monkeypatch):
     """The variable of the audit trail makes every library that is opened a verified one."""
     put(store, tool("a"), signer=KEY)
     url = serve(store)
@@ -227,9 +203,7 @@ def test_the_key_of_the_environment_is_used(
         client.close()
 
 
-def test_a_verified_library_starts_without_its_server(
-    stage: Any, serve: Callable, open_remote: Callable, put: Callable
-) -> None:
+def test_a_verified_library_starts_without_its_server(stage, serve, open_remote, put):
     """What lies on the disk is verified like what comes over the network, large imports too."""
     store = open_store("memory:")
     manager = ToolManager(store, author=Author(kind="person", name="Ada"), signer=KEY)
@@ -248,8 +222,8 @@ def test_a_verified_library_starts_without_its_server(
 
 
 def test_a_library_kept_without_a_key_is_not_believed_with_one(
-    stage: Any, store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
-) -> None:
+    stage, store, serve, open_remote, put, tool
+):
     """A client that begins to verify does not start from what it once took on trust."""
     put(store, tool("a"), signer=KEY)
     serve(store)
@@ -286,13 +260,7 @@ def histories(tmp_path: Path, put: Callable, tool: Callable) -> dict[str, Store]
     "name", ["older", "empty", "another past", "another end", "longer, of another past"]
 )
 @pytest.mark.parametrize("client_is", ["running", "started again"])
-def test_an_older_or_other_history_is_refused(
-    serve: Callable,
-    open_remote: Callable,
-    histories: dict[str, Store],
-    name: str,
-    client_is: str,
-) -> None:
+def test_an_older_or_other_history_is_refused(serve, open_remote, histories, name, client_is):
     """What was seen stays seen: in memory, and in the cache for the next start."""
     client = open_remote(url := serve(histories["now"]))
     known = client.load()
@@ -310,9 +278,7 @@ def test_an_older_or_other_history_is_refused(
         client.refresh()
 
 
-def test_emptying_the_cache_accepts_what_there_is(
-    serve: Callable, open_remote: Callable, histories: dict[str, Store], tmp_path: Path
-) -> None:
+def test_emptying_the_cache_accepts_what_there_is(serve, open_remote, histories, tmp_path):
     """After a store was restored from a backup, an operator decides to go on with it."""
     url = serve(histories["now"])
     open_remote(f"{url}?cache={tmp_path / 'one'}").load()
@@ -339,14 +305,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def test_the_users_cache_is_the_usual_place(
-    store: Store,
-    serve: Callable,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    tmp_path: Path,
-) -> None:
+def test_the_users_cache_is_the_usual_place(store, serve, open_remote, put, tool, tmp_path):
     """Without an option it lies in agentkit's cache folder, for nobody else to read."""
     put(store, tool("a"))
     open_remote(serve(store)).load()
@@ -380,15 +339,8 @@ def _edited(content: bytes, edit: str) -> bytes:
     "edit", ["another text", "a forged library whose digests all fit", "no library", "nothing"]
 )
 def test_what_was_changed_on_disk_is_not_believed(
-    store: Store,
-    serve: Callable,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    folder: Path,
-    caplog: pytest.LogCaptureFixture,
-    edit: str,
-) -> None:
+    store, serve, open_remote, put, tool, folder, caplog, edit
+):
     """Whatever somebody wrote there, the library that is loaded is the server's."""
     put(store, tool("a", "a text"), tool("b"))
     url = f"{serve(store)}?cache={folder}"
@@ -406,14 +358,7 @@ def test_what_was_changed_on_disk_is_not_believed(
     assert not client.is_away
 
 
-def test_a_file_of_another_library_is_not_believed(
-    store: Store,
-    serve: Callable,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    folder: Path,
-) -> None:
+def test_a_file_of_another_library_is_not_believed(store, serve, open_remote, put, tool, folder):
     """A library never starts from what was kept of another one."""
     put(store, tool("a"))
     url = serve(store)
@@ -424,15 +369,7 @@ def test_a_file_of_another_library_is_not_believed(
     assert not other.is_away
 
 
-def test_a_place_that_can_not_be_written(
-    store: Store,
-    serve: Callable,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_place_that_can_not_be_written(store, serve, open_remote, put, tool, tmp_path, caplog):
     """Without a cache the library works on; the log says that nothing is kept."""
     put(store, tool("a"))
     caplog.set_level(logging.WARNING, logger="agentkit")
@@ -444,13 +381,8 @@ def test_a_place_that_can_not_be_written(
 
 @pytest.mark.faults
 def test_readers_that_are_killed_leave_a_cache_that_can_be_used(
-    store: Store,
-    serve: Callable,
-    open_remote: Callable,
-    put: Callable,
-    tool: Callable,
-    folder: Path,
-) -> None:
+    store, serve, open_remote, put, tool, folder
+):
     """A process that dies while it writes leaves the old snapshot or the new one."""
     url = f"{serve(store)}?cache={folder}"
     for number in range(fault_runs(3)):

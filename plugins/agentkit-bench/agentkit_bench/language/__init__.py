@@ -1,4 +1,4 @@
-"""The language report to read: as tables, a Markdown page and an HTML page."""
+"""The language report: how the words of tools changed over their revisions."""
 
 import lazy_loader
 

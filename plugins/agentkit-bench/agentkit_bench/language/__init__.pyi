@@ -6,7 +6,6 @@ from .measures import (
     type_token_ratio as type_token_ratio,
     word_distance as word_distance,
 )
-from .pages import language_html as language_html, language_markdown as language_markdown
 from .report import (
     LanguageReport as LanguageReport,
     Measures as Measures,
@@ -14,3 +13,4 @@ from .report import (
     histories_of as histories_of,
     language_report as language_report,
 )
+from .words import word_diff as word_diff

@@ -123,25 +123,10 @@ def normalised_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> f
     return levenshtein(one, other) / longer if longer else 0.0
 
 
-def character_distance(before: str, after: str) -> float:
-    """The normalised edit distance of two texts in code points, from 0 (the same text) to 1.
-
-    Args:
-        before: A text.
-        after: Another.
-
-    Example:
-        >>> character_distance("used cars", "used car")
-        0.1111111111111111
-    """
-    return normalised_distance(before, after)
-
-
 def word_distance(before: str, after: str) -> float:
     """The normalised edit distance of two texts in words and marks; 0 also where only space moved.
 
-    A word replaced by a longer one is one edit here, and as many as it has letters by
-    ``character_distance``.
+    A word replaced by a longer one is one edit here, and in characters as many as it has letters.
 
     Args:
         before: A text.
@@ -151,12 +136,10 @@ def word_distance(before: str, after: str) -> float:
         >>> word_distance("used cars", "used  vehicles")
         0.5
     """
-    return normalised_distance(spaceless(before), spaceless(after))
-
-
-def spaceless(text: str) -> list[str]:
-    """The words, marks and symbols of a text, as they are written, without the space between."""
-    return [piece for piece in pieces(text) if not is_space(piece)]
+    one, other = (
+        [piece for piece in pieces(text) if not is_space(piece)] for text in (before, after)
+    )
+    return normalised_distance(one, other)
 
 
 def _different_middle(
@@ -430,9 +413,6 @@ def sentence_depths(text: str) -> list[float]:
     ToolDNA (section 4.4, table 4) reports a "syntactic tree depth" of 8 before and 7 after, found
     with Stanza, and does not say of which trees, nor whether this is the largest or a mean. Here no
     parser is asked; the report gives both the largest depth and the mean.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> [round(depth, 1) for depth in sentence_depths("List cars. Give the city of sale.")]

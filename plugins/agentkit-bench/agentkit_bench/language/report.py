@@ -13,16 +13,15 @@ from agentkit.library.library import nearest_names
 from agentkit.library.store import EventStore, ToolRevision, ToolStore
 from agentkit.retrieval.cards import TokenCounter, counted, estimate_tokens, schema_text
 from agentkit.retrieval.word_vectors import packaged_embedder
-from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.language.measures import (
     DEPTH_PROXY,
     LEXICAL_PROXY,
     WINDOW,
     Convergence,
-    character_distance,
     convergence,
     levenshtein,
     moving_type_token_ratio,
+    normalised_distance,
     sentence_depths,
     similarities,
     texts_of,
@@ -34,7 +33,7 @@ from agentkit_bench.language.words import words
 if TYPE_CHECKING:
     from agentkit.retrieval.embedders import Embedder
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Version of the JSON form of a report."""
 
 
@@ -129,8 +128,6 @@ class ToolLanguage:
         revisions: Its revisions, those left out in which it was removed.
         removed_at: Library versions that removed it.
         is_removed: Whether it is gone now.
-        window: Words of the window of ``moving_ratio``: the same for all revisions, so that they
-            compare; None where the shortest is too short for any.
         fields: The fields whose words differ between first and last.
         convergence: The sizes of its rounds. A round is a revision that changed words.
     """
@@ -139,7 +136,6 @@ class ToolLanguage:
     revisions: tuple[RevisionLanguage, ...]
     removed_at: tuple[int, ...]
     is_removed: bool
-    window: int | None
     fields: tuple[FieldLanguage, ...]
     convergence: Convergence
 
@@ -177,15 +173,6 @@ class Round:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LibraryTokens:
-    """What all tools together cost at one library version, in full."""
-
-    version: int
-    tools: int
-    tokens: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class WholeLanguage:
     """All tools that are there now together, each with its first against its last words.
 
@@ -213,21 +200,19 @@ class LanguageReport:
         tools: Each tool, by name.
         whole: All of them together.
         rounds: The edits by round.
-        tokens: The cost of the library by version.
         similarity_method: How ``similarity`` was found; a proxy says that it is one.
         depth_method: How ``depth`` was found; a proxy says that it is one.
         token_method: How tokens were counted.
-        window: Words of the window of ``moving_ratio`` for the whole, and at most for a tool.
+        window: Words of the window of ``moving_ratio``.
     """
 
     tools: tuple[ToolLanguage, ...]
     whole: WholeLanguage
     rounds: tuple[Round, ...]
-    tokens: tuple[LibraryTokens, ...]
     similarity_method: str
     depth_method: str
     token_method: str
-    window: int
+    window: int = WINDOW
 
     @property
     def changed(self) -> tuple[ToolLanguage, ...]:
@@ -276,84 +261,29 @@ def _names(store: ToolStore) -> set[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State:
-    """A revision that has a definition, with its texts.
-
-    Attributes:
-        revision: The revision.
-        definition: Its definition.
-        fields: What it says, by field.
-        whole: All of that as one text.
-        words: The words of that.
-    """
+class _State:
+    """A revision that has a definition, with its texts by field and as one."""
 
     revision: ToolRevision
-    definition: ToolDefinition
     fields: Mapping[str, str]
     whole: str
-    words: Sequence[str]
+    schema: str
 
+    @classmethod
+    def of(cls, history: Sequence[ToolRevision]) -> list[_State]:
+        """The states of a tool, those left out in which it was removed."""
+        found = []
+        for revision in history:
+            if revision.definition is not None:
+                fields = texts_of(revision.definition)
+                whole, schema = "\n".join(fields.values()), schema_text(revision.definition)
+                found.append(cls(revision=revision, fields=fields, whole=whole, schema=schema))
+        return found
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Story:
-    """A tool's history.
-
-    Attributes:
-        name: The tool.
-        states: The revisions that have a definition, one at least.
-        history: All revisions, those included in which it was removed.
-    """
-
-    name: str
-    states: Sequence[State]
-    history: Sequence[ToolRevision]
-
-    @property
-    def first(self) -> State:
-        """The first state."""
-        return self.states[0]
-
-    @property
-    def last(self) -> State:
-        """The last state, also of a tool that is gone."""
-        return self.states[-1]
-
-    @property
-    def removed_at(self) -> tuple[int, ...]:
-        """Library versions that removed it."""
-        return tuple(one.version for one in self.history if one.definition is None)
-
-    @property
-    def is_removed(self) -> bool:
-        """Whether it is gone now."""
-        return self.history[-1].definition is None
-
-
-def read_story(name: str, history: Sequence[ToolRevision]) -> Story | None:
-    """A history with its texts; None when it holds no definition at all."""
-    states = tuple(_states(history))
-    return Story(name=name, states=states, history=history) if states else None
-
-
-def differing(before: State, after: State) -> tuple[str, ...]:
-    """The fields whose words differ, in the order of the later text."""
-    fields = dict.fromkeys((*after.fields, *before.fields))
-    return tuple(one for one in fields if before.fields.get(one) != after.fields.get(one))
-
-
-def _states(history: Sequence[ToolRevision]) -> Iterator[State]:
-    for revision in history:
-        definition = revision.definition
-        if definition is not None:
-            fields = texts_of(definition)
-            whole = "\n".join(fields.values())
-            yield State(
-                revision=revision,
-                definition=definition,
-                fields=fields,
-                whole=whole,
-                words=words(whole),
-            )
+    def differing(self, before: _State) -> tuple[str, ...]:
+        """The fields whose words differ, in the order of the later text."""
+        fields = dict.fromkeys((*self.fields, *before.fields))
+        return tuple(one for one in fields if before.fields.get(one) != self.fields.get(one))
 
 
 TOKEN_ESTIMATE = "estimate: one for four bytes"  # noqa: S105 (no password)
@@ -367,12 +297,10 @@ class Measures:
     Attributes:
         embedder: Turns texts into vectors; None for the lexical proxy.
         count_tokens: Counts tokens.
-        window: Words of the moving window, at most.
     """
 
     embedder: Embedder | None = None
     count_tokens: TokenCounter = estimate_tokens
-    window: int = WINDOW
 
     @classmethod
     def installed(cls) -> Measures:
@@ -393,70 +321,25 @@ class Measures:
             return TOKEN_ESTIMATE
         return f"counted by {getattr(self.count_tokens, '__qualname__', 'a given counter')}"
 
-    def tokens(self, revision: ToolRevision) -> int:
-        """What a definition costs in a prompt in full; 0 for a removal."""
-        if revision.definition is None:
-            return 0
-        return counted(schema_text(revision.definition), self.count_tokens)
-
-    def of(self, states: Sequence[State], window: int) -> TextMeasures:
-        """The numbers of some texts together; no moving ratio for a window of 0 words."""
-        tokens = [word for state in states for word in state.words]
-        depths = [d for state in states for d in sentence_depths(state.whole)]
+    def of(self, states: Iterable[_State]) -> TextMeasures:
+        """The numbers of some texts together."""
+        found = list(states)
+        tokens = [word for state in found for word in words(state.whole)]
+        depths = [depth for state in found for depth in sentence_depths(state.whole)]
         return TextMeasures(
             words=len(tokens),
             type_token_ratio=type_token_ratio(tokens),
-            moving_ratio=moving_type_token_ratio(tokens, window) if window else None,
+            moving_ratio=moving_type_token_ratio(tokens),
             depth=max(depths, default=0.0),
             mean_depth=fmean(depths) if depths else 0.0,
-            tokens=sum(self.tokens(state.revision) for state in states),
+            tokens=sum(counted(state.schema, self.count_tokens) for state in found),
         )
 
 
 PROXIES = Measures()
 """Nothing that has to be installed, so that every machine finds the same numbers."""
 
-
-class Changes:
-    """The changes between the texts of some tools.
-
-    Meanings are compared in one batch, as embedders like it.
-
-    Args:
-        stories: The tools.
-        embedder: As for ``Measures``.
-    """
-
-    def __init__(self, stories: Iterable[Story], embedder: Embedder | None) -> None:
-        pairs = list(dict.fromkeys(pair for story in stories for pair in _pairs(story)))
-        alike = similarities(pairs, embedder)
-        self._known = {
-            (before, after): TextChange(
-                characters=character_distance(before, after),
-                words=word_distance(before, after),
-                similarity=similarity,
-            )
-            for (before, after), similarity in zip(pairs, alike, strict=True)
-        }
-
-    def between(self, before: str, after: str) -> TextChange:
-        """The change from the text of a revision, whole or a field, to that of a later one."""
-        return self._known[before, after]
-
-
-def _pairs(story: Story) -> Iterator[tuple[str, str]]:
-    """The texts that will be compared."""
-    before = story.first
-    for state in story.states:
-        yield before.whole, state.whole
-        yield story.first.whole, state.whole
-        before = state
-    for field in differing(story.first, story.last):
-        yield story.first.fields.get(field, ""), story.last.fields.get(field, "")
-
-
-_SHORTEST_WINDOW = 10
-"""Words: in fewer almost every word is another, whatever the text."""
+_Changes = Mapping[tuple[str, str], TextChange]
 
 
 def language_report(histories: Histories, measures: Measures = PROXIES) -> LanguageReport:
@@ -484,106 +367,107 @@ def language_report(histories: Histories, measures: Measures = PROXIES) -> Langu
         >>> [round(one.mean_size, 2) for one in report.rounds], report.similarity_method
         ([0.4], 'lexical proxy: cosine of term counts')
     """
-    read = (read_story(name, histories[name]) for name in sorted(histories))
-    stories = [story for story in read if story is not None]
-    reader = _Reader(measures=measures, changes=Changes(stories, measures.embedder))
-    tools = tuple(reader.tool(story) for story in stories)
+    stories = {name: _State.of(histories[name]) for name in sorted(histories)}
+    stories = {name: states for name, states in stories.items() if states}
+    changes = _changes(stories.values(), measures.embedder)
+    tools = tuple(
+        _tool(name, states, histories[name], measures, changes) for name, states in stories.items()
+    )
+    there = [stories[tool.tool_name] for tool in tools if not tool.is_removed]
     return LanguageReport(
         tools=tools,
-        whole=reader.whole(stories),
+        whole=_whole(there, measures, changes),
         rounds=tuple(_rounds(tools)),
-        tokens=tuple(_tokens_by_version(stories, measures)),
         similarity_method=measures.similarity_method,
         depth_method=DEPTH_PROXY,
         token_method=measures.token_method,
-        window=measures.window,
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Reader:
-    """Turns stories into numbers."""
-
-    measures: Measures
-    changes: Changes
-
-    def tool(self, story: Story) -> ToolLanguage:
-        window = _window(story, self.measures.window)
-        revisions = tuple(self._revisions(story, window))
-        texts = [text for text, _ in groupby(state.whole for state in story.states)]
-        sizes = [self.changes.between(old, new).characters for old, new in pairwise(texts)]
-        return ToolLanguage(
-            tool_name=story.name,
-            revisions=revisions,
-            removed_at=story.removed_at,
-            is_removed=story.is_removed,
-            window=window or None,
-            fields=tuple(self._fields(story)),
-            convergence=convergence(sizes, texts),
+def _changes(stories: Iterable[Sequence[_State]], embedder: Embedder | None) -> _Changes:
+    """The change of each pair of texts that the report compares; embedders like one batch."""
+    pairs = list(dict.fromkeys(pair for states in stories for pair in _pairs(states)))
+    return {
+        (before, after): TextChange(
+            characters=normalised_distance(before, after),
+            words=word_distance(before, after),
+            similarity=similarity,
         )
+        for (before, after), similarity in zip(pairs, similarities(pairs, embedder), strict=True)
+    }
 
-    def _revisions(self, story: Story, window: int) -> Iterator[RevisionLanguage]:
-        before: State | None = None
-        for state in story.states:
-            made, first = state.revision, story.first
-            yield RevisionLanguage(
-                version=made.version,
-                created_at=made.created_at,
-                author=made.author,
-                reason=made.reason,
-                proposal_id=made.proposal_id,
-                fields=differing(before, state) if before else (),
-                measures=self.measures.of([state], window),
-                change=self.changes.between(before.whole, state.whole) if before else None,
-                from_first=self.changes.between(first.whole, state.whole) if before else None,
-            )
-            before = state
 
-    def _fields(self, story: Story) -> Iterator[FieldLanguage]:
-        for field in differing(story.first, story.last):
-            old, new = story.first.fields.get(field, ""), story.last.fields.get(field, "")
-            change = self.changes.between(old, new)
-            yield FieldLanguage(field=field, before=old, after=new, change=change)
+def _pairs(states: Sequence[_State]) -> Iterator[tuple[str, str]]:
+    """Each state with the one before and with the first, and each field's first and last text."""
+    first, last = states[0], states[-1]
+    for before, state in zip([first, *states], states, strict=False):
+        yield before.whole, state.whole
+        yield first.whole, state.whole
+    for field in last.differing(first):
+        yield first.fields.get(field, ""), last.fields.get(field, "")
 
-    def whole(self, stories: Sequence[Story]) -> WholeLanguage:
-        there = [story for story in stories if not story.is_removed]
-        pairs = [(story.first.whole, story.last.whole) for story in there]
-        edits = sum(levenshtein(old, new) for old, new in pairs)
-        longest = sum(max(len(old), len(new)) for old, new in pairs)
-        changed = [self.changes.between(old, new) for old, new in pairs if old != new]
-        known = [change.similarity for change in changed if change.similarity is not None]
-        window = self.measures.window
-        return WholeLanguage(
-            before=self.measures.of([story.first for story in there], window),
-            after=self.measures.of([story.last for story in there], window),
-            edit_share=edits / longest if longest else 0.0,
-            mean_change=fmean(change.characters for change in changed) if changed else None,
-            mean_similarity=fmean(known) if known else None,
+
+def _tool(
+    name: str,
+    states: Sequence[_State],
+    history: Sequence[ToolRevision],
+    measures: Measures,
+    changes: _Changes,
+) -> ToolLanguage:
+    first, last = states[0], states[-1]
+    texts = [text for text, _ in groupby(state.whole for state in states)]
+    return ToolLanguage(
+        tool_name=name,
+        revisions=tuple(_revisions(states, measures, changes)),
+        removed_at=tuple(one.version for one in history if one.definition is None),
+        is_removed=history[-1].definition is None,
+        fields=tuple(
+            FieldLanguage(field=field, before=old, after=new, change=changes[old, new])
+            for field in last.differing(first)
+            for old, new in [(first.fields.get(field, ""), last.fields.get(field, ""))]
+        ),
+        convergence=convergence([changes[pair].characters for pair in pairwise(texts)], texts),
+    )
+
+
+def _revisions(
+    states: Sequence[_State], measures: Measures, changes: _Changes
+) -> Iterator[RevisionLanguage]:
+    before: _State | None = None
+    for state in states:
+        made = state.revision
+        yield RevisionLanguage(
+            version=made.version,
+            created_at=made.created_at,
+            author=made.author,
+            reason=made.reason,
+            proposal_id=made.proposal_id,
+            fields=state.differing(before) if before else (),
+            measures=measures.of([state]),
+            change=changes[before.whole, state.whole] if before else None,
+            from_first=changes[states[0].whole, state.whole] if before else None,
         )
+        before = state
 
 
-def _window(story: Story, most: int) -> int:
-    """The words of one window for all revisions of a tool; 0 where the shortest has too few."""
-    shortest = min(len(state.words) for state in story.states)
-    window = min(most, shortest)
-    return window if window >= min(_SHORTEST_WINDOW, most) else 0
+def _whole(
+    stories: Sequence[Sequence[_State]], measures: Measures, changes: _Changes
+) -> WholeLanguage:
+    pairs = [(states[0].whole, states[-1].whole) for states in stories]
+    edits = sum(levenshtein(old, new) for old, new in pairs)
+    longest = sum(max(len(old), len(new)) for old, new in pairs)
+    changed = [changes[old, new] for old, new in pairs if old != new]
+    known = [change.similarity for change in changed if change.similarity is not None]
+    return WholeLanguage(
+        before=measures.of(states[0] for states in stories),
+        after=measures.of(states[-1] for states in stories),
+        edit_share=edits / longest if longest else 0.0,
+        mean_change=fmean(change.characters for change in changed) if changed else None,
+        mean_similarity=fmean(known) if known else None,
+    )
 
 
 def _rounds(tools: Sequence[ToolLanguage]) -> Iterator[Round]:
     for number in range(1, 1 + max((tool.rounds for tool in tools), default=0)):
         sizes = [tool.convergence.sizes[number - 1] for tool in tools if tool.rounds >= number]
         yield Round(number=number, tools=len(sizes), mean_size=fmean(sizes), largest=max(sizes))
-
-
-def _tokens_by_version(stories: Sequence[Story], measures: Measures) -> Iterator[LibraryTokens]:
-    """The cost after each version that changed one of the tools."""
-    steps = [
-        (revision.version, story.name, revision) for story in stories for revision in story.history
-    ]
-    costs: dict[str, int] = {}
-    for version, made in groupby(sorted(steps, key=lambda step: step[:2]), lambda step: step[0]):
-        for _, name, revision in made:
-            costs[name] = measures.tokens(revision)
-            if revision.definition is None:
-                del costs[name]
-        yield LibraryTokens(version=version, tools=len(costs), tokens=sum(costs.values()))

@@ -123,7 +123,7 @@ _MOST_PIECES = 4_000
 """Matching takes time by their square, and nobody reads more."""
 
 ALIKE = 0.4
-"""Texts that share less of their words are told one after the other (``likeness``)."""
+"""Texts that share less of their words are told one after the other (``_likeness``)."""
 
 
 def word_diff(before: str, after: str) -> Words:
@@ -167,17 +167,8 @@ def _changed(old: str, new: str) -> Iterator[tuple[Part, str]]:
         yield "added", new
 
 
-def likeness(before: str, after: str) -> float:
-    """The share of words that two texts have in common in order, from 0 to 1.
-
-    Example:
-        >>> likeness("Boil the water.", "Boil water"), likeness("Boil water.", "Who are you?")
-        (0.8, 0.0)
-    """
-    return _likeness(pieces(before), pieces(after))
-
-
 def _likeness(old: Sequence[str], new: Sequence[str]) -> float:
+    """The share of words that two texts have in common in order, from 0 to 1."""
     mine, yours = (
         [piece for piece in side[:_MOST_PIECES] if is_word(piece)] for side in (old, new)
     )

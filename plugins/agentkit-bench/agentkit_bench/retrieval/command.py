@@ -20,14 +20,10 @@ from agentkit.cli.output import (
     stdout,
 )
 from agentkit.errors import UsageError
-from agentkit.metrics.statistics import Interval
-from agentkit_bench.retrieval.apart import CorpusFiles, measure_apart
-from agentkit_bench.retrieval.comparing import compare
-from agentkit_bench.retrieval.corpus import Identity, Split
-from agentkit_bench.retrieval.equipment import Equipment
+from agentkit_bench.retrieval.corpus import CorpusFiles, Identity, Split
 from agentkit_bench.retrieval.leave_one_out import leave_one_out, read_folders, table
-from agentkit_bench.retrieval.methods import HINTS, METHODS, find_method
-from agentkit_bench.retrieval.report import Comparison, MethodReport
+from agentkit_bench.retrieval.measure import RECALL_AT, MethodReport, compare, measure_apart
+from agentkit_bench.retrieval.methods import HINTS, METHODS, Equipment, find_method
 
 _QUALITY = ("R@1", "R@5", "R@10", "R@32", "full@10")
 _COST = ("tokens", "p50 ms", "p99 ms", "MB")
@@ -163,7 +159,7 @@ def retrieval(
     for name in names:
         told = LineProgress(f"Measuring {name}")
         done.append(measure_apart(name, files, equipment, progress=told))
-        record = _record(done[-1], _versus(done), files)
+        record = _record(done, files)
         if as_json:
             print_json_line(record)
         if output is not None:
@@ -201,20 +197,17 @@ def _chosen(methods: str, equipment: Equipment) -> list[str]:
     return ready
 
 
-def _versus(done: Sequence[MethodReport]) -> Comparison | None:
-    return compare(done[-1], done[0]) if len(done) > 1 else None
-
-
-def _record(report: MethodReport, versus: Comparison | None, files: CorpusFiles) -> dict[str, Any]:
-    record = report.to_json() | {"by": files.by, "split": files.split}
-    if versus is not None:
-        record["versus"] = {"method": versus.against} | {
+def _record(done: Sequence[MethodReport], files: CorpusFiles) -> dict[str, Any]:
+    """The last report, with how it compares with the first."""
+    record = done[-1].to_json() | {"by": files.by, "split": files.split}
+    if len(done) > 1:
+        record["versus"] = {"method": done[0].method} | {
             f"recall@{depth}": {
                 "difference": round(interval.value, 4),
                 "low": round(interval.low, 4),
                 "high": round(interval.high, 4),
             }
-            for depth, interval in versus.difference.items()
+            for depth, interval in compare(done[-1], done[0]).items()
         }
     return record
 
@@ -228,7 +221,7 @@ def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
         click.echo()
         _print_rows(_COST, [(row[0], *row[len(_QUALITY) + 1 :]) for row in rows])
     say(
-        f"\n{plural(done[0].tools, 'tool')}, {plural(done[0].questions, 'question')} "
+        f"\n{plural(done[0].tools, 'tool')}, {plural(len(done[0].asked), 'question')} "
         f"({files.split}), tools told apart by {files.by}; R@k and full@k in percent."
     )
     if done[0].unknown_gold:
@@ -239,7 +232,7 @@ def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
     if len(done) > 1:
         say("Points of recall more or less, with the 95% interval of the paired difference:")
         for report in done[1:]:
-            say(f"  {report.method}: " + ", ".join(_differences(compare(report, done[0]))))
+            say(f"  {report.method}: " + ", ".join(_differences(report, done[0])))
     for report in done:
         for note, times in report.notes.items():
             say(f"{report.method}, {plural(times, 'question')}: {note}")
@@ -252,23 +245,19 @@ def _print_rows(titles: Sequence[str], rows: Sequence[tuple[object, ...]]) -> No
 
 
 def _row(report: MethodReport) -> tuple[object, ...]:
-    quality, cost = report.quality, report.cost
-    shares = (*quality.recall.values(), quality.full[10])
+    figures = report.figures
+    shares = (*(figures[f"recall@{depth}"] for depth in RECALL_AT), figures["full@10"])
     return (
         report.method,
         *(f"{share * 100:.1f}" for share in shares),
-        f"{cost.tokens:,.0f}",
-        f"{cost.cpu_p50_ms:.2f}",
-        f"{cost.cpu_p99_ms:.2f}",
-        f"{cost.memory_mb:.0f}",
+        f"{figures['tokens']:,.0f}",
+        f"{figures['cpu_p50_ms']:.2f}",
+        f"{figures['cpu_p99_ms']:.2f}",
+        f"{figures['memory_mb']:.0f}",
     )
 
 
-def _differences(comparison: Comparison) -> Iterator[str]:
-    for depth, interval in comparison.difference.items():
-        yield f"@{depth} {_points(interval)}"
-
-
-def _points(interval: Interval) -> str:
-    mean, low, high = (100 * end for end in (interval.value, interval.low, interval.high))
-    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+def _differences(report: MethodReport, against: MethodReport) -> Iterator[str]:
+    for depth, interval in compare(report, against).items():
+        mean, low, high = (100 * end for end in (interval.value, interval.low, interval.high))
+        yield f"@{depth} {mean:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from agentkit.errors import DatasetError, DefinitionError
+from agentkit.evaluation.task_files import read_json_lines
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.sources.json_records import definition_from_json
-from agentkit_bench.retrieval.lines import Line, read_lines
 
 Identity = Literal["id", "name"]
 """What makes two tools of a corpus the same: their ids, or their names alone."""
@@ -79,22 +79,55 @@ class RetrievalCorpus:
         """How many gold tools of the questions are no tool of the files."""
         return sum(query.unknown_gold for query in self.queries)
 
-    def with_queries(self, queries: Iterable[RetrievalQuery]) -> RetrievalCorpus:
-        """The same catalogue with other questions."""
-        return replace(self, queries=tuple(queries))
-
     def of_split(self, split: Split) -> RetrievalCorpus:
         """Only the questions of a split; ``all`` keeps every one."""
         if split == "all":
             return self
-        return self.with_queries(query for query in self.queries if query.split == split)
+        return replace(self, queries=tuple(one for one in self.queries if one.split == split))
 
     def sample(self, count: int) -> RetrievalCorpus:
         """At most ``count`` questions, taken evenly over the file; the same ones each time."""
         total = len(self.queries)
         if count >= total:
             return self
-        return self.with_queries(self.queries[at * total // count] for at in range(count))
+        return replace(
+            self, queries=tuple(self.queries[at * total // count] for at in range(count))
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CorpusFiles:
+    """Where a corpus lies, and which part of it is asked.
+
+    Attributes:
+        tools: Files of tools; together they are one catalogue.
+        queries: Files of questions.
+        by: Whether tools of one name count as one.
+        split: Which questions.
+        max_queries: An even sample of this many questions; None asks all.
+    """
+
+    tools: tuple[str, ...]
+    queries: tuple[str, ...]
+    by: Identity = "id"
+    split: Split = "all"
+    max_queries: int | None = None
+
+    def load(self) -> RetrievalCorpus:
+        """Read it.
+
+        Raises:
+            DatasetError: The files hold something else, or no question of the split.
+        """
+        corpus = load_corpus(
+            [Path(path) for path in self.tools], [Path(path) for path in self.queries], by=self.by
+        )
+        chosen = corpus.of_split(self.split)
+        if not chosen.queries:
+            raise DatasetError(
+                f"none of the {len(corpus.queries)} questions is of the split {self.split!r}"
+            )
+        return chosen if self.max_queries is None else chosen.sample(self.max_queries)
 
 
 def load_corpus(
@@ -114,14 +147,14 @@ def load_corpus(
     Raises:
         DatasetError: A file is missing, holds something else, or two tools share an id.
     """
-    records = [line for path in tools for line in read_lines(path)]
+    records = [line for path in tools for line in _read_lines(path)]
     names, definitions = _catalogue(records)
     library = Library(definitions)
     ids = _ids(records, [definition.name for definition in definitions])
     keys = names if by == "name" else {name: key for key, name in ids.items()}
     known = {name: keys[library_name] for library_name, name in reversed(names.items())}
     known |= {key: keys[name] for key, name in ids.items()}
-    found = [_query(line, known) for path in queries for line in read_lines(path)]
+    found = [_query(line, known) for path in queries for line in _read_lines(path)]
     asked = tuple(query for query in found if query is not None)
     if not definitions or not asked:
         raise DatasetError(
@@ -131,7 +164,33 @@ def load_corpus(
     return RetrievalCorpus(library=library, names=names, keys=keys, queries=asked)
 
 
-def _catalogue(lines: Sequence[Line]) -> tuple[dict[str, str], list[ToolDefinition]]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """One record and where it stands."""
+
+    record: JsonObject
+    place: str
+
+    def wrong(self, problem: str) -> DatasetError:
+        """The error that says what is wrong with this record."""
+        return DatasetError(f"{self.place}: {problem}")
+
+
+def _read_lines(path: Path) -> Iterator[_Line]:
+    """The records of a file; one that is no JSON object ends the reading.
+
+    Without it the catalogue would be another one, and recall over it another number.
+    """
+    for line in read_json_lines(path):
+        if line.record is None:
+            raise DatasetError(
+                f"{path}:{line.number}: {line.reason}; the file holds one JSON object a line, "
+                "compressed only if its name ends in .gz"
+            )
+        yield _Line(record=line.record, place=f"{path}:{line.number}")
+
+
+def _catalogue(lines: Sequence[_Line]) -> tuple[dict[str, str], list[ToolDefinition]]:
     """Names in the files by names in the library, and the definitions."""
     seen: dict[str, int] = {}
     names: dict[str, str] = {}
@@ -145,7 +204,7 @@ def _catalogue(lines: Sequence[Line]) -> tuple[dict[str, str], list[ToolDefiniti
     return names, definitions
 
 
-def _definition(line: Line) -> ToolDefinition:
+def _definition(line: _Line) -> ToolDefinition:
     record = dict(line.record)
     if "output" in record:
         record.setdefault("returns", record.pop("output"))
@@ -156,7 +215,8 @@ def _definition(line: Line) -> ToolDefinition:
     examples = record.get("examples")
     if definition.examples or not isinstance(examples, list):
         return definition
-    return replace(definition, examples=tuple(map(_example, _objects(examples))))
+    found = (_example(entry) for entry in examples if isinstance(entry, Mapping))
+    return replace(definition, examples=tuple(found))
 
 
 def _example(record: JsonObject) -> Example:
@@ -169,11 +229,7 @@ def _example(record: JsonObject) -> Example:
     return Example(arguments=arguments, result=record.get("result"), query=text)
 
 
-def _objects(entries: Iterable[object]) -> Iterable[JsonObject]:
-    return (entry for entry in entries if isinstance(entry, Mapping))
-
-
-def _ids(lines: Sequence[Line], library_names: Sequence[str]) -> dict[str, str]:
+def _ids(lines: Sequence[_Line], library_names: Sequence[str]) -> dict[str, str]:
     """Names in the library by id; a tool without an id goes by its name in the library."""
     ids: dict[str, str] = {}
     for line, name in zip(lines, library_names, strict=True):
@@ -184,7 +240,7 @@ def _ids(lines: Sequence[Line], library_names: Sequence[str]) -> dict[str, str]:
     return ids
 
 
-def _query(line: Line, known: Mapping[str, str]) -> RetrievalQuery | None:
+def _query(line: _Line, known: Mapping[str, str]) -> RetrievalQuery | None:
     """The question; None when it names no gold."""
     record = line.record
     text = record.get("query")

@@ -12,9 +12,8 @@ from agentkit.retrieval.cascade import default_stages
 from agentkit.retrieval.ranking import TextRanker
 from agentkit.retrieval.retriever import Retriever
 from agentkit_bench.retrieval.corpus import Identity, RetrievalCorpus, load_corpus
-from agentkit_bench.retrieval.equipment import Equipment
-from agentkit_bench.retrieval.methods import DEEP, cascade, find_method
-from agentkit_bench.retrieval.scores import recall_at
+from agentkit_bench.retrieval.measure import ranked_keys, recall_at
+from agentkit_bench.retrieval.methods import DEEP, Equipment, cascade, find_method
 
 AT = (5, 32)
 CHOSEN = "default, settings chosen on the others"
@@ -152,7 +151,6 @@ def _default(setting: Setting) -> Retriever:
 async def _recall(retriever: Retriever, corpus: RetrievalCorpus) -> tuple[float, ...]:
     found = []
     for query in corpus.queries:
-        hits = (await retriever.retrieve(query.text, corpus.library)).hits
-        keys = list(dict.fromkeys(corpus.keys[hit.definition.name] for hit in hits))
+        keys = ranked_keys(await retriever.retrieve(query.text, corpus.library), corpus)
         found.append([recall_at(query.gold, keys, depth) for depth in AT])
     return tuple(fmean(column) for column in zip(*found, strict=True))

@@ -85,25 +85,6 @@ async def test_results_of_earlier_turns_count(play, task_of, calls):
     assert [finding.kind for finding in silent.verdicts[1].evidence] == ["missing_call"]
 
 
-async def test_a_turn_without_gold_changes_the_world(play, task_of, calls):
-    """It is not judged itself, but the next one sees what it did."""
-    task = task_of("multi_turn_miss_param_0")
-    read = calls(("read_paper", {"title": "Lease"}))
-    played = await play(task, [calls(("file_paper", {"title": "Plan"}))], [read])
-    assert [verdict and verdict.passed for verdict in played.verdicts] == [None, False]
-
-
-async def test_a_tool_that_raises_is_a_failed_call(play, task_of, calls):
-    """The run goes on, and its result counts for nothing."""
-    steps = [
-        calls(("divide", {"a": 7, "b": 0})),
-        calls(("divide", {"a": 7, "b": 2}), ("stamp", {"number": 3})),
-    ]
-    played = await play(task_of("multi_turn_base_1"), steps)
-    assert played.episodes[0].results[0].failure.kind == "tool_error"
-    assert played.verdicts[0].passed
-
-
 async def test_the_last_turn_is_judged_at_the_step_limit(play, task_of, calls):
     """Upstream judges what was done when the steps ran out, if no user turn is left."""
     gold = calls(("divide", {"a": 7, "b": 2}), ("stamp", {"number": 3}))

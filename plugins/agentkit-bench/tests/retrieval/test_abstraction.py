@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.library.dag import reachable
-from agentkit.retrieval import Candidates, CascadeRetriever, SubGoal, default_stages
+from agentkit.retrieval import Candidates, SubGoal
 from agentkit_bench.abstraction import Abstraction, judge_composites
 
 
@@ -99,26 +99,6 @@ async def test_circles_and_missing_tools_do_not_disturb():
     found = await moved(scores, library)
     assert found == {"a": 1.0, "b": 0.5, "self": 0.3, "c": 0.2}
     assert verdicts({"c": 1.0, "a": 0.2, "b": 0.1}, library=library) == {"c": "covers"}
-
-
-async def test_a_composite_takes_one_place_instead_of_many(define):
-    """The parts of a composite that covers do not fill the shortlist."""
-    words = "price tax"
-    tools = [
-        define("price_with_tax", f"Work out the {words} of goods."),
-        define("price", "Look up a price."),
-        define("tax", "Look up a tax."),
-        define("goods_price_list", "All goods with their price."),
-    ]
-    whole = replace(
-        tools[0], body={"body": [{"kind": "Call", "child": one} for one in words.split()]}
-    )
-    library = Library([whole, *tools[1:]])
-    retriever = CascadeRetriever(stages=[*default_stages(), Abstraction()])
-    found = await retriever.retrieve("price with tax of goods", library)
-    order = [hit.definition.name for hit in found.hits]
-    assert order[:2] == ["price_with_tax", "goods_price_list"]
-    assert set(order) == set(library.tools)
 
 
 @st.composite

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from agentkit.errors import DatasetError
-from agentkit_bench.retrieval import RetrievalQuery, find_method, load_corpus, measure_method
-from agentkit_bench.retrieval.scores import (
-    recall_at,
-    reciprocal_rank,
+from agentkit_bench.retrieval import (
+    CorpusFiles,
+    RetrievalQuery,
+    find_method,
+    load_corpus,
+    measure_method,
 )
 
 
@@ -34,49 +34,23 @@ def test_other_questions_are_split_by_their_id():
     assert question("bfcl:simple_python_1").split == "test"
 
 
-keys = st.sampled_from("abcdefgh")
-
-
-def test_recall_and_rank_by_hand():
-    """Two of three within four; the first right one is second."""
-    ranked = ["x", "a", "y", "b", "c"]
-    assert recall_at({"a", "b", "c"}, ranked, 4) == pytest.approx(2 / 3)
-    assert reciprocal_rank({"a", "b"}, ranked) == 0.5
-    assert reciprocal_rank({"z"}, ranked) == 0.0
-
-
 WEATHER = {"id": "1", "name": "get_weather", "description": "Weather.", "parameters": {}}
 HOURLY = {"id": "2", "name": "get_weather", "description": "Weather by the hour."}
 POSTAGE = {"id": "3", "name": "postage", "description": "Price of a stamp.", "parameters": {}}
 QUESTION = {"id": "q", "query": "Will it rain?", "gold_tools": ["2"]}
 
 
-def test_plain_and_compressed_files_hold_the_same(written):
-    """A name that ends in .gz is decompressed; the rest is equal."""
-    plain = load_corpus([written("t.jsonl", WEATHER, POSTAGE)], [written("q.jsonl", QUESTION)])
-    packed = load_corpus(
-        [written("t.jsonl.gz", WEATHER, POSTAGE)], [written("q.jsonl.gz", QUESTION)]
-    )
-    assert packed.library.digest == plain.library.digest
-    assert packed.queries == plain.queries
-
-
-def test_definitions_of_one_name_stay_apart_by_id(written):
-    """Told apart by id, each definition is a tool of its own and gold names one of them."""
-    corpus = load_corpus([written("t", WEATHER, HOURLY, POSTAGE)], [written("q", QUESTION)])
+@pytest.mark.parametrize(
+    ("by", "keys", "gold"),
+    [("id", {"1", "2", "3"}, "2"), ("name", {"get_weather", "postage"}, "get_weather")],
+)
+def test_definitions_of_one_name_all_stay(written, by, keys, gold):
+    """By id each is a tool of its own; by name any of them answers. Files may be compressed."""
+    files = written("t.gz", WEATHER, HOURLY, POSTAGE), written("q.gz", QUESTION)
+    corpus = load_corpus([files[0]], [files[1]], by=by)
     assert len(corpus.library) == 3
-    assert set(corpus.keys.values()) == {"1", "2", "3"}
-    assert corpus.queries[0].gold == {"2"}
-
-
-def test_definitions_of_one_name_count_as_one_by_name(written):
-    """Told apart by name, all stay in the library, but any of them answers."""
-    corpus = load_corpus(
-        [written("t", WEATHER, HOURLY, POSTAGE)], [written("q", QUESTION)], by="name"
-    )
-    assert len(corpus.library) == 3
-    assert set(corpus.keys.values()) == {"get_weather", "postage"}
-    assert corpus.queries[0].gold == {"get_weather"}
+    assert set(corpus.keys.values()) == keys
+    assert corpus.queries[0].gold == {gold}
 
 
 def test_results_and_examples_are_read(written):
@@ -106,12 +80,10 @@ def test_questions_without_gold_are_left_out(written):
     ("tools", "queries", "place", "words"),
     [
         (["{"], [QUESTION], "t:1", "not JSON"),
-        ([WEATHER, "[1]"], [QUESTION], "t:2", "one JSON object a line"),
         ([{"nom": "x"}], [QUESTION], "t:1", "needs a name"),
         ([WEATHER, WEATHER], [QUESTION], "t:2", "two tools have the id '1'"),
         ([WEATHER], ["", {"text": "?"}], "q:2", '"query"'),
         ([WEATHER], [{"query": "?"}], "q:1", "list of the ids or names"),
-        ([WEATHER], [{"query": "?", "gold": [1]}], "q:1", "list of the ids or names"),
         ([], [QUESTION], "t", "0 tools"),
         ([WEATHER], [], "q", "0 questions"),
     ],
@@ -124,16 +96,12 @@ def test_what_is_wrong_is_said_with_its_place(written, tools, queries, place, wo
     assert words in str(caught.value)
 
 
-def test_files_that_can_not_be_read_are_named(written, tmp_path):
-    """A missing file, one that is not compressed though its name says so, and a torn one."""
-    tools = written("t.jsonl", WEATHER)
-    mislabelled = tmp_path / "q.jsonl.gz"
-    mislabelled.write_text(json.dumps(QUESTION))
-    torn = written("torn.jsonl.gz", *[QUESTION] * 500)
-    torn.write_bytes(torn.read_bytes()[:-20])
-    for path in (tmp_path / "missing", mislabelled, torn):
-        with pytest.raises(DatasetError, match=path.name):
-            load_corpus([tools], [path])
+def test_a_split_without_questions_is_refused(written):
+    """There is nothing to measure then."""
+    tools, queries = written("t", WEATHER), written("q", QUESTION | {"category": "test"})
+    files = CorpusFiles(tools=(str(tools),), queries=(str(queries),), split="dev")
+    with pytest.raises(DatasetError, match="split 'dev'"):
+        files.load()
 
 
 FLOORS = {

@@ -9,23 +9,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from agentkit.errors import DatasetError
-from agentkit.messages import UserMessage
-from agentkit.models.base import ModelRequest
 from agentkit.retrieval import Hit, Retrieval
-from agentkit.testing import FunctionModel
 from agentkit_bench.retrieval import (
     METHODS,
     CorpusFiles,
     Equipment,
-    Limits,
     Method,
     compare,
     find_method,
     measure_apart,
     measure_method,
 )
-from agentkit_bench.retrieval.equipment import RememberingModel
 
 
 @pytest.fixture
@@ -78,37 +72,26 @@ async def test_figures_of_a_fixed_ranking_by_hand(sample):
     report = await measure_method(IN_ORDER, sample)
     # Ranks of the gold tools once both get_weather are one:
     # q01 1; q02 2, 3; q03 4; q04 5; q05 6; q06 7, 8; q07 9; q08 11.
-    assert report.quality.recall == {1: 1 / 8, 5: 4 / 8, 10: 7 / 8, 32: 1.0}
-    assert report.quality.full == {5: 4 / 8, 10: 7 / 8, 32: 1.0}
     ranks = [1, 2, 4, 5, 6, 7, 9, 11]
-    assert report.quality.mrr == pytest.approx(sum(1 / rank for rank in ranks) / 8)
-    assert report.quality.offered == 1 / 8
-    assert report.quality.shown == 1.0
-    assert report.quality.name_hit == 1 / 11
     lengths = [len(query.text) for query in sample.queries]
-    assert report.cost.tokens == pytest.approx(sum(lengths) / 8)
-    assert report.cost.tokens_max == max(lengths)
+    expected = {"recall@1": 1 / 8, "recall@5": 4 / 8, "recall@10": 7 / 8, "recall@32": 1.0}
+    expected |= {"full@5": 4 / 8, "full@10": 7 / 8, "full@32": 1.0, "name_hit@1": 1 / 11}
+    expected |= {"offered_recall": 1 / 8, "shown_recall": 1.0, "tokens_max": max(lengths)}
+    expected |= {"mrr": sum(1 / rank for rank in ranks) / 8, "tokens": sum(lengths) / 8}
+    assert {name: report.figures[name] for name in expected} == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("name", ["default", "lexical"])
-async def test_shared_words_find_the_tools_of_the_sample(sample, name):
-    """The methods that need no model find nearly everything, within the budget."""
-    report = await measure_method(find_method(name), sample, limits=Limits(token_budget=300))
-    assert report.quality.recall[5] >= 0.85
-    assert report.cost.tokens_max <= 300
-    assert report.questions == 8
-
-
-@pytest.mark.long
 async def test_a_comparison_pairs_the_questions(sample):
     """Each question under one method is held against the same question under the other."""
     low, high = [
-        await measure_method(method, sample) for method in (IN_ORDER, find_method("default"))
+        await measure_method(method, sample) for method in (IN_ORDER, find_method("lexical"))
     ]
-    found = compare(high, low).difference[1]
-    assert found.value == pytest.approx(high.quality.recall[1] - low.quality.recall[1])
+    assert high.figures["recall@5"] >= 0.85
+    assert high.figures["tokens_max"] <= 1600
+    found = compare(high, low)[1]
+    assert found.value == pytest.approx(high.figures["recall@1"] - low.figures["recall@1"])
     assert found.low <= found.value <= found.high
-    same = compare(low, low).difference[5]
+    same = compare(low, low)[5]
     assert (same.low, same.value, same.high) == (0.0, 0.0, 0.0)
 
 
@@ -119,21 +102,10 @@ async def test_a_process_of_its_own_measures_the_same(sample, sample_files):
     files = CorpusFiles(tools=(tools,), queries=(queries,), by="name")
     apart = measure_apart("default", files)
     here = await measure_method(find_method("default"), sample)
-    assert apart.quality == here.quality
-    assert apart.cost.tokens == here.cost.tokens
-    assert apart.cost.peak_mb > 0
-    record = apart.to_json()
-    wanted = "method recall@1 recall@5 recall@10 recall@32 full@10 tokens cpu_p50_ms cpu_p99_ms"
-    assert {*wanted.split(), "memory_mb"} <= record.keys()
-
-
-def test_a_split_without_questions_is_refused(written, sample_files):
-    """There is nothing to measure then."""
-    tools, _ = sample_files
-    queries = written("q", {"query": "low water", "gold": ["t01"], "category": "test"})
-    files = CorpusFiles(tools=(str(tools),), queries=(str(queries),), split="dev")
-    with pytest.raises(DatasetError, match="split 'dev'"):
-        files.load()
+    measured = {"build_cpu_s", "memory_mb", "cpu_p50_ms", "cpu_p99_ms"}
+    for name in here.figures.keys() - measured:
+        assert apart.figures[name] == here.figures[name]
+    assert measured <= apart.to_json().keys()
 
 
 MODELS = '''
@@ -177,19 +149,7 @@ async def test_every_method_answers(sample, models, method):
     assert not find_method(method).missing(equipment)
     report = await measure_method(find_method(method), sample, equipment=equipment)
     assert report.method == method
-    assert 0 < report.quality.shown <= 1
-    assert report.cost.tokens > 0
+    assert 0 < report.figures["shown_recall"] <= 1
+    assert report.figures["tokens"] > 0
     asks = method in {"paper", "planned"}
-    assert (report.cost.model_requests > 0) == asks
-
-
-async def test_a_language_model_is_asked_each_request_once():
-    """The same request gets the kept answer, with what it cost."""
-    model = FunctionModel(lambda _: f"answer {len(model.requests)}")
-    kept = RememberingModel(model)
-    request = ModelRequest(messages=(UserMessage(text="?"),))
-    first = await kept.complete(request)
-    assert (await kept.complete(request)) is first
-    other = await kept.complete(ModelRequest(messages=(UserMessage(text="!"),)))
-    assert other.message.text == "answer 2"
-    assert kept.name == model.name
+    assert (report.figures["model_requests"] > 0) == asks

@@ -11,10 +11,8 @@ from dataclasses import replace
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.composites.source import compose
-from agentkit.messages import Usage
-from agentkit.retrieval import card, estimate_tokens, graph_features
-from agentkit.testing import FunctionModel, primitive_library
+from agentkit.retrieval import estimate_tokens
+from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Example, Specification
 from agentkit_bench import TypedDagRetriever
 from agentkit_bench.paper_judge import description_line, example_line, specification_line
@@ -90,7 +88,7 @@ BOOLEAN = '[{"intent": "switch it", "inputs": {"on": "true/false"}}]'
 
 
 async def levels(model, library, query="a request", **options):
-    retriever = TypedDagRetriever("paper", planner=model, **options)
+    retriever = TypedDagRetriever(model, **options)
     return await retriever.cascades(query, library)
 
 
@@ -123,7 +121,7 @@ async def test_the_context_is_the_union_over_the_steps():
 
     library = Library([replace(one, examples=()) for one in some_tools(5)])
     model = judge(plan, L2=by_step)
-    found = await TypedDagRetriever("paper", planner=model).retrieve("do it all", library)
+    found = await TypedDagRetriever(model).retrieve("do it all", library)
     assert [hit.definition.name for hit in found.hits] == ["tool_0", "tool_1"]
     assert [definition.name for definition in found.offered] == ["tool_0", "tool_1"]
     assert len(found.goals) == 3
@@ -148,7 +146,6 @@ async def test_cost_by_level_is_that_of_the_formula():
     ]
     assert [level.evidence_tokens for level in cascade.levels] == expected
     assert cascade.evidence_tokens == sum(expected)
-    assert [level.usage.requests for level in cascade.levels] == [0, 1, 1, 1]
 
 
 ANSWERS = ["[1]", "[3, 1, 2]", '{"1": false, "2": false}', "nonsense", "", '["tool_1", "made_up"]',
@@ -178,7 +175,7 @@ def test_survivor_sets_are_nested_whatever_the_judge_says(
 
     library = Library(some_tools(count))
     retriever = TypedDagRetriever(
-        "paper", planner=FunctionModel(answer), k2=k2, prompt_budget=prompt_budget, surface=surface
+        FunctionModel(answer), k2=k2, prompt_budget=prompt_budget, surface=surface
     )
     cascades = asyncio.run(retriever.cascades("a request", library))
     for cascade in cascades:
@@ -197,9 +194,7 @@ def test_survivor_sets_are_nested_whatever_the_judge_says(
 
 async def test_a_judge_that_answers_nonsense_is_noted():
     """Each level says that it kept what was there."""
-    found = await TypedDagRetriever("paper", planner=judge()).retrieve(
-        "ask", Library(some_tools(3))
-    )
+    found = await TypedDagRetriever(judge()).retrieve("ask", Library(some_tools(3)))
     assert [hit.definition.name for hit in found.hits] == ["tool_0"]
     assert [note.split(":")[0] for note in found.trace().notes] == [
         "not split", "L2 description", "L3 specification", "L4 examples",
@@ -209,34 +204,6 @@ async def test_a_judge_that_answers_nonsense_is_noted():
 async def test_when_every_candidate_is_rejected_the_step_has_no_tool():
     """As in the paper, S4 is then empty; a note says so."""
     model = judge(L2="[1]", L3=verdicts(lambda _: False))
-    found = await TypedDagRetriever("paper", planner=model).retrieve("ask", Library(some_tools(3)))
+    found = await TypedDagRetriever(model).retrieve("ask", Library(some_tools(3)))
     assert found.hits == ()
     assert "every candidate was rejected" in found.notes[-1]
-
-
-async def test_graph_features_of_what_is_found():
-    """Depth, children and the size of the subgraph, as Algorithm 2 attaches them, are a look-up."""
-    library = primitive_library()
-    text = "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))"
-    library = library.with_tools([compose(text, library.tools)])
-
-    def gross_first(request):
-        at = next(number for number, line in enumerate(lines(request), 1) if "gross(" in line)
-        return f"[{at}]"
-
-    model = judge(L2=gross_first, L3="{}", L4='["gross"]')
-    found = await TypedDagRetriever("paper", planner=model).retrieve("price with tax", library)
-    (hit,) = found.hits
-    features = graph_features(library, hit.definition.name)
-    assert (features.depth, features.children, features.subgraph_size) == (1, ("add", "mul"), 3)
-
-
-async def test_the_default_mode_asks_nobody(catalogue):
-    """Without a planner no model is involved, and each stage's candidates can be looked at."""
-    retriever = TypedDagRetriever()
-    found = await retriever.retrieve("weather", catalogue)
-    assert [card(one) for one in found.offered] == [card(catalogue["get_weather"].definition)]
-    assert found.usage == Usage()
-    (cascade,) = await retriever.cascades("weather", catalogue)
-    assert cascade.levels[-1].tools == ("get_weather",)
-    assert cascade.evidence_tokens == 0

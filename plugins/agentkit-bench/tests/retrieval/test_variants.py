@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import zlib
 
 import numpy as np
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.errors import ModelTimeoutError
 from agentkit.retrieval import Retriever, estimate_tokens, schema_text
 from agentkit.retrieval.embedders import as_embedder
 from agentkit.retrieval.words import terms
 from agentkit.testing import FunctionModel, sample_library
 from agentkit_bench import VARIANTS, variant
 from agentkit_bench.retrieval_variants import FlatLibrary
-from agentkit_bench.text_hierarchy import (
-    Hierarchy,
-    TreeKind,
-    text_hierarchy,
-    text_tree,
-)
+from agentkit_bench.text_hierarchy import Hierarchy, text_tree
 
 SUBJECTS = ("weather", "flight", "hotel", "mail", "loan", "music", "recipe", "doctor")
 VERBS = ("find", "book", "cancel", "list", "compare", "rate", "share", "print")
@@ -127,9 +120,7 @@ async def test_flat_dense_ranks_by_vectors_alone():
 def test_a_tree_holds_every_tool_once(count, branching):
     """No cluster has more than ``branching`` children, and each tool is one leaf."""
     library = catalogue(count)
-    tree = text_tree(
-        library.definitions, TreeKind(embedder=as_embedder(embed), branching=branching)
-    )
+    tree = text_tree(library.definitions, as_embedder(embed), branching)
     leaves = [node.tool for node in tree.nodes if node.tool]
     assert sorted(leaves) == sorted(library.tools)
     assert all(len(node.children) <= branching for node in tree.nodes)
@@ -144,35 +135,8 @@ async def test_the_descent_finds_the_tool_and_reads_few_summaries():
     library = catalogue(512)
     narrow = Hierarchy(as_embedder(embed), beam=2)
     wide = Hierarchy(as_embedder(embed), beam=999)
-    few = await narrow.summaries("cancel hotel", library)
-    every = await wide.summaries("cancel hotel", library)
+    few = narrow.summaries("cancel hotel", library)
+    every = wide.summaries("cancel hotel", library)
     assert 0 < len(few) < len(every)
-    found = await text_hierarchy(as_embedder(embed)).retrieve("cancel hotel", library)
+    found = await variant("text_hierarchy", embedder=embed).retrieve("cancel hotel", library)
     assert found.hits[0].definition.name.startswith("cancel_hotel")
-
-
-async def test_a_model_may_write_the_summaries_once():
-    """One request a cluster, from the leaves up, kept for the library; a failure keeps the words."""
-    prompts = []
-
-    def summary(request):
-        prompts.append(request.messages[-1].text)
-        if "mail" in prompts[-1]:
-            raise ModelTimeoutError("too slow")
-        return "Tools for " + re.sub(r"\W+", " ", prompts[-1])[:60]
-
-    library = catalogue()
-    stage = Hierarchy(as_embedder(embed), model=FunctionModel(summary), branching=8)
-    texts = await stage.summaries("hotel", library)
-    asked = len(prompts)
-    assert asked == sum(
-        not n.tool
-        for n in library.derived(TreeKind(embedder=as_embedder(embed), branching=8)).nodes
-    )
-    assert any(text.startswith("Tools for ") for text in texts)
-    assert await stage.summaries("hotel", library) == texts
-    assert len(prompts) == asked
-    found = await text_hierarchy(as_embedder(embed), model=FunctionModel(summary)).retrieve(
-        "cancel hotel", library
-    )
-    assert found.usage.requests > 0
