@@ -81,7 +81,8 @@ def test_the_library_keeps_who_and_why(made, tiny_gguf):
     """The artifact has the history that the Tool Manager wrote."""
     artifact = load_handover(made, base=tiny_gguf).artifact
     assert artifact.has_history
-    assert [change.reason for change in artifact.changes] == ["the first tool", "says the currency"]
+    reasons = [one.change.reason for one in artifact.changes]
+    assert reasons == ["the first tool", "says the currency"]
     assert len(artifact.events) >= 2
 
 

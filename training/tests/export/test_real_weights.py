@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_the_runtime_does_what_was_learned(base, library, tmp_path):
     assert made.manifest.base.licence == "Apache-2.0"
     options = ["--tools", str(code), "--max-steps", "1", "--json"]
     before = _asked("--model", BASE, "--library", str(made.folder / "library.json"), *options)
-    after = _asked(*made.command.split()[3:], *options)
+    after = _asked(*shlex.split(made.command)[3:], *options)
     assert before["calls"] != after["calls"]
     assert [call["arguments"] for call in after["calls"]] == [{"item": "heliotrope"}]
 
