@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeVar
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import AllowedCalls, AnyCall, Expectation, NoCall
-from agentkit.evaluation.task import Benchmark, Task
+from agentkit.evaluation.task import Benchmark, LeftOut, Task
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.library.merging import distinct_name
 from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessage, UserMessage
@@ -120,15 +120,13 @@ def load_bfcl(folder: Path) -> Benchmark:
         DatasetError: A file is not what BFCL v4 holds, or the folder has no questions.
         DefinitionError: A tool definition is not usable.
     """
-    questions = {name: list(_questions(folder, name)) for name in CATEGORIES}
+    questions = {name: list(_rows(folder / _question_file(name), _Question)) for name in CATEGORIES}
     if not any(questions.values()):
         raise DatasetError(
             f"{folder} holds no BFCL questions ({_question_file('simple_python')} and the like); "
             "give the folder that fetch_bfcl() returns"
         )
-    further = [
-        record for name in FURTHER_TOOLS for record in _records(folder / _further_file(name))
-    ]
+    further = [record for name in FURTHER_TOOLS for record in records(folder / _further_file(name))]
     offered = [record for rows in questions.values() for row in rows for record in row.function]
     catalogue = _Catalogue(reserved=_names([*offered, *further]))
     tasks = tuple(
@@ -165,7 +163,7 @@ class _Answer:
     ground_truth: list[dict[str, dict[str, list[Any]]]]
 
 
-Row = TypeVar("Row", _Question, _Answer)
+Row = TypeVar("Row")
 
 
 class _Catalogue:
@@ -265,16 +263,20 @@ def _message(said: _Said) -> Message:
             return AssistantMessage(text=said.content)
 
 
-def _questions(folder: Path, category: str) -> Iterator[_Question]:
-    return _rows(folder / _question_file(category), _Question)
-
-
 def _answers(folder: Path, category: str) -> dict[str, _Answer]:
     path = folder / _ANSWERS / _question_file(category)
     return {row.id: row for row in _rows(path, _Answer)}
 
 
 def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
+    for row in read_rows(path, kind):
+        if isinstance(row, LeftOut):
+            raise DatasetError(f"{row}; this is not a file of BFCL v4, or it was cut short")
+        yield row
+
+
+def read_rows(path: Path, kind: type[Row]) -> Iterator[Row | LeftOut]:
+    """The lines of a file as records of a kind, and why others are none."""
     from pydantic import TypeAdapter, ValidationError
 
     adapter = TypeAdapter(kind)
@@ -284,13 +286,12 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"])) or "the line"
-            raise DatasetError(
-                f"{path.name}, line {number}: {where}: {first['msg']}; this is not a file of "
-                "BFCL v4, or it was cut short"
-            ) from error
+            reason = f"{where}: {first['msg']}"
+            yield LeftOut(where=f"{path.name}, line {number}", reason=reason)
 
 
-def _records(path: Path) -> Iterator[JsonObject]:
+def records(path: Path) -> Iterator[JsonObject]:
+    """The JSON records of a file."""
     for number, line in numbered_lines(path):
         try:
             yield read_json(line)

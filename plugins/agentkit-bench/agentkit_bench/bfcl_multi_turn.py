@@ -13,12 +13,11 @@ from agentkit.errors import DatasetError
 from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
-from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem
 from agentkit.tools.sources.json_records import definition_from_json
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, numbered_lines
+from agentkit_bench.bfcl import RELEASE, WHEEL_SHA256, read_rows, records
 from agentkit_bench.bfcl_simulators import LONG_CONTEXT, BfclWorlds, Simulator, SimulatorModules
 
 CATEGORIES = (
@@ -100,7 +99,12 @@ def fetch_bfcl_multi_turn(cache_dir: Path | None = None, progress: Progress | No
     fetch_package_files(
         f"bfcl_eval=={RELEASE}",
         sha256=WHEEL_SHA256,
-        files=list(_package_files()),
+        files=[
+            PackageFile(path=f"{_SOURCE}/{name}", saved_as=f"{_SIMULATORS_FOLDER}/{name}")
+            if is_simulator
+            else PackageFile(path=f"{_DATA}/{name}", saved_as=name)
+            for is_simulator, name in _names()
+        ],
         destination=folder,
         progress=progress,
     )
@@ -114,7 +118,8 @@ def release_of(files: MultiTurnFiles) -> str:
     comparable on the same questions and simulators.
     """
     digest = hashlib.sha256()
-    for path in _all_files(files):
+    for is_simulator, name in _names():
+        path = (files.simulators if is_simulator else files.data) / name
         digest.update(path.read_bytes() if path.is_file() else b"absent")
     return RELEASE if digest.hexdigest() == FILES_SHA256 else ""
 
@@ -154,27 +159,15 @@ def find_files(folder: Path) -> MultiTurnFiles:
     )
 
 
-def _all_files(files: MultiTurnFiles) -> Iterator[Path]:
+def _names() -> Iterator[tuple[bool, str]]:
+    """Every file that the benchmark is read from, and whether it is a simulator."""
     for category in CATEGORIES:
-        yield files.questions(category)
-        yield files.answers(category)
+        yield False, _question_file(category)
+        yield False, _answer_file(category)
     for module in SIMULATORS.values():
-        yield files.definitions(module)
+        yield False, f"{_DEFINITIONS_FOLDER}/{module}.json"
     for module in (*SIMULATORS.values(), *_SHARED_MODULES):
-        yield files.simulators / f"{module}.py"
-
-
-def _package_files() -> Iterator[PackageFile]:
-    for category in CATEGORIES:
-        for name in (_question_file(category), _answer_file(category)):
-            yield PackageFile(path=f"{_DATA}/{name}", saved_as=name)
-    for module in SIMULATORS.values():
-        name = f"{_DEFINITIONS_FOLDER}/{module}.json"
-        yield PackageFile(path=f"{_DATA}/{name}", saved_as=name)
-    for module in (*SIMULATORS.values(), *_SHARED_MODULES):
-        yield PackageFile(
-            path=f"{_SOURCE}/{module}.py", saved_as=f"{_SIMULATORS_FOLDER}/{module}.py"
-        )
+        yield True, f"{module}.py"
 
 
 def _question_file(category: str) -> str:
@@ -335,7 +328,7 @@ class _Answer:
     ground_truth: list[list[str]]
 
 
-Row = TypeVar("Row", _Question, _Answer)
+Row = TypeVar("Row")
 
 
 class _UnusableError(ValueError):
@@ -445,18 +438,11 @@ class _Loader:
             )
 
     def _rows(self, path: Path, kind: type[Row]) -> Iterator[Row]:
-        from pydantic import TypeAdapter, ValidationError
-
-        adapter = TypeAdapter(kind)
-        for number, line in numbered_lines(path):
-            try:
-                yield adapter.validate_json(line)
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = ".".join(map(str, first["loc"])) or "the line"
-                self.left_out.append(
-                    LeftOut(where=f"{path.name}, line {number}", reason=f"{where}: {first['msg']}")
-                )
+        for row in read_rows(path, kind):
+            if isinstance(row, LeftOut):
+                self.left_out.append(row)
+            else:
+                yield row
 
 
 def _request(said: Sequence[_Said], added: Sequence[str], number: int) -> str:
@@ -471,14 +457,9 @@ def _request(said: Sequence[_Said], added: Sequence[str], number: int) -> str:
 
 
 def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
-    path = files.definitions(module)
-    definitions = []
-    for number, line in numbered_lines(path):
-        try:
-            record = read_json(line)
-        except ValueError as error:
-            raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
-        definitions.append(
+    return Simulator(
+        module=module,
+        definitions=tuple(
             definition_from_json(
                 record,
                 # Not all of them write, but calls of one step have to run in the model's order.
@@ -486,5 +467,6 @@ def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
                 reference="bfcl_eval",
                 licence="Apache-2.0",
             )
-        )
-    return Simulator(module=module, definitions=tuple(definitions))
+            for record in records(files.definitions(module))
+        ),
+    )

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from agentkit.composites import language as ir
 from agentkit.composites.parser import parse_expression
@@ -23,8 +23,7 @@ from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.evaluation.environments import EnvironmentFactory, tools_of
 from agentkit.evaluation.expectations import RecordError, checked, expectations_from_json
 from agentkit.evaluation.task import Benchmark, Task
-from agentkit.evaluation.task_files import JsonLine
-from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
+from agentkit.evaluation.task_files import JsonLine, read_json_lines
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.tools.invocation import UnserialisableError, encode_result
@@ -91,7 +90,15 @@ class _Problem:
 
 
 def _task(record: JsonObject, line: JsonLine, stem: str) -> Task:
-    problem = _read_problem(record, line.number, stem)
+    if "question" in record:
+        row = checked(_Upstream, record)
+        _, mark, answer = row.answer.rpartition("####")
+        if not mark:
+            raise RecordError("answer: has no #### before the number")
+        name = f"gsm8k:{stem}:{line.number}"
+        problem = _Problem(id=name, query=row.question, gold=answer.strip(), category=stem)
+    else:
+        problem = checked(_Problem, record)
     if not problem.query.strip():
         raise RecordError("the question is empty")
     return Task(
@@ -101,18 +108,6 @@ def _task(record: JsonObject, line: JsonLine, stem: str) -> Task:
         offered=(),
         expects=expectations_from_json({"number": problem.gold}, "the answer"),
         instructions=INSTRUCTIONS,
-    )
-
-
-def _read_problem(record: JsonObject, number: int, stem: str) -> _Problem:
-    if "question" not in record:
-        return checked(_Problem, record)
-    row = checked(_Upstream, record)
-    _, mark, answer = row.answer.rpartition("####")
-    if not mark:
-        raise RecordError("answer: has no #### before the number")
-    return _Problem(
-        id=f"gsm8k:{stem}:{number}", query=row.question, gold=answer.strip(), category=stem
     )
 
 
@@ -186,10 +181,6 @@ class SolutionReplay:
         detail: What was wrong, in words; empty when the answer was reproduced.
         calls: The calls that were made, in order.
         results: Their results, in the same order.
-        origins: For each call, the arguments that are results of earlier calls: position of that
-            call by parameter.
-        links: How many numbers were taken from the result of an earlier calculation.
-        ambiguous: How many of them several earlier calculations had stated; the latest counts.
     """
 
     problem: WordProblem
@@ -197,30 +188,6 @@ class SolutionReplay:
     detail: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
-    origins: tuple[Mapping[str, int], ...] = ()
-    links: int = 0
-    ambiguous: int = 0
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """The calls with the flows of data between them as they are, not as values suggest."""
-        steps = (
-            Step(
-                tool=call.name,
-                sources={
-                    name: Flow(step=origin[name]) if name in origin else Given(value=value)
-                    for name, value in call.arguments.items()
-                },
-                result=result.value,
-            )
-            for call, result, origin in zip(self.calls, self.results, self.origins, strict=True)
-        )
-        return Trajectory(
-            trajectory_id=_episode_id(self.problem),
-            steps=tuple(steps),
-            request=self.problem.question,
-            answered=frozenset({len(self.calls) - 1}) if self.calls else frozenset(),
-        )
 
 
 def load_gsm8k(path: Path) -> tuple[WordProblem, ...]:
@@ -233,21 +200,15 @@ def load_gsm8k(path: Path) -> tuple[WordProblem, ...]:
         DatasetError: A line is no object with a question and an answer, or the answer does not
             end in a number.
     """
-    from pydantic import TypeAdapter, ValidationError
-
-    adapter = TypeAdapter(_Record)
-    problems: list[WordProblem] = []
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                record = adapter.validate_json(line)
-                problems.append(_problem(record, f"{path.stem}:{number}"))
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = ".".join(map(str, first["loc"])) or "the line"
-                raise _refused(path, number, f"{where}: {first['msg']}") from error
-            except ValueError as error:
-                raise _refused(path, number, str(error)) from error
+    problems = []
+    for line in read_json_lines(path):
+        try:
+            problems.append(_problem(line, path.stem))
+        except (RecordError, _UnreadableError) as error:
+            raise DatasetError(
+                f"{path.name}, line {line.number}: {error}; expected an object with question and "
+                "answer, and a number after #### at the end of the answer"
+            ) from error
     return tuple(problems)
 
 
@@ -270,9 +231,6 @@ def replay_solution(problem: WordProblem, library: Library) -> SolutionReplay:
         detail=detail,
         calls=tuple(work.calls),
         results=tuple(work.results),
-        origins=tuple(work.origins),
-        links=work.links,
-        ambiguous=work.ambiguous,
     )
 
 
@@ -291,14 +249,6 @@ def gsm8k_episodes(problems: Iterable[WordProblem], library: Library) -> Iterato
         replay = replay_solution(problem, library)
         if replay.outcome == "reproduced":
             yield _episode(replay, library)
-
-
-@dataclass(frozen=True)
-class _Record:
-    """One line of the file, as pydantic checks it."""
-
-    question: str
-    answer: str
 
 
 class _UnreadableError(ValueError):
@@ -324,13 +274,6 @@ class _Operation:
         return cls(tool=tool, first=names[0], second=names[1])
 
 
-class _Operand(NamedTuple):
-    """A number, and the position of the call that it is the result of."""
-
-    value: float
-    origin: int | None = None
-
-
 @dataclass(kw_only=True)
 class _Work:
     """The calls made so far.
@@ -343,18 +286,17 @@ class _Work:
     tools: Mapping[str, _Operation]
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
-    origins: list[Mapping[str, int]] = field(default_factory=list)
-    stated: list[tuple[Fraction, _Operand]] = field(default_factory=list)
-    links: int = 0
-    ambiguous: int = 0
+    stated: list[tuple[Fraction, float]] = field(default_factory=list)
 
-    def value(self, expression: ir.Expression) -> _Operand:
+    def value(self, expression: ir.Expression) -> float:
         """The value of an expression; every operator in it is one call."""
         match expression:
             case ir.Constant(value=int() | float() as number) if not isinstance(number, bool):
-                return self._linked(number)
+                exact = Fraction(str(number))  # where it was stated, the result that it stands for
+                earlier = [result for stated, result in self.stated if stated == exact]
+                return earlier[-1] if earlier else number
             case ir.Unary(operator="-", operand=ir.Constant(value=int() | float() as number)):
-                return _Operand(-number)
+                return -number
             case ir.Unary(operator="+", operand=operand):
                 return self.value(operand)
             case ir.Binary(operator=operator, left=left, right=right) if operator in self.tools:
@@ -362,27 +304,16 @@ class _Work:
             case _:
                 raise _UnreadableError(f"no tool stands for {type(expression).__name__}")
 
-    def _linked(self, number: float) -> _Operand:
-        """The number itself, or the latest result that was stated as this number."""
-        earlier = [result for stated, result in self.stated if stated == Fraction(str(number))]
-        self.links += bool(earlier)
-        self.ambiguous += len(earlier) > 1
-        return earlier[-1] if earlier else _Operand(number)
-
-    def _call(self, operation: _Operation, left: _Operand, right: _Operand) -> _Operand:
-        tool, position = operation.tool, len(self.calls)
-        operands = {operation.first: left, operation.second: right}
-        arguments = {name: operand.value for name, operand in operands.items()}
-        call_id = f"call_{position + 1}"
+    def _call(self, operation: _Operation, left: float, right: float) -> float:
+        tool, call_id = operation.tool, f"call_{len(self.calls) + 1}"
+        arguments = {operation.first: left, operation.second: right}
         value, text = encode_result(tool(**arguments))
         self.calls.append(ToolCall(call_id=call_id, name=tool.name, arguments=arguments))
         self.results.append(
             ToolResult(call_id=call_id, name=tool.name, status="ok", value=value, text=text)
         )
-        self.origins.append(
-            {name: one.origin for name, one in operands.items() if one.origin is not None}
-        )
-        return _Operand(value, position)
+        result: float = value
+        return result
 
 
 def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
@@ -393,7 +324,7 @@ def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
             return outcome, f"{calculation}: {why}"
     if not work.calls:
         return "no_calculation", "the solution is in words alone"
-    last = work.stated[-1][1].value
+    last = work.stated[-1][1]
     if not _is_near(last, _number(problem.answer)):
         return "incomplete", f"the last result is {last}, the answer {problem.answer}"
     return "reproduced", ""
@@ -410,8 +341,8 @@ def _fault(calculation: Calculation, work: _Work) -> tuple[ReplayOutcome, str] |
         return "unreadable", str(error)
     except (ToolSignal, UnserialisableError) as refused:
         return "tool_failed", str(refused)
-    if not _is_near(found.value, stated):
-        return "disagrees", f"the tools give {found.value}"
+    if not _is_near(found, stated):
+        return "disagrees", f"the tools give {found}"
     work.stated.append((stated, found))
     return None
 
@@ -429,31 +360,23 @@ def _number(text: str) -> Fraction:
         raise _UnreadableError(f"{text!r} is no number") from error
 
 
-def _refused(path: Path, number: int, what: str) -> DatasetError:
-    return DatasetError(
-        f"{path.name}, line {number}: {what}; expected an object with question and answer, and a "
-        "number after #### at the end of the answer"
-    )
-
-
-def _problem(record: _Record, problem_id: str) -> WordProblem:
-    answer = _ANSWER.search(record.answer)
+def _problem(line: JsonLine, stem: str) -> WordProblem:
+    if line.record is None:
+        raise RecordError(line.reason)
+    row = checked(_Upstream, line.record)
+    answer = _ANSWER.search(row.answer)
     if answer is None:
-        raise ValueError("the answer has no line with ####")
+        raise RecordError("the answer has no line with ####")
     _number(answer[1])
     return WordProblem(
-        problem_id=problem_id,
-        question=record.question,
+        problem_id=f"{stem}:{line.number}",
+        question=row.question,
         calculations=tuple(
             Calculation(expression=expression, stated=stated)
-            for expression, stated in _CALCULATION.findall(record.answer)
+            for expression, stated in _CALCULATION.findall(row.answer)
         ),
         answer=answer[1],
     )
-
-
-def _episode_id(problem: WordProblem) -> str:
-    return f"gsm8k:{problem.problem_id}"
 
 
 def _episode(replay: SolutionReplay, library: Library) -> Episode:
@@ -463,7 +386,7 @@ def _episode(replay: SolutionReplay, library: Library) -> Episode:
         for call, result in zip(replay.calls, replay.results, strict=True)
     ]
     return Episode(
-        episode_id=_episode_id(problem),
+        episode_id=f"gsm8k:{problem.problem_id}",
         request=problem.question,
         turns=(*turns, Turn(message=AssistantMessage(text=problem.answer))),
         output=problem.answer,

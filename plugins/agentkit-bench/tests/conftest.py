@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,7 @@ settings.register_profile(
 settings.load_profile("agentkit")
 
 SAMPLE = Path(__file__).parent / "sample_bfcl"
+LOADED = {"bfcl_agreement", "bfcl_answers", "bfcl_eval", "filelock", "harness"}
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +93,16 @@ def planned(corpus):
 def executed(corpus):
     """The whole of NESTFUL on recorded responses."""
     return nestful_benchmark(corpus("nestful"), asking="executed")
+
+
+@pytest.fixture(scope="module")
+def agreement(project_root: Path):
+    """The script that compares both checkers, as a module; what it loads is unloaded after it."""
+    folder = str(project_root / "tests" / "benchmarks")
+    before = set(sys.modules)
+    sys.path.insert(0, folder)
+    yield importlib.import_module("bfcl_agreement")
+    sys.path.remove(folder)
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0] in LOADED:
+            del sys.modules[name]

@@ -12,12 +12,8 @@ from agentkit_bench.bfcl_values import JAVA_TYPES, read_java, read_javascript
     ("text", "kind", "value"),
     [
         ("-7", "integer", -7),
-        ("7", "short", 7),
-        ("7.0", "integer", "7.0"),
         ("7L", "long", 7),
         ("7", "long", "7"),
-        ("3", "double", 3.0),
-        ("1e3", "double", 1000.0),
         ("2.5f", "double", "2.5f"),
         ("2.5f", "float", 2.5),
         ("2.5", "float", "2.5"),
@@ -40,9 +36,7 @@ def test_scalars(text, kind, value):
         ('new ArrayList<>(Arrays.asList("a", 1, true, 2L, 1.5f))', None, ["a", 1, True, 2, 1.5]),
         ("new ArrayList<Long>() {{ add(1L); add(2L); }}", "long", [1, 2]),
         ("new ArrayList<>() {{\n  add(1);\n  add(2);\n}}", "integer", [1, 2]),
-        ("new ArrayList<>()", "integer", []),
         ('new ArrayList<>(Arrays.asList("a, b"))', "String", ["", ""]),
-        ("Arrays.asList(1, 2)", "integer", "Arrays.asList(1, 2)"),
         ("new ArrayList<List<String>>()", "any", "new ArrayList<List<String>>()"),
     ],
 )
@@ -55,9 +49,7 @@ def test_array_lists(text, item, value):
     ("text", "item", "value"),
     [
         ("new int[]{1, 2}", "integer", [1, 2]),
-        ("new Object[]{1, true}", None, [1, True]),
         ('new String[]{"a", "b"}', "String", ['"a"', '"b"']),
-        ("{1, 2}", "integer", "{1, 2}"),
     ],
 )
 def test_arrays(text, item, value):
@@ -70,10 +62,8 @@ def test_arrays(text, item, value):
     [
         ('new HashMap<String, Object>() {{ put("a", 1); put("b", "x"); }}', {"a": 1, "b": "x"}),
         ('new HashMap<>() { put("a", true); }', {"a": True}),
-        ("new HashMap<>()", {}),
         ('new HashMap<>() {{ put("a", f(1)); }}', {"a": "f(1"}),
         ("new HashMap<>() {{ put(a, 1); }}", {}),
-        ("options", "options"),
     ],
 )
 def test_hash_maps(text, value):
@@ -104,15 +94,10 @@ def test_any_text_gives_a_value(text, kind, item):
     ("text", "kind", "value"),
     [
         ("'a'", "String", "a"),
-        ('"a"', "String", "a"),
-        ("a", "String", "a"),
         ("\"a'", "String", "\"a'"),
         ("7", "integer", 7),
-        ("7", "float", 7.0),
         ("1e3", "float", "1e3"),
         ("7n", "Bigint", 7),
-        ("7", "Bigint", "7"),
-        ("true", "Boolean", True),
         ("True", "Boolean", "True"),
         ("'a'", "any", "'a'"),
     ],
@@ -129,15 +114,12 @@ def test_scalars_javascript(text, kind, value):
         (" new Array(1, 2) ", "integer", [1, 2]),
         ("['a', \"b\", c]", "String", ["a", "b", "c"]),
         ("[1, 'a', true, 1.5]", None, [1, "a", True, 1.5]),
-        ("[]", "String", []),
         ("[1, 2] and more", "integer", [1, 2]),
         ("['a, b']", "String", ["'a", "b'"]),
         ("[1,\n2]", "integer", "[1,\n2]"),
         ("[[1, 2], [3]]", "array", [[1, 2], [3]]),
         ("[ [1],\n [2] ]", "array", [[1], [2]]),
-        ("new Array([1], [2])", "array", [[1], [2]]),
         ("[{a: 1}, {a: 2}]", "dict", [{"a": 1}, {"a": 2}]),
-        ("[1", "integer", "[1"),
     ],
 )
 def test_arrays_javascript(text, item, value):
@@ -149,14 +131,11 @@ def test_arrays_javascript(text, item, value):
     ("text", "value"),
     [
         ("{a: 1, 'b': \"x\"}", {"a": 1, "b": "x"}),
-        ("{}", {}),
         ("{a: '5', b: 'true'}", {"a": 5, "b": True}),
         ("{a: [1, 'x'], b: c}", {"a": [1, "x"], "b": "c"}),
         ("{a: x, y, b: 1}", {"a": "x, y", "b": 1}),
-        ("{a: 'http://x'}", {"a": "http://x"}),
         ("{a: {b: 1}}", {"a": "{b: 1"}),
         ("{a: 1,\nb: 2}", "{a: 1,\nb: 2}"),
-        ("options", "options"),
     ],
 )
 def test_objects(text, value):

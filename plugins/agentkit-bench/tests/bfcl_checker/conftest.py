@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from agentkit.tools import definition_from_json
 from agentkit_bench import JAVA, JAVASCRIPT
 
 LANGUAGES = {"simple_java": JAVA, "simple_javascript": JAVASCRIPT}
-LOADED = {"bfcl_agreement", "bfcl_answers", "bfcl_eval", "filelock", "harness"}
 HINT = (
     "bfcl_eval is not there; pip install --no-deps --target FOLDER bfcl_eval==2026.3.23, and name "
     "the folder in AGENTKIT_BFCL_EVAL"
@@ -49,19 +47,6 @@ def verdict():
         return await verifier.verify(Episode(episode_id="1", request="?", turns=(turn,)))
 
     return judged
-
-
-@pytest.fixture(scope="module")
-def agreement(project_root: Path):
-    """The script that compares both checkers, as a module; what it loads is unloaded after it."""
-    folder = str(project_root / "tests" / "benchmarks")
-    before = set(sys.modules)
-    sys.path.insert(0, folder)
-    yield importlib.import_module("bfcl_agreement")
-    sys.path.remove(folder)
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0] in LOADED:
-            del sys.modules[name]
 
 
 @pytest.fixture(scope="module")

@@ -31,19 +31,6 @@ def reasons(folder, simulators):
     return {one.where: one.reason for one in benchmark.left_out}
 
 
-def test_each_category_becomes_tasks(sample):
-    """Every question is a task, in the order of the categories."""
-    assert [(task.task_id, task.category) for task in sample.tasks] == [
-        ("multi_turn_base_0", "multi_turn_base"),
-        ("multi_turn_base_1", "multi_turn_base"),
-        ("multi_turn_base_2", "multi_turn_base"),
-        ("multi_turn_miss_func_0", "multi_turn_miss_func"),
-        ("multi_turn_miss_param_0", "multi_turn_miss_param"),
-        ("multi_turn_long_context_0", "multi_turn_long_context"),
-    ]
-    assert sample.left_out == ()
-
-
 def test_user_turns_expect_what_the_gold_calls_do(task_of):
     """A turn with gold calls expects their state and results, and a call at all."""
     first, second, third = task_of("multi_turn_base_0").turns
@@ -55,14 +42,6 @@ def test_user_turns_expect_what_the_gold_calls_do(task_of):
     assert first.expects == (AnyCall(), FinalState(calls=gold, responses=True))
     assert second.expects[1].calls[0].arguments == {"title": "Plan", "drawer": "archive"}
     assert third.expects == ()
-
-
-def test_involved_classes_decide_what_is_offered(task_of, sample):
-    """The tools of the named classes, in their order; upstream ignores ``excluded_function``."""
-    offered = task_of("multi_turn_base_1").offered
-    assert offered[:3] == ("divide", "exact", "power")
-    assert "shred" in offered
-    assert set(offered) == {definition.name for definition in sample.definitions}
 
 
 def test_missing_functions_are_offered_later(task_of):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
 import random
-import sys
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +12,6 @@ from agentkit.evaluation import FinalState, Task
 from agentkit.evaluation.runner import evaluate
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.testing import FunctionModel
-from agentkit.tools.definition import Effects
 from agentkit_bench.bfcl_multi_turn import find_files, load_bfcl_multi_turn, parse_gold
 
 
@@ -27,21 +21,6 @@ async def test_gold_calls_pass(play, task_of, calls):
     moved = calls(("move_paper", {"title": "Plan", "drawer": "archive"}))
     played = await play(task_of("multi_turn_base_0"), [filed], [moved], [])
     assert [verdict and verdict.passed for verdict in played.verdicts] == [True, True, None]
-
-
-async def test_the_order_does_not_hang_on_definitions(play, task_of, calls):
-    """Under definitions that do not say what a tool does, calls keep their order as well."""
-
-    def without_effects(own):
-        return replace(own, signature=replace(own.signature, effects=Effects()))
-
-    task = task_of("multi_turn_base_0")
-    filed = calls(
-        *[("file_paper", {"title": "Plan", "text": str(at)}) for at in range(50)],
-        ("read_paper", {"title": "Plan"}),
-    )
-    played = await play(task, [filed], [], [], definition=without_effects)
-    assert played.episodes[0].results[-1].value == "49"
 
 
 async def test_another_way_to_the_same_state_passes(play, task_of, calls):
@@ -132,17 +111,6 @@ def upstream(upstream_folder, mpmath):
     return load_bfcl_multi_turn(upstream_folder)
 
 
-@pytest.fixture
-def agreement(project_root: Path):
-    """The script that compares verdicts, as a module; what it loads is unloaded after it."""
-    folder = str(project_root / "tests" / "benchmarks")
-    sys.path.insert(0, folder)
-    yield importlib.import_module("bfcl_agreement")
-    sys.path.remove(folder)
-    for name in ("bfcl_agreement", "bfcl_answers", "harness"):
-        del sys.modules[name]
-
-
 def rows(path):
     """The lines of a file, by id."""
     lines = path.read_text(encoding="utf-8").split("\n")
@@ -194,36 +162,6 @@ def test_every_gold_sequence_runs(upstream, upstream_folder):
                 ran += 1
             json.dumps(world.state(), allow_nan=False)
     assert ran == 4625
-
-
-@pytest.mark.corpora
-def test_the_definitions_fit_the_simulators(upstream, upstream_folder):
-    """Every public method has a definition, and gold arguments without names mean the same."""
-    worlds = upstream.environment
-    order = {}
-    for name, simulator in worlds.simulators.items():
-        simulated = getattr(worlds.modules.load(simulator.module), name)
-        methods = dict(inspect.getmembers(simulated, inspect.isfunction))
-        public = {method for method in methods if not method.startswith("_")}
-        assert public == {definition.name for definition in simulator.definitions}
-        for definition in simulator.definitions:
-            in_code = [*inspect.signature(methods[definition.name]).parameters][1:]
-            if in_code != list(definition.signature.properties):
-                order[definition.name] = in_code
-    assert list(order) == ["purchase_insurance"]
-    files = find_files(upstream_folder)
-    gold = "".join(path.read_text() for path in files.data.glob("possible_answer/*multi_turn*"))
-    assert gold.count("purchase_insurance(") == gold.count("purchase_insurance(access_token=")
-
-
-@pytest.mark.corpora
-def test_no_module_of_the_package_is_imported(upstream):
-    """The simulators run, and Python has never heard of the package."""
-    before = {name for name in sys.modules if name.partition(".")[0] == "bfcl_eval"}
-    for task in upstream.tasks[:200:20]:
-        upstream.environment(task)
-    after = {name for name in sys.modules if name.partition(".")[0] == "bfcl_eval"}
-    assert after == before
 
 
 @pytest.mark.corpora

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 import threading
 from functools import partial
 from types import SimpleNamespace
@@ -97,14 +95,6 @@ def test_what_a_tool_raises_is_passed_on(world):
         tools["divide"](a=1)
 
 
-def test_a_start_that_the_simulator_refuses_is_an_error(sample, task_of):
-    """The message names the simulator and what it said."""
-    task = task_of("multi_turn_base_0")
-    task.start["scenarios"]["FilingCabinet"]["by_number"] = {"seven": ""}
-    with pytest.raises(DatasetError, match="FilingCabinet does not take the start"):
-        sample.environment(task)
-
-
 def test_worlds_in_threads_do_not_disturb_each_other(sample, task_of):
     """Attempts side by side end as they would one after the other."""
     states = []
@@ -165,21 +155,6 @@ def test_modules_find_each_other(code):
     cabinet = modules.load("cabinet")
     assert cabinet.SPARE_PAPERS is modules.load("spare_papers").SPARE_PAPERS
     assert modules.load("cabinet") is cabinet
-
-
-def test_an_installed_package_is_not_shadowed(code, tmp_path, monkeypatch):
-    """A real ``bfcl_eval`` is imported as ever, before and after."""
-    package = tmp_path / "installed" / "bfcl_eval"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("MARK = 'the installed one'\n")
-    monkeypatch.syspath_prepend(package.parent)
-    try:
-        SimulatorModules(code).load("cabinet")
-        assert importlib.import_module("bfcl_eval").MARK == "the installed one"
-        SimulatorModules(code).load("cabinet")
-        assert importlib.import_module("bfcl_eval").MARK == "the installed one"
-    finally:
-        sys.modules.pop("bfcl_eval", None)
 
 
 @pytest.mark.parametrize(

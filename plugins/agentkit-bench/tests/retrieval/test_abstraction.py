@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.library.dag import reachable
 from agentkit.retrieval import Candidates, SubGoal
 from agentkit_bench.abstraction import Abstraction, judge_composites
 
@@ -99,29 +97,3 @@ async def test_circles_and_missing_tools_do_not_disturb():
     found = await moved(scores, library)
     assert found == {"a": 1.0, "b": 0.5, "self": 0.3, "c": 0.2}
     assert verdicts({"c": 1.0, "a": 0.2, "b": 0.1}, library=library) == {"c": "covers"}
-
-
-@st.composite
-def rankings(draw):
-    names = [f"t{number}" for number in range(draw(st.integers(1, 10)))]
-    targets = st.lists(st.sampled_from(names), max_size=3)
-    library = Library([calling(name, *draw(targets)) for name in names])
-    ranked = draw(st.lists(st.sampled_from(names), unique=True))
-    scores = {name: draw(st.sampled_from([0.0, 0.2, 0.5, 0.52, 0.9, 1.0, 3.0])) for name in ranked}
-    return library, scores
-
-
-@given(rankings(), st.sampled_from([0.0, 0.1, 0.5]))
-def test_any_graph_is_judged(made, margin):
-    """Parts are below their composite, nothing below a covering one is looked at, it repeats."""
-    library, scores = made
-    judged = judge_composites(scores, library.dag, margin=margin)
-    assert judged == judge_composites(dict(reversed(scores.items())), library.dag, margin=margin)
-    names = [one.name for one in judged]
-    assert len(names) == len(set(names))
-    for place, one in enumerate(judged):
-        below = reachable(library.dag.children[one.name], library.dag.children)
-        assert set(one.parts) <= below.keys() & scores.keys() - {one.name}
-        if one.verdict == "covers":
-            assert not set(one.parts) & set(names[place + 1 :])
-            assert all(scores[one.name] >= scores[part] for part in one.parts)

@@ -119,15 +119,6 @@ def test_any_answer_is_read_without_an_error(answer):
 # --- prompts --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("between", ["  ", " \n ", ", "])
-def test_a_long_answer_with_prose_behind_its_numbers_is_read_at_once(between):
-    """No way of writing numbers makes reading them take long: each is looked at once."""
-    numbers = between.join(str(number) for number in range(1, 60))
-    order = read_order(f"{numbers}{between}These fit best.", [f"tool_{n}" for n in range(60)])
-    assert order[:1] == [0]
-    assert read_order("1" + " " * 50_000 + "x", NAMES) == [0]
-
-
 async def test_what_fits_is_judged_in_one_pass():
     """One prompt for all candidates, as the paper has it; those not named come last, in order."""
     model = FunctionModel(lambda _: "[5, 2]")

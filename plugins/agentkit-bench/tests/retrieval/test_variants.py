@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import Retriever, estimate_tokens, schema_text
+from agentkit.retrieval import Retriever
 from agentkit.retrieval.embedders import as_embedder
 from agentkit.retrieval.words import terms
-from agentkit.testing import FunctionModel, sample_library
+from agentkit.testing import FunctionModel
 from agentkit_bench import VARIANTS, variant
 from agentkit_bench.retrieval_variants import FlatLibrary
 from agentkit_bench.text_hierarchy import Hierarchy, text_tree
@@ -68,17 +68,6 @@ def test_every_variant_keeps_its_budget_and_repeats(count, query, budget, shortl
 
 
 # --- flat library ---------------------------------------------------------------------------------
-
-
-async def test_a_flat_library_is_given_in_full_as_far_as_it_fits():
-    """In library order; a tool too large for what is left is passed over."""
-    library = sample_library()
-    whole = await FlatLibrary(token_budget=None).retrieve("anything", library)
-    prices = [estimate_tokens(schema_text(one)) for one in library.definitions]
-    assert [one.name for one in whole.offered] == list(library.tools)
-    assert whole.tokens == sum(prices)
-    some = await FlatLibrary(token_budget=sum(prices) - 1).retrieve("anything", library)
-    assert len(some.offered) == len(library) - 1
 
 
 async def test_a_flat_library_can_be_judged_as_a_whole():
