@@ -16,10 +16,9 @@ from agentkit.evolution.insertion import (
     Merged,
     Refused,
     Rejected,
-    Tried,
+    broken_by,
     check_data,
     plan_insert,
-    try_composite,
 )
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
@@ -335,7 +334,7 @@ def moved_pins(before: ToolDefinition, after: ToolDefinition) -> str:
     return f"it was made for {told}, and would call what is here"
 
 
-def place_faults(definition: ToolDefinition, library: Library) -> tuple[FailedCheck, ...]:
+def _place_faults(definition: ToolDefinition, library: Library) -> tuple[FailedCheck, ...]:
     """Why a composite does not fit a library; empty for one that does, and for primitives.
 
     Args:
@@ -351,15 +350,15 @@ def place_faults(definition: ToolDefinition, library: Library) -> tuple[FailedCh
     )
 
 
-def broken_calls(name: str, tried: Tried) -> tuple[FailedCheck, ...]:
-    """What trying the worked calls of a composite says against it; empty for nothing."""
-    if not tried.broken:
+def _broken_calls(name: str, how: str) -> tuple[FailedCheck, ...]:
+    """That a composite fails here, and how; empty for nothing."""
+    if not how:
         return ()
     failed = FailedCheck(
         code="example_failed",
         layer="structural",
         field="examples",
-        message=f"a worked call of {name!r} does not hold here: {tried.broken}",
+        message=f"a worked call of {name!r} does not hold here: {how}",
         advice="compare the code of the tools that it calls with that of the other library",
     )
     return (failed,)
@@ -556,9 +555,8 @@ class CandidateChecker:
             return CheckResult(candidate=candidate, failed=found, needs=("person",))
         waits_for = _undecided_child(candidate, state)
         if not waits_for and candidate.is_composite:
-            found = place_faults(here, library) or broken_calls(
-                here.name,
-                await try_composite(here, library.with_tools([here]), self.inserting),
+            found = _place_faults(here, library) or _broken_calls(
+                here.name, await broken_by(here, library.with_tools([here]), self.inserting)
             )
         return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for

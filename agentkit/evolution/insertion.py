@@ -639,9 +639,9 @@ async def look_above(changed: ToolDefinition, library: Library, procedure: Proce
     after = library.with_tools(library[one.name].with_definition(one) for one in (changed, *above))
     broken = []
     for parent in above:
-        how = (await try_composite(parent, after, procedure)).broken
+        how = await broken_by(parent, after, procedure)
         before = library[parent.name].definition
-        if how and not (await try_composite(before, library, procedure)).broken:
+        if how and not await broken_by(before, library, procedure):
             broken.append(breaks(changed, parent.name, how))
     return Above(repinned=above, broken=tuple(broken))
 
@@ -667,36 +667,22 @@ def _is_wording(before: ToolDefinition, after: ToolDefinition) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
-    """What trying a composite shows; nothing where its worked calls hold.
+async def broken_by(composite: ToolDefinition, library: Library, procedure: Procedure) -> str:
+    """How a composite fails in a library, by its program or by a worked call.
 
-    Attributes:
-        broken: How it fails, by its program or by a worked call.
-        unknown: Why its worked calls can not be tried here.
+    Empty where its worked calls hold, and where they can not be tried here.
     """
-
-    broken: str = ""
-    unknown: str = ""
-
-
-async def try_composite(composite: ToolDefinition, library: Library, procedure: Procedure) -> Tried:
-    """Whether a composite does in a library what its worked calls say."""
     try:
         check_composite(composite, library, procedure.limits)
     except Refused as refused:
-        return Tried(broken=refused.rejected.explanation)
-    if not composite.worked_calls:
-        return Tried(unknown="it has no worked call to try")
+        return refused.rejected.explanation
     trial = DryRun(library.tools, procedure)
     tool = trial.safe(composite.name)
     for example in composite.worked_calls:
         try:
             fault = await trial.fault_of(tool, example)
-        except BudgetSpent as spent:
-            return Tried(unknown=str(spent))
-        if fault is not None and fault.cause == "no_stub":
-            return Tried(unknown=fault.message)
+        except BudgetSpent:
+            return ""
         if fault is not None:
-            return Tried(broken=fault.message)
-    return Tried()
+            return "" if fault.cause == "no_stub" else fault.message
+    return ""

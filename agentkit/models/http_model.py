@@ -114,8 +114,7 @@ class RemoteModel(ABC):
     def _timeout(self, request: ModelRequest) -> Iterator[IdleTimeout]:
         seconds = request.settings.timeout_seconds or self._timeout_seconds
         try:
-            with IdleTimeout(seconds) as idle:
-                yield idle
+            yield IdleTimeout(seconds)
         except TimeoutError as error:
             raise ModelTimeoutError(
                 f"{self!r} sent nothing usable for {seconds:g} s. Allow more with "

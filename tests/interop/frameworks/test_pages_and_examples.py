@@ -1,4 +1,4 @@
-"""The page about frameworks and the examples run, against a local server in the place of OpenAI."""
+"""With a framework the page and the examples run; without one an error says what to install."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import pytest
 from support.model_server import FaultyServer
 from support.server_steps import Reply
 
+from agentkit import Library, interop
+from agentkit.errors import MissingExtraError
 from agentkit.messages import ToolCall
 
 EXAMPLES = {
@@ -23,9 +25,6 @@ EXAMPLES = {
     "langchain": "langgraph_agent.py",
 }
 PACKAGES = [package for package in EXAMPLES if importlib.util.find_spec(package)]
-if not PACKAGES:
-    reason = "needs a framework in an environment of its own: run make test-interop"
-    pytest.skip(reason, allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +88,40 @@ def test_example_runs(
         "What are 10 euros in dollars? ['in_dollars'] finished",
     ]
     assert len(served.requests) == 2
+
+
+DOORS = [
+    ("library_capability", "pydantic_ai", 'pip install "pydantic-ai-slim[openai]"'),
+    ("LibraryRunner", "agents", "pip install openai-agents"),
+    ("library_middleware", "langchain", "pip install langchain langgraph"),
+]
+
+
+@pytest.mark.parametrize(("name", "package", "install"), DOORS)
+def test_error_names_the_pip_line(name: str, package: str, install: str) -> None:
+    """Each door of a framework that is not installed says which command brings it."""
+    if importlib.util.find_spec(package):
+        pytest.skip(f"{package} is installed here")
+    with pytest.raises(MissingExtraError) as caught:
+        getattr(interop, name)(Library())
+    assert (caught.value.package, caught.value.install) == (package, install)
+    assert install in str(caught.value)
+
+
+def test_an_agent_needs_langchain_as_well() -> None:
+    """The agent of LangChain is made by the framework, so its absence is told like the others."""
+    if importlib.util.find_spec("langchain"):
+        pytest.skip("langchain is installed here")
+    with pytest.raises(MissingExtraError, match="pip install langchain langgraph"):
+        interop.library_agent(Library(), "openai:gpt-4o-mini")
+
+
+def test_importing_loads_no_framework() -> None:
+    """A framework is imported by the function that needs it, also where it is installed."""
+    code = (
+        "import agentkit.interop.pydantic_ai, agentkit.interop.openai_agents\n"
+        "import agentkit.interop.langchain, sys\n"
+        "print({'pydantic_ai', 'agents', 'langchain', 'langchain_core', 'langgraph'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

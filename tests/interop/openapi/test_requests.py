@@ -225,6 +225,15 @@ def test_the_dialect_of_3_0(argument, old, new):
     assert argument(old) == new
 
 
+def test_references_in_a_tuple_are_followed(argument):
+    """Before 3.1 a list of schemas could say what the first entries of a list are."""
+    pair = {"type": "array", "items": [{"$ref": "#/components/schemas/Name"}]}
+    assert argument(pair, Name={"type": "string"}) == {
+        "type": "array",
+        "prefixItems": [{"type": "string"}],
+    }
+
+
 def test_3_1_is_kept_as_it_is(argument):
     """OpenAPI 3.1 writes JSON Schema 2020-12 already."""
     schema = {"type": ["string", "null"], "exclusiveMinimum": 3, "const": "x"}
