@@ -77,6 +77,7 @@ async def test_deferred_then_approved(delete, deleted, call):
     result = await agent.resume(waiting, approvals={"delete": True})
     assert (result.output, deleted) == ("gone", ["a"])
     assert result.episode.resumes == waiting.episode.episode_id
+    assert [m.role for m in result.messages] == ["user", "assistant", "tool", "assistant"]
 
 
 async def test_answer_from_outside(call):
@@ -133,6 +134,7 @@ async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
     await second.run("hi", session_id="s")
 
     assert deleted == ["a"]
+    assert [m.role for m in model.requests[0].messages] == ["user", "assistant", "tool"]
     roles = [m.role for m in model.requests[-1].messages]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     assert model.requests[-1].messages[2].text == "deleted"

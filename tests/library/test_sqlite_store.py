@@ -86,8 +86,9 @@ def test_the_log_is_brought_over_only_while_nobody_else_can_write(tmp_path):
                 stranger.execute("BEGIN IMMEDIATE")
 
     with closing(SQLiteStore(path, tracer=trace)) as store:
-        write(store, 0, 6)
+        write(store, 0, 12)
         assert CHECKPOINT in seen
+        assert path.with_name("store.db-wal").stat().st_size < 6_000_000
         assert store._connection.execute("PRAGMA wal_autocheckpoint") == [(0,)]
 
 

@@ -253,6 +253,7 @@ def test_references_are_inlined_and_recursion_ends():
         False,
         {"type": "integer", "minimum": 5, "maximum": 3},
         {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2},
+        {"type": "number", "minimum": 1, "exclusiveMaximum": 1},
         {"type": "string", "minLength": 3, "maxLength": 2},
         {"type": "array", "minItems": 2, "maxItems": 1},
         {"type": "array", "items": False, "minItems": 1},

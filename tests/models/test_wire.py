@@ -314,6 +314,9 @@ def test_refusal_is_the_text_and_says_so() -> None:
 def test_finish_reasons(reason, finish) -> None:
     """The protocol's words, and unknown for any other."""
     assert completion({"content": "a"}, finish_reason=reason).finish_reason == finish
+    call = {"tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+    beside = completion(call, finish_reason=reason).finish_reason
+    assert beside == ("tool_calls" if reason == "stop" else finish)  # some servers say so
 
 
 @pytest.mark.parametrize(

@@ -26,16 +26,15 @@ from .engines.trl.vllm import (
 )
 from .export.handover import (
     Handover as Handover,
+    export_library as export_library,
     hand_over as hand_over,
     load_handover as load_handover,
 )
-from .export.manifest import export_library as export_library
 from .fine_tuning.examples import (
     Example as Example,
     make_examples as make_examples,
 )
-from .fine_tuning.settings import SftSettings as SftSettings
-from .fine_tuning.training import sft as sft
+from .fine_tuning.training import SftSettings as SftSettings, sft as sft
 from .interface import (
     LearningInterface as LearningInterface,
     collect_through as collect_through,
@@ -48,10 +47,13 @@ from .policy.lora import (
     save_adapter as save_adapter,
     with_lora as with_lora,
 )
-from .policy.policy import CHAT_TEMPLATES as CHAT_TEMPLATES, Policy as Policy
+from .policy.policy import (
+    CHAT_TEMPLATES as CHAT_TEMPLATES,
+    Policy as Policy,
+    tiny_policy as tiny_policy,
+)
 from .policy.reference import reference_policy as reference_policy
 from .policy.saving import save_policy as save_policy
-from .policy.tiny import tiny_policy as tiny_policy
 from .retriever import (
     Request as Request,
     RetrieverReport as RetrieverReport,
@@ -86,10 +88,9 @@ from .tasks.splits import (
     leakage as leakage,
     split as split,
 )
+from .toolace.records import ToolAceSettings as ToolAceSettings
 from .toolace.rounds import iterate as iterate
-from .toolace.settings import ToolAceSettings as ToolAceSettings
 from .weighting import (
-    DynamicWeighting as DynamicWeighting,
     FixedWeighting as FixedWeighting,
     MeanNormalised as MeanNormalised,
     Weighting as Weighting,

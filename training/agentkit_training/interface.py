@@ -33,29 +33,14 @@ MOST_VALUES = 20
 """Longest list of allowed values that is said again."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CueKinds:
-    """Which demands are said again. The defaults are those of SEAL's released configuration.
-
-    Attributes:
-        required: That a parameter must be given.
-        enum: Which values are allowed.
-        type: Of which type they are.
-    """
-
-    required: bool = True
-    enum: bool = True
-    type: bool = False
-
-
-def cued(definition: ToolDefinition, kinds: CueKinds = CueKinds()) -> ToolDefinition:
+def cued(definition: ToolDefinition) -> ToolDefinition:
     """The definition with a cue behind the text of each parameter that its schema demands a lot of.
 
-    Nested parameters have cues as well. Cueing twice is cueing once.
+    A cue says that a parameter must be given, and which values it allows, as in SEAL's released
+    configuration. Nested parameters have cues as well. Cueing twice is cueing once.
 
     Args:
         definition: A tool. What its learned rules have narrowed counts as its schema.
-        kinds: What to say.
 
     Example:
         >>> schema = {"properties": {"unit": {"enum": ["kg", "lb"]}}, "required": ["unit"]}
@@ -65,7 +50,7 @@ def cued(definition: ToolDefinition, kinds: CueKinds = CueKinds()) -> ToolDefini
     """
     texts = dict(definition.description.parameters)
     for path, part, is_required in _places(definition.parameters_schema, ""):
-        cue = _cue(part, kinds, is_required=is_required)
+        cue = _cue(part, is_required=is_required)
         text = texts.get(path, "")
         if cue and not text.endswith(cue):
             texts[path] = f"{text} {cue}" if text else cue
@@ -76,7 +61,6 @@ def cued(definition: ToolDefinition, kinds: CueKinds = CueKinds()) -> ToolDefini
 
 def cued_library(
     library: Library,
-    kinds: CueKinds = CueKinds(),
     *,
     names: Collection[str] | None = None,
 ) -> Library:
@@ -84,11 +68,10 @@ def cued_library(
 
     Args:
         library: The tools.
-        kinds: What to say.
         names: The tools to cue; None for all.
     """
     tools = [tool for tool in library if names is None or tool.name in names]
-    return library.with_tools(tool.with_definition(cued(tool.definition, kinds)) for tool in tools)
+    return library.with_tools(tool.with_definition(cued(tool.definition)) for tool in tools)
 
 
 def _places(schema: JsonObject, path: str) -> Iterator[tuple[str, JsonObject, bool]]:
@@ -106,12 +89,11 @@ def _places(schema: JsonObject, path: str) -> Iterator[tuple[str, JsonObject, bo
         yield from _places(items, f"{path}[]")
 
 
-def _cue(part: JsonObject, kinds: CueKinds, *, is_required: bool) -> str:
+def _cue(part: JsonObject, *, is_required: bool) -> str:
     values = _values(part)
     said = [
-        "required" if kinds.required and is_required else "",
-        f"one of {', '.join(map(_shown, values))}" if kinds.enum and values else "",
-        _type(part) if kinds.type else "",
+        "required" if is_required else "",
+        f"one of {', '.join(map(_shown, values))}" if values else "",
     ]
     words = "; ".join(filter(None, said))
     return f"[{words}]" if words else ""
@@ -125,13 +107,6 @@ def _values(part: JsonObject) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) and len(values) <= MOST_VALUES else []
 
 
-def _type(part: JsonObject) -> str:
-    kind = part.get("type")
-    if isinstance(kind, list | tuple):
-        return f"type {' or '.join(map(str, kind))}"
-    return f"type {kind}" if isinstance(kind, str) else ""
-
-
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
@@ -139,7 +114,6 @@ def _shown(value: Any) -> str:
 MOST_NAMES = 12
 """Tools that are listed after a call of a tool that is not there."""
 
-_ADDED = ("Schema of ", "Nearest: ")
 _FINAL = ("Do not repeat ", "Answer with what is known")
 _UNKNOWN = "Offered are {names}. If none of them does what is asked, answer in words."
 _AGAIN = "It is called as {form}. Change what the error is about and keep the rest."
@@ -151,22 +125,18 @@ _REPORTED = (
 
 
 class FeedbackModel:
-    """Passes requests on, with the results of failed calls in other words.
+    """Passes requests on, with help for recovering behind the results of failed calls.
 
     The same conversation is always worded the same, so that what a policy wrote earlier goes on
-    from the tokens that it read. With ``recovery`` it refuses to answer at temperature 0, which is
-    evaluation: the learning interface ends with training.
+    from the tokens that it read. It refuses to answer at temperature 0, which is evaluation: the
+    learning interface ends with training.
 
     Args:
         model: Answers.
-        recovery: Whether to help with recovering.
-        plain: Whether to cut the runtime's words down to the bare error first.
     """
 
-    def __init__(self, model: RolloutModel, *, recovery: bool, plain: bool = False) -> None:
+    def __init__(self, model: RolloutModel) -> None:
         self._model = model
-        self._recovery = recovery
-        self._plain = plain
 
     @property
     def name(self) -> str:
@@ -177,15 +147,15 @@ class FeedbackModel:
         """The model's answer.
 
         Raises:
-            UsageError: The request is one of an evaluation, and there is help in it.
+            UsageError: The request is one of an evaluation.
         """
-        if self._recovery and request.settings.temperature == 0:
+        if request.settings.temperature == 0:
             raise UsageError(
                 "the learning interface helps a policy to recover, and temperature 0 evaluates; "
                 "evaluate the policy's own model, without the interface"
             )
         known = {tool.name: tool for tool in request.tools}
-        said = tuple(self._said(message, known) for message in request.messages)
+        said = tuple(_helped(message, known) for message in request.messages)
         return await self._model.complete(replace(request, messages=said))
 
     def expect(self, runs: int) -> None:
@@ -195,34 +165,6 @@ class FeedbackModel:
     def forget(self) -> None:
         """Drop what the model keeps of earlier answers."""
         self._model.forget()
-
-    def _said(self, message: Message, known: Mapping[str, ToolDefinition]) -> Message:
-        if not isinstance(message, ToolMessage):
-            return message
-        text = plain_error(message) if self._plain else message.text
-        hint = recovery_hint(message, known) if self._recovery else ""
-        return message if text == message.text and not hint else _with(message, text, hint)
-
-
-def plain_error(message: ToolMessage) -> str:
-    """What a result says, without the runtime's help where it is a failure.
-
-    Schema, near names and the way out are left off; what happened and the rule stay.
-
-    Example:
-        >>> from agentkit.diagnosis.wording import describe_failure
-        >>> from agentkit.messages import ToolFailure
-        >>> failure = ToolFailure(kind="tool_error", rule="KeyError: 'Oslo'", nearest=("Olso",))
-        >>> text = describe_failure("weather", failure)
-        >>> plain_error(ToolMessage(call_id="1", name="weather", text=text))
-        "Error: weather stopped with an error. KeyError: 'Oslo'."
-    """
-    if not tells_failure(message.name, message.text):
-        return message.text
-    lines = message.text.split("\n")[:-1]  # the way out is the last line
-    while len(lines) > 1 and lines[-1].startswith(_ADDED):
-        del lines[-1]
-    return "\n".join(["Error: " + lines[0], *lines[1:]])
 
 
 def recovery_hint(message: ToolMessage, known: Mapping[str, ToolDefinition]) -> str:
@@ -282,8 +224,9 @@ def _reported(text: str) -> bool:
     return reported_error(value) is not None
 
 
-def _with(message: ToolMessage, text: str, hint: str) -> ToolMessage:
-    return replace(message, text="\n".join(filter(None, [text, hint])))
+def _helped(message: Message, known: Mapping[str, ToolDefinition]) -> Message:
+    hint = recovery_hint(message, known) if isinstance(message, ToolMessage) else ""
+    return replace(message, text=f"{message.text}\n{hint}") if hint else message
 
 
 GUIDELINES: Mapping[FailureLabel, str] = MappingProxyType(
@@ -392,9 +335,6 @@ class LearningInterface:
         guidelines: Sentences for frequent failures (``guidelines.py``). The paper selects them from
             the profile, so that a clean one leaves nothing to say (section 3.3); ``always`` does
             not wait for it, and shows the first ones until the profile can tell.
-        cue_kinds: Which demands of schemas are said again.
-        plain_errors: Whether failed calls are worded as the paper's environments word them, by the
-            bare error. It is no help, so it is for evaluation too: give it to ``FeedbackModel``.
         share: Least share among all turns for a failure to count as frequent.
         turns: Least number of turns for that.
         labels: The frequent failures of the last profile, the most frequent first.
@@ -404,8 +344,6 @@ class LearningInterface:
     cues: Mode = "off"
     feedback: Mode = "off"
     guidelines: Mode = "off"
-    cue_kinds: CueKinds = field(default_factory=CueKinds)
-    plain_errors: bool = False
     share: float = 0.1
     turns: float = 8.0
     labels: tuple[FailureLabel, ...] = field(default=(), repr=False)
@@ -438,8 +376,8 @@ class LearningInterface:
 
     @property
     def can_show(self) -> bool:
-        """Whether anything may ever be shown or worded otherwise than at evaluation."""
-        return {self.cues, self.feedback, self.guidelines} != {"off"} or self.plain_errors
+        """Whether anything may ever be shown."""
+        return {self.cues, self.feedback, self.guidelines} != {"off"}
 
     @property
     def helps(self) -> bool:
@@ -453,7 +391,7 @@ class LearningInterface:
             library: The tools.
             names: Those that are offered; None for all.
         """
-        return cued_library(library, self.cue_kinds, names=names) if self.has_cues else library
+        return cued_library(library, names=names) if self.has_cues else library
 
     def instructions(self, said: str = "") -> str:
         """The instructions of training: those that are given anyway, and what comes with them."""
@@ -461,10 +399,8 @@ class LearningInterface:
         return "\n\n".join(filter(None, (said, *more)))
 
     def model(self, model: RolloutModel) -> RolloutModel:
-        """The model with failed calls in training's words; the same object without any."""
-        if not self.has_feedback and not self.plain_errors:
-            return model
-        return FeedbackModel(model, recovery=self.has_feedback, plain=self.plain_errors)
+        """The model with help after failed calls; the same object without any."""
+        return FeedbackModel(model) if self.has_feedback else model
 
     @property
     def _guided(self) -> tuple[FailureLabel, ...]:

@@ -262,10 +262,21 @@ class RunDirectory:
             draft.write_text("".join(kept), encoding="utf-8")
 
 
+_GONE_SECTIONS = ("hardware", "verl")
+"""Sections that earlier releases wrote, and that nothing was learned by."""
+
+
 def settings_of(config: str) -> JsonObject:
     """The sections and keys of a configuration; of what is none, the whole under one name."""
     found = yaml.safe_load(config)
-    return found if isinstance(found, dict) else {"configuration": found}
+    if not isinstance(found, dict):
+        return {"configuration": found}
+    for name in _GONE_SECTIONS:
+        found.pop(name, None)
+    weighting = found.get("weighting")
+    if isinstance(weighting, dict) and weighting.get("kind") == "fixed":
+        del weighting["kind"]  # there is no other any more
+    return found
 
 
 def _is_of_use(path: Path) -> bool:
@@ -284,10 +295,6 @@ def _written(place: Path) -> Iterator[None]:
             f"{place} can not be written: {error}{room_beside(place)}. Free space on the disk, or "
             "give another folder; what was complete until now is kept"
         ) from error
-
-
-_GONE_SECTIONS = frozenset({"hardware", "verl"})
-"""Sections that earlier releases wrote, and that nothing was learned by."""
 
 
 def begun(
@@ -322,11 +329,7 @@ def begun(
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
     run = RunDirectory(folder)
     asked = settings_of(config)
-    changed = [
-        one
-        for one in differing(run.settings, asked)
-        if one.place.partition(".")[0] not in _GONE_SECTIONS
-    ]
+    changed = list(differing(run.settings, asked))
     if refused := [one for one in changed if not _is_longer(one, asked)]:
         lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]
         raise CheckpointError(

@@ -13,6 +13,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import DatasetError
 from agentkit.testing import primitive_library
 from agentkit_bench import gsm8k_episodes, load_gsm8k, replay_solution
+from agentkit_bench.gsm8k import Calculation, WordProblem
 
 SAMPLE = Path(__file__).parent / "sample_gsm8k" / "sample.jsonl"
 LIBRARY = primitive_library()
@@ -57,6 +58,10 @@ def test_each_operator_is_a_call_and_a_stated_number_a_result(sample):
     ]
     replay = replay_solution(sample[3], LIBRARY)
     assert calls_of(replay)[-2:] == ["add(8, 8) = 16", "mul(16, 2) = 32"]
+    steps = ("0.1+0.2", "0.3"), ("0.3*10", "3")
+    calculations = tuple(Calculation(expression=one, stated=stated) for one, stated in steps)
+    problem = WordProblem(problem_id="x", question="?", calculations=calculations, answer="3")
+    assert replay_solution(problem, LIBRARY).calls[1].arguments["a"] == 0.1 + 0.2 != 0.3
 
 
 def test_each_way_to_fail_has_its_outcome(sample):

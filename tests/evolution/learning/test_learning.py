@@ -118,6 +118,7 @@ def test_the_same_words_are_learned_once(learner, episode):
     [
         ("Umbrella?", ("umbrella", {}, 1), "unknown_tool"),
         ("", weather("Rome"), "no_words"),
+        ("?!", weather("Rome"), "no_words"),
         ("rain \ud800", weather("Rome"), "no_words"),
         ("rain " * 500, weather("Rome"), "too_long"),
         ("Forward it to ann@example.org", weather("Rome"), "private"),
@@ -207,12 +208,16 @@ def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
     "text",
     [
         "mail ann.b+c@example.co.uk now",
+        "use sk-abcdefghijklmnop1234",
         "ghp_" + "a1" * 12,
         "my password is hunter2",
         "call +44 20 7946 0958",
         "call me at (555) 123-4567",
+        "or 555.123.4567.",
+        "my number is 219-09-9999.",
         "pay to DE89 3704 0044 0532 0130 00",
         "card 4111 1111 1111 1111",
+        "token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3",
         "x-" + "eyJhbGciOiJI." * 2 + "c2lnbmF0dXJl",
     ],
 )
@@ -227,11 +232,14 @@ def test_formats_that_are_private(text):
     [
         "",
         "Flights from Rome to Oslo on 2026-08-15, two adults",
+        "area of a 10 x 20.5 rectangle",
         "order 12345678901234",
         "part 1-555-123-4567-9 of ISBN 978-0-306-40615-7",
         "how do I change my password?",
         "https://example.org/a/long/path/that/goes/on",
         "the method calculateTheAreaOfAVeryLargeTriangle",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "@ann said so",
         "罗马会下雨吗",
     ],
 )

@@ -29,8 +29,13 @@ SETS = [
     ("argument --foo: invalid choice: 'x' (choose from 'a', 'b')", ["a", "b"]),
     ("unsupported unit 'F'. Supported units: celsius, kelvin.", ["celsius", "kelvin"]),
     ("Allowed values: New York, Los Angeles. Please retry.", ["New York", "Los Angeles"]),
+    ("31 not in [36, 48, 60]", ["36", "48", "60"]),
     ("periods must be 36, 48, or 60; other values cause errors.", ["36", "48", "60"]),
+    ('expected one of ["a", "it\'s"], got "c"', ["a", "it's"]),
+    ("size can only be 'S', 'M' or 'L'", ["S", "M", "L"]),
     ("must be one of 1.5, 2.5. Try again.", ["1.5", "2.5"]),
+    ("must be one of: EN, ES, IT", ["EN", "ES", "IT"]),
+    ("must be one of low or mid or high", ["low", "mid", "high"]),
     ("Allowed values: 24 hours, Home Delivery.", ["24 hours", "Home Delivery"]),
 ]
 
@@ -40,9 +45,14 @@ NO_SETS = [
     "Valid options are: a, b, c and 4 more",
     "must be one of 'a', 'b', 'c' and 3 more, got 'x'",
     "must be one of: a, b, ...",
+    "must be one of a, b, etc.",
     "must be in [0, 100]",  # a range or two values: nobody knows
+    "must be 1 or 2 characters long",
     "must be one of 36, 48, 60 months",
+    "allowed values are between 1 and 30",
     "Allowed values: Parking, Food and Beverages, VIP Seating.",
+    "Allowed values: positive integers.",
+    "one of the arguments is wrong",
     "such as 'PNG' or 'JPEG'",
     "must be one of 'a', 'a'",
     "must be one of " + ", ".join(f"'value {n}'" for n in range(60)),  # cut by the record below
@@ -53,11 +63,15 @@ RANGES = [
     ("value 31 is greater than 30", (None, 30)),
     ("Input should be greater than or equal to 1", (1, None)),
     ("must not be more than 5", (None, 5)),
+    ("must not exceed 5,000", (None, 5000)),
+    ("0 is less than the minimum of 1", (1, None)),
     ("31 is greater than the maximum of 30", (None, 30)),
     ("1 <= periods <= 60", (1, 60)),
+    ("rating must be 1-5", (1, 5)),
     ("in the range [-90, 90]", (-90, 90)),
     ("cannot be negative", (0, None)),
     ("at least 2.5", (2.5, None)),
+    ("must be 5 or more", (5, None)),
 ]
 
 
@@ -65,6 +79,7 @@ FORMS = [
     ("the day must be given as YYYY-MM-DD", ("date", "")),
     ("time data '2' does not match format '%Y-%m-%d'", ("date", "")),
     ("must be a date such as 2026-05-31, got x", ("date", "")),
+    ("'x' is not a 'date-time'", ("date-time", "")),
     ("value is not a valid email address", ("email", "")),
     ("use HH:MM", ("", r"^([01]\d|2[0-3]):[0-5]\d$")),
     ("must match the pattern ^[A-Z]{2}$, got the string 'x'", ("", "^[A-Z]{2}$")),
@@ -223,7 +238,9 @@ async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_epi
     [
         "!invalid value 31 for periods",
         "!periods must be one of 36, 48 and others",
+        "!periods such as 36 or 48",
         "!must be one of 'red', 'green'",
+        "!periods must be one of 'short', 'long'",
         "!periods must be one of 30, 31, 32, got 31",
         "!total_price must be one of 36, 48",
     ],

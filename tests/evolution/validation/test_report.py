@@ -52,10 +52,12 @@ BOTH = ("judge", "person")
     [
         ("calendar_cancel_event", BOTH),  # destructive
         ("transfer_money", BOTH),
+        ("refund_order", BOTH),
         ("weather_now", BOTH),  # open world: what it is asked leaves the house
         ("calendar_create_event", ("judge",)),  # writes, and can be undone
         ("loan_monthly_payment", ()),  # about money, and known to move none
         ("calculate_loan", ()),  # declares nothing, and moves none by its words
+        ("run_sql_query", ()),
     ],
 )
 def test_effects_and_words_decide(tool, needs, library):
@@ -69,6 +71,8 @@ def test_effects_and_words_decide(tool, needs, library):
     [
         "payInvoice",
         "Überweisung",
+        "rembourser",
+        "buy-shares",
     ],
 )
 def test_money_is_seen_in_several_languages(name):
@@ -122,6 +126,7 @@ async def test_one_doubt_is_enough(name, word):
         json.dumps(dict.fromkeys(CRITERIA, "yes")),
         json.dumps({**answer(), "honest": {"reason": "", "holds": "YES"}}),
         json.dumps({**answer(), "honest": {"reason": 1, "holds": "yes"}}),
+        json.dumps({name: value for name, value in answer().items() if name != "general"}),
         json.dumps(answer()) + json.dumps(answer()),
     ],
 )

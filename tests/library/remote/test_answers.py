@@ -78,6 +78,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         ),
         (RawReply(body={**HEAD, "versions": [[3, 4], [1, 2]]}), StoreFormatError, "in no order"),
         (RawReply(body='{"format": NaN}'), StoreFormatError, "not JSON"),
+        (RawReply(body="[" * 100_000), StoreFormatError, "not JSON"),
         (RawReply(body={**HEAD, "format": 2}), StoreFormatError, "upgrade agentkit-evolve"),
         (RawReply(body={"x": "y" * 2_000_000}), StoreFormatError, "more than 1,000,000 bytes"),
         (
@@ -87,6 +88,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         ),
         (RawReply(status=404), StoreError, "there is no library"),
         (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
+        (RawReply(status=204), StoreError, "refuses the request"),
         (ErrorStatus(status=503, message="busy"), StoreUnavailableError, "busy"),
         (RawReply(status=502, content_type="text/html"), StoreUnavailableError, "status 502"),
     ],
@@ -120,6 +122,7 @@ def test_a_redirect_is_not_followed(open_remote):
         ('{"digest":"00","definition":{"name":"a"}}\n' + END, "should have 00"),
         (END + END, "goes on behind its last line"),
         ('{"end":{"next":0}}\n', "the next is behind 0"),
+        ('{"end":{"next":"1"}}\n', "the next is behind '1'"),
         ('{"end":{"next":null}}', "in the middle of a line"),
         (END, "what came has 0"),
     ],
@@ -274,7 +277,9 @@ KEY = "sk-0123456789abcdef"
         "https://tools.example?key=hunter2",
         "https://tools.example#hunter2",
         "https://tools.example:hunter2",
+        "https://tools.example?timeout=hunter2",
         "https://tools.example?signed-from=hunter2",
+        "https://tools.example?cache=",
         "http:hunter2",
     ],
 )

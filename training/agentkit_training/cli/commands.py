@@ -44,7 +44,7 @@ from agentkit_training.distributed.ranks import (
     left_ranks,
     was_interrupted,
 )
-from agentkit_training.export.manifest import library_of
+from agentkit_training.export.handover import library_of
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.evaluate import (
     Trained,

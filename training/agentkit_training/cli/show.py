@@ -14,11 +14,15 @@ from agentkit.evaluation import environment_from
 from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.coevolution.tasks import step_count, tries_in_all, with_composites
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
-from agentkit_training.export.manifest import library_of
-from agentkit_training.fine_tuning.rehearsing import rehearsed
-from agentkit_training.fine_tuning.settings import SftSettings
+from agentkit_training.export.handover import library_of
 from agentkit_training.fine_tuning.solutions import Solutions, answers_of, solutions_of
-from agentkit_training.fine_tuning.teaching import left_out_notes, left_out_rows, nothing_to_teach
+from agentkit_training.fine_tuning.teaching import (
+    left_out_notes,
+    left_out_rows,
+    nothing_to_teach,
+    rehearsed,
+)
+from agentkit_training.fine_tuning.training import SftSettings
 from agentkit_training.jobs.evaluate import Combination, handover_of
 from agentkit_training.jobs.running import HANDOVER, check_fine_tuning
 from agentkit_training.retriever import RetrieverReport

@@ -35,8 +35,7 @@ def described(part: object) -> JsonValue:
     """A part of a run, so that two that behave otherwise are told apart, and equal ones are not.
 
     A function is its qualified name: what it closes over is seen by nobody, so that a reward with
-    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows, without
-    what it has learned (``state()``), which is a checkpoint's business.
+    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows.
 
     Args:
         part: A function, a dataclass, or plain data; None for none.
@@ -77,9 +76,7 @@ def _all(parts: Mapping[str, object]) -> dict[str, JsonValue]:
 
 
 def _shown(part: Any) -> dict[str, object]:
-    learned = set(part.state()) if hasattr(part, "state") else set()
-    shown = (one.name for one in fields(part) if one.repr and one.name not in learned)
-    return {name: getattr(part, name) for name in shown}
+    return {one.name: getattr(part, one.name) for one in fields(part) if one.repr}
 
 
 def _name(kind: Any) -> str:
@@ -188,7 +185,6 @@ def save_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
         "run": identity(policy, source),
         "library": {"version": artifact.library.version, "digest": artifact.library.digest},
         "memory": source.memory.to_json(),
-        "weighting": None if source.weighting is None else dict(source.weighting.state()),
         "records": [one.to_json() for one in source.records],
     }
     try:
@@ -234,7 +230,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
     source.keeper.restore(artifact)
     restore_weights(policy, folder)
     engine.restore(folder / _ENGINE)
-    source.go_on(memory, records, weighting=state["weighting"])
+    source.go_on(memory, records)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

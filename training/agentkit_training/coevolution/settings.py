@@ -37,7 +37,7 @@ from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit.errors import UsageError
 from agentkit.evaluation.settings import ToolSource
 from agentkit.evolution import LifecyclePolicy
-from agentkit_training.ranges import check_least
+from agentkit_training.errors import check_least
 from agentkit_training.rollout.samples import Rollout
 
 

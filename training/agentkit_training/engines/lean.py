@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
-from agentkit_training.engines.base import OptimizerSettings, Share, Source, StepReport, rate_factor
+from agentkit_training.engines.base import (
+    OptimizerSettings,
+    Share,
+    Source,
+    StepReport,
+    drawing,
+    rate_factor,
+)
 from agentkit_training.engines.objective import Limits, Objective
-from agentkit_training.engines.random_state import drawing
-from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
+from agentkit_training.engines.packing import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.update import UpdateReport, update
+from agentkit_training.errors import check_least
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
-from agentkit_training.ranges import check_least
 from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from agentkit_training.engines.objective import (
     token_losses,
     token_share,
 )
-from agentkit_training.engines.rows import TrainingRow, batch_size
+from agentkit_training.engines.packing import TrainingRow, batch_size
 from agentkit_training.engines.scoring import read_sequences, token_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy

@@ -17,10 +17,9 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
+from agentkit_training.rollout.policy_model import PolicyModel, TemplatedModel, ToolsIn, Writer
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.rollout.templated import TemplatedModel, Writer
 from agentkit_training.toolace.difficulty import GoldAnswer
 
 

@@ -17,16 +17,16 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.trl.engine import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.settings import (
+from agentkit_training.fine_tuning.training import (
     Listener,
     SftReport,
     SftSettings,
     SftStep,
+    fitting,
     ignore,
     rows_of_trl,
     share_of,
 )
-from agentkit_training.fine_tuning.training import fitting
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing_option
 

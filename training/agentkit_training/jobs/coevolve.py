@@ -22,16 +22,14 @@ from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.records import CoevolutionStep
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.tasks import pure_tools, with_composites
-from agentkit_training.config.jobs import CoevolveConfig
-from agentkit_training.config.sections import reward_named
+from agentkit_training.config.jobs import CoevolveConfig, reward_named
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
 from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
-from agentkit_training.export.manifest import restored_store
+from agentkit_training.export.handover import restored_store
 from agentkit_training.files import new_folder
-from agentkit_training.fine_tuning.settings import SftStep
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
-from agentkit_training.fine_tuning.training import sft
+from agentkit_training.fine_tuning.training import SftStep, sft
 from agentkit_training.jobs.evaluate import close_model
 from agentkit_training.jobs.running import (
     Started,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import yaml
+
 from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode
@@ -25,17 +27,16 @@ from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, newest_checkpoint
 from agentkit_training.coevolution.tasks import with_composites
-from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.jobs import CoevolveConfig, PolicySection
 from agentkit_training.config.reading import parse_config
-from agentkit_training.config.sections import PolicySection
 from agentkit_training.errors import CheckpointError, ExportError
 from agentkit_training.export.handover import (
     LIBRARY as HANDED_LIBRARY,
     Handover,
     hand_over,
     load_handover,
+    restored_store,
 )
-from agentkit_training.export.manifest import restored_store
 from agentkit_training.export.weights import AdapterPrecision
 from agentkit_training.jobs.running import HANDOVER, LIBRARY, POLICY, began_as_gguf
 from agentkit_training.policy.saving import CONFIG as ADAPTER_CONFIG, restore_weights
@@ -245,7 +246,9 @@ def export_job(
     """
     run = RunDirectory(folder)
     try:
-        config = parse_config(run.config, CoevolveConfig, name=str(run.path / CONFIG))
+        config = parse_config(
+            yaml.safe_dump(run.settings), CoevolveConfig, name=str(run.path / CONFIG)
+        )
     except UsageError as error:
         raise UsageError(
             f"{folder} is no run of coevolve or grpo; a run of sft has its hand-over when it "

@@ -19,10 +19,9 @@ from agentkit.library import Library
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import written_config
 from agentkit_training.distributed.ranks import ALONE, Ranks, in_turn, led
-from agentkit_training.export.handover import hand_over
-from agentkit_training.export.manifest import export_library
-from agentkit_training.fine_tuning.settings import share_of
+from agentkit_training.export.handover import export_library, hand_over
 from agentkit_training.fine_tuning.teaching import left_out_rows
+from agentkit_training.fine_tuning.training import share_of
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import save_policy

@@ -9,11 +9,10 @@ from agentkit._waiting import wait_for
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
-from agentkit_training.export.manifest import library_of
+from agentkit_training.export.handover import library_of
 from agentkit_training.fine_tuning.examples import Examples
-from agentkit_training.fine_tuning.settings import SftStep
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
-from agentkit_training.fine_tuning.training import sft, steps_taken
+from agentkit_training.fine_tuning.training import SftStep, sft, steps_taken
 from agentkit_training.fine_tuning.trl import sft_with_trl
 from agentkit_training.jobs.running import (
     Started,
@@ -24,9 +23,8 @@ from agentkit_training.jobs.running import (
     tell_of_tasks,
 )
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
-from agentkit_training.toolace.records import KeptRounds, tuning_of
+from agentkit_training.toolace.records import KeptRounds, ToolAceSection, ToolAceSettings, tuning_of
 from agentkit_training.toolace.rounds import Progress, iterate
-from agentkit_training.toolace.settings import ToolAceSection, ToolAceSettings
 
 
 def sft_job(

@@ -1,12 +1,9 @@
-from .fields import FieldKind as FieldKind, field_kind as field_kind, texts_agree as texts_agree
 from .reward import (
-    FormatCheck as FormatCheck,
     Reward as Reward,
     RewardSum as RewardSum,
     ToolDnaDesign as ToolDnaDesign,
     Worth as Worth,
     answer_metrics as answer_metrics,
-    format_asked_for as format_asked_for,
     gold_calls as gold_calls,
     is_readable as is_readable,
     reward_parts as reward_parts,
@@ -17,6 +14,9 @@ from .reward import (
     verdict_reward as verdict_reward,
 )
 from .tooldna_metrics import (
+    FieldKind as FieldKind,
     ToolDnaMetrics as ToolDnaMetrics,
+    field_kind as field_kind,
+    texts_agree as texts_agree,
     tooldna_metrics as tooldna_metrics,
 )

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal, Protocol, TypeAlias
 
 from agentkit.diagnosis.findings import reported_error
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, Expectation, GoldCall, NoCall
 from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers.calls import MadeCalls
-from agentkit.evolution.proposers.blocks import CLOSING, OPENING
 from agentkit.library import Library, dag as questions
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.metrics import GoldCalls
-from agentkit.models.call_parser import parse_calls
-from agentkit.models.grammar import ANSWER, CALLS
-from agentkit.models.prompt_format import PromptFormat
 from agentkit.tools.definition import ToolDefinition
 from agentkit_bench.comparable import CallLike
-from agentkit_training.errors import PolicyError
-from agentkit_training.policy.policy import Policy
-from agentkit_training.rewards.fields import FieldKind
 from agentkit_training.rewards.tooldna_metrics import ToolDnaMetrics, tooldna_metrics
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.toolace.difficulty import first_choice, nearest_gold
@@ -221,18 +212,6 @@ def _has_run(result: ToolResult) -> bool:
     return result.status in _RAN and reported_error(result.value) is None
 
 
-_BLOCKS = re.compile(rf"(?:\s*{OPENING}(?:(?!{OPENING}).)*?{CLOSING})+\s*\Z", re.DOTALL)
-"""Suggested descriptions behind an answer (ToolDNA, figure 3)."""
-
-
-class FormatCheck(Protocol):
-    """Says whether the answers of an episode have the structure that was asked for."""
-
-    def __call__(self, episode: Episode) -> bool:
-        """Whether Format is 1."""
-        ...
-
-
 def is_readable(episode: Episode) -> bool:
     """Whether no answer was cut off, and none holds a call that could not be read."""
     is_cut = any(turn.finish_reason == "length" for turn in episode.turns)
@@ -251,78 +230,6 @@ def has_unread_call(episode: Episode) -> bool:
         for turn in found
         for one in turn.attributions
     )
-
-
-def format_asked_for(policy: Policy, prompt_format: PromptFormat = "json") -> FormatCheck:
-    """The strict check: each answer, as written, is what the prompt asks for and nothing else.
-
-    ``json``: one JSON object, with a list of calls or with an answer. ``python``: a list of calls
-    without a word beside it; an answer without calls may be any text, as ToolACE-R's prompt says.
-    Each answer ends with an end token. Behind it may stand whole ``<description>`` blocks, which
-    ToolDNA asks for; half a block is no structure.
-
-    Args:
-        policy: Whose tokens the turns hold.
-        prompt_format: The ``format`` of the ``PolicyModel``.
-
-    The check raises ``PolicyError`` for an episode whose turns hold no tokens.
-    """
-    return _AskedFor(policy=policy, prompt_format=prompt_format)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _AskedFor:
-    """The strict check, with its settings."""
-
-    policy: Policy = field(repr=False)
-    prompt_format: PromptFormat
-
-    def __call__(self, episode: Episode) -> bool:
-        texts = [_written(turn, self.policy) for turn in episode.turns]
-        return all(text is not None and _FITS[self.prompt_format](text) for text in texts)
-
-
-def _written(turn: Turn, policy: Policy) -> str | None:
-    """What the policy wrote in a turn; None when it did not come to an end."""
-    if turn.tokens is None:
-        raise PolicyError(
-            "the format of an answer can not be told, since its turn has no tokens; use "
-            "is_readable for episodes of a model that reports none"
-        )
-    ids = turn.tokens.completion
-    if not ids or ids[-1] not in policy.end_ids:
-        return None
-    text = str(policy.tokenizer.decode(list(ids[:-1]), skip_special_tokens=False))
-    return _BLOCKS.sub("", text)
-
-
-def _is_json_form(text: str) -> bool:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(found, dict) or len(found) != 1:
-        return False
-    calls = found.get(CALLS)
-    is_call = isinstance(calls, list) and bool(calls) and all(map(_is_json_call, calls))
-    return is_call or ANSWER in found
-
-
-def _is_json_call(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.keys() == {"name", "arguments"}
-        and isinstance(value["name"], str)
-        and isinstance(value["arguments"], dict)
-    )
-
-
-def _is_python_form(text: str) -> bool:
-    parsed = parse_calls(text)
-    return not parsed.calls or (not parsed.text and text.strip().startswith("["))
-
-
-_FITS = {"json": _is_json_form, "python": _is_python_form}
 
 
 def gold_calls(
@@ -384,9 +291,6 @@ _UNREACHED = ToolDnaMetrics(
 def tooldna_reward(
     benchmark: Benchmark,
     design: ToolDnaDesign = "R3",
-    *,
-    has_format: FormatCheck = is_readable,
-    kinds: Mapping[str, FieldKind] | None = None,
 ) -> Reward:
     """One of ToolDNA's rewards, for rollouts of a benchmark's tasks; see the module's text.
 
@@ -397,8 +301,6 @@ def tooldna_reward(
     Args:
         benchmark: Where the tasks, their gold and the tools come from.
         design: Which of the three.
-        has_format: Says whether Format is 1.
-        kinds: How to compare the values of parameters, see ``tooldna_metrics``.
 
     Raises:
         UsageError: There is no such design.
@@ -409,8 +311,6 @@ def tooldna_reward(
         tasks={task.task_id: task for task in benchmark.tasks},
         known={definition.name: definition for definition in benchmark.definitions},
         design=design,
-        has_format=has_format,
-        kinds=kinds or {},
     )
 
 
@@ -421,12 +321,10 @@ class _ToolDnaReward:
     tasks: Mapping[str, Task] = field(repr=False)
     known: Mapping[str, ToolDefinition] = field(repr=False)
     design: ToolDnaDesign
-    has_format: FormatCheck
-    kinds: Mapping[str, FieldKind]
 
     def __call__(self, rollout: Rollout) -> Worth:
         task = _task_of(rollout, self.tasks)
-        found = list(_metrics(task, rollout, self.known, self.has_format, self.kinds))
+        found = list(_metrics(task, rollout, self.known))
         if not found:
             raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
         return Worth(
@@ -439,9 +337,6 @@ def answer_metrics(
     episode: Episode,
     turn: UserTurn,
     known: Mapping[str, ToolDefinition],
-    *,
-    has_format: FormatCheck = is_readable,
-    kinds: Mapping[str, FieldKind] | None = None,
 ) -> ToolDnaMetrics:
     """The seven metrics of the answer to one thing that the user said.
 
@@ -449,19 +344,15 @@ def answer_metrics(
         episode: The answer, with verdict and diagnosis.
         turn: What was said, and what a right answer is.
         known: The tools by name.
-        has_format: Says whether Format is 1.
-        kinds: How to compare the values of parameters, see ``tooldna_metrics``.
     """
     calls = MadeCalls.of(in_library_names(episode)).calls
     is_unread = has_unread_call(episode)
-    has_form = has_format(episode) and not is_unread
+    has_form = is_readable(episode) and not is_unread
     gold = gold_calls(turn.expects, calls, known)
     if gold is None:
         is_parsed = not is_unread and all(call.malformed is None for call in calls)
         return _of_verdict(episode, has_form=has_form, is_parsed=is_parsed)
-    return tooldna_metrics(
-        calls, gold, known, format_ok=has_form, parsed_ok=not is_unread, kinds=kinds
-    )
+    return tooldna_metrics(calls, gold, known, format_ok=has_form, parsed_ok=not is_unread)
 
 
 def _of_verdict(episode: Episode, *, has_form: bool, is_parsed: bool) -> ToolDnaMetrics:
@@ -481,8 +372,6 @@ def _metrics(
     task: Task,
     rollout: Rollout,
     known: Mapping[str, ToolDefinition],
-    has_format: FormatCheck,
-    kinds: Mapping[str, FieldKind],
 ) -> Iterator[ToolDnaMetrics]:
     """The metrics of each judged turn."""
     for number, turn in enumerate(task.turns):
@@ -492,7 +381,7 @@ def _metrics(
             yield _UNREACHED
         else:
             episode = rollout.episodes[number]
-            yield answer_metrics(episode, turn, known, has_format=has_format, kinds=kinds)
+            yield answer_metrics(episode, turn, known)
 
 
 def _task_of(rollout: Rollout, tasks: Mapping[str, Task]) -> Task:

@@ -17,7 +17,7 @@ from agentkit.models.chat_completions import encode_tool
 from agentkit.models.wire import MALFORMED_KEY, WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
-from agentkit_training.rollout.templated import Speaker
+from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -119,7 +119,7 @@ class Renderer:
         speaker: Whose tokenizer and end tokens to use; a policy, for one.
     """
 
-    def __init__(self, speaker: Speaker) -> None:
+    def __init__(self, speaker: Policy) -> None:
         self.speaker = speaker
         self._tokenizer: PreTrainedTokenizerBase = speaker.tokenizer
         self._ends = {token: self.said([token]) for token in speaker.end_ids}

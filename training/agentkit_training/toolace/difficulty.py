@@ -25,12 +25,11 @@ from agentkit.library import Library
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.rewards.fields import texts_agree
+from agentkit_training.rewards.tooldna_metrics import texts_agree
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.toolace.assignment import optimal_assignment
-from agentkit_training.toolace.overlap import call_similarity, difficulty
+from agentkit_training.toolace.overlap import call_similarity, difficulty, optimal_assignment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,10 +16,9 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models import render_calls
 from agentkit_training.fine_tuning.examples import Examples, make_examples
-from agentkit_training.fine_tuning.rehearsing import rehearsed
-from agentkit_training.fine_tuning.settings import SftReport, SftStep
 from agentkit_training.fine_tuning.solutions import Solutions, answers_of
-from agentkit_training.fine_tuning.training import sft
+from agentkit_training.fine_tuning.teaching import rehearsed
+from agentkit_training.fine_tuning.training import SftReport, SftStep, sft
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import put_weights, trainable_weights
 from agentkit_training.rollout.collecting import collect
@@ -37,12 +36,14 @@ from agentkit_training.toolace.records import (
     KeptRounds,
     RoundRecord,
     SampleRecord,
+    Selection,
     StopReason,
     ToolAceReport,
+    ToolAceSettings,
     facts_of,
+    select,
     tuning_of,
 )
-from agentkit_training.toolace.settings import Selection, ToolAceSettings, select
 
 if TYPE_CHECKING:
     import torch

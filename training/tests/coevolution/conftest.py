@@ -24,7 +24,7 @@ from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
-from agentkit_training.engines.rows import TrainingRow
+from agentkit_training.engines.packing import TrainingRow
 from agentkit_training.engines.update import update
 from agentkit_training.rollout.samples import Rollout
 

@@ -15,13 +15,12 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolution.checkpoint import FrozenEngine
-from agentkit_training.coevolution.keeper import LibraryKeeper
-from agentkit_training.coevolution.library_round import distil
+from agentkit_training.coevolution.keeper import LibraryKeeper, distil
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.coevolution.stages import cocoda
 from agentkit_training.coevolution.tasks import with_composites
-from agentkit_training.export.manifest import export_library
+from agentkit_training.export.handover import export_library
 
 TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
 WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])

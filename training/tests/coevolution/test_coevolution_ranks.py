@@ -12,9 +12,9 @@ from agentkit.errors import UsageError
 from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.base import Share
-from agentkit_training.weighting import PAPER_UTILITIES, DynamicWeighting, MeanNormalised
+from agentkit_training.weighting import FixedWeighting, MeanNormalised
 
-LEARNS = DynamicWeighting(base=dict.fromkeys(PAPER_UTILITIES, 1.0), confident_turns=1)
+NORMALISED = MeanNormalised(inner=FixedWeighting())
 
 
 @dataclass(kw_only=True)
@@ -97,16 +97,12 @@ def test_all_ranks_come_to_one_library_and_one_record(begin):
     assert alone.source.records[0].rollouts.labels == first.source.records[0].rollouts.labels
 
 
-@pytest.mark.parametrize("kind", [DynamicWeighting, MeanNormalised])
-def test_weights_are_those_of_one_process(begin, kind):
-    """Each process weighs by what all have tried; utilities agree, and so does the mean weight."""
-    weighting = LEARNS if kind is DynamicWeighting else MeanNormalised(inner=LEARNS)
+def test_weights_are_those_of_one_process(begin):
+    """Each process weighs by what all have tried, so that the mean weight agrees."""
     settings = CoevolutionSettings(weighting=True)
-    runs, raised = together(begin, settings, weighting=weighting)
+    runs, raised = together(begin, settings, weighting=NORMALISED)
     assert raised == {}
-    alone = replace(begin(settings, weighting=weighting), engine=FrozenEngine()).train(2)
-    assert [run.source.weighting for run in runs] == [alone.source.weighting] * 2
-    assert alone.source.weighting != weighting
+    alone = replace(begin(settings, weighting=NORMALISED), engine=FrozenEngine()).train(2)
     for run in runs:
         found = [one.rollouts.weight for one in run.source.records]
         assert found == pytest.approx([one.rollouts.weight for one in alone.source.records])
@@ -116,10 +112,10 @@ def test_a_process_without_tasks_hears_of_the_weights(begin, bank):
     """The last step of an epoch may have fewer tasks than there are processes."""
     settings = CoevolutionSettings(weighting=True)
     few = replace(bank, tasks=bank.tasks[:1])
-    runs, raised = together(begin, settings, steps=1, benchmark=few, weighting=LEARNS)
+    runs, raised = together(begin, settings, steps=1, benchmark=few, weighting=NORMALISED)
     assert raised == {}
     first, second = (run.source for run in runs)
-    assert first.weighting == second.weighting != LEARNS
+    assert first.records == second.records
 
 
 def test_a_share_that_does_not_fit_the_ranks_is_refused(begin):

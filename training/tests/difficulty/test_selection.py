@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from agentkit_training.toolace.difficulty import TaskDifficulty
-from agentkit_training.toolace.settings import SelectionSettings, select
+from agentkit_training.toolace.records import SelectionSettings, select
 
 DIFFICULTIES = st.lists(st.floats(0, 1), max_size=30)
 

@@ -14,8 +14,7 @@ from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.packing import packed_logprobs, packs
-from agentkit_training.engines.rows import group_advantages
+from agentkit_training.engines.packing import group_advantages, packed_logprobs, packs
 from agentkit_training.engines.trl.engine import TrlEngine
 from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy

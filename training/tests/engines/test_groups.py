@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit_training import Rollout, TokenSequence
-from agentkit_training.engines.rows import group_advantages, groups, training_rows, weighted
+from agentkit_training.engines.packing import group_advantages, groups, training_rows, weighted
 from agentkit_training.engines.trl.feed import batch_rows
 
 REWARDS = st.floats(-2, 2).map(lambda one: round(one, 3))

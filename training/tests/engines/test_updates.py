@@ -13,7 +13,7 @@ from agentkit_training import Rollout, TokenSequence, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Limits, Objective
-from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
+from agentkit_training.engines.packing import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.scoring import token_logprobs
 from agentkit_training.engines.update import update
 from agentkit_training.errors import CheckpointError, DivergedError

@@ -16,7 +16,7 @@ from gguf import GGUFWriter
 from peft import LoraConfig, get_peft_model
 
 from agentkit_training import Policy
-from agentkit_training.export.architecture import Architecture
+from agentkit_training.export.weights import Architecture
 
 LIKELIEST = 20
 Prompts: TypeAlias = Sequence[Sequence[int]]

@@ -8,8 +8,7 @@ from safetensors.torch import load_file, save_file
 
 from agentkit_training import tiny_policy
 from agentkit_training.errors import ExportError
-from agentkit_training.export.architecture import Architecture
-from agentkit_training.export.weights import adapter_to_gguf, merged_weight
+from agentkit_training.export.weights import Architecture, adapter_to_gguf, merged_weight
 from agentkit_training.policy.lora import save_adapter
 
 

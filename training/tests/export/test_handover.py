@@ -17,8 +17,7 @@ from agentkit.library import Author, LibraryChange
 from agentkit.library.signing import HmacKey
 from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
-from agentkit_training.export.handover import hand_over, load_handover
-from agentkit_training.export.manifest import export_library
+from agentkit_training.export.handover import export_library, hand_over, load_handover
 from agentkit_training.files import file_digest
 from agentkit_training.policy.lora import merged
 
@@ -82,7 +81,8 @@ def test_the_library_keeps_who_and_why(made, tiny_gguf):
     """The artifact has the history that the Tool Manager wrote."""
     artifact = load_handover(made, base=tiny_gguf).artifact
     assert artifact.has_history
-    assert [change.reason for change in artifact.changes] == ["the first tool", "says the currency"]
+    reasons = [one.change.reason for one in artifact.changes]
+    assert reasons == ["the first tool", "says the currency"]
     assert len(artifact.events) >= 2
 
 

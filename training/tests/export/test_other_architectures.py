@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from agentkit_training import Policy
-from agentkit_training.export.architecture import Architecture
-from agentkit_training.export.weights import adapter_to_gguf, weights_to_gguf
+from agentkit_training.export.weights import Architecture, adapter_to_gguf, weights_to_gguf
 from agentkit_training.policy.lora import save_adapter
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,9 +17,8 @@ from agentkit.errors import AgentKitError
 from agentkit.evolution import ToolManager
 from agentkit.library import Author
 from agentkit_training import Policy, PolicyModel, load_policy
-from agentkit_training.export.architecture import Architecture
 from agentkit_training.export.handover import hand_over
-from agentkit_training.export.weights import adapter_to_gguf, weights_to_gguf
+from agentkit_training.export.weights import Architecture, adapter_to_gguf, weights_to_gguf
 from agentkit_training.policy.lora import LoraSettings, save_adapter, with_lora
 
 # Seconds on an idle machine; on one that is shared the time limit of other tests is too short.
@@ -88,7 +88,7 @@ def test_the_runtime_does_what_was_learned(base, library, tmp_path):
     assert made.manifest.base.licence == "Apache-2.0"
     options = ["--tools", str(code), "--max-steps", "1", "--json"]
     before = _asked("--model", BASE, "--library", str(made.folder / "library.json"), *options)
-    after = _asked(*made.command.split()[3:], *options)
+    after = _asked(*shlex.split(made.command)[3:], *options)
     assert before["calls"] != after["calls"]
     assert [call["arguments"] for call in after["calls"]] == [{"item": "heliotrope"}]
 

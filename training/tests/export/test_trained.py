@@ -19,7 +19,7 @@ from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.evaluate import trained_by
 from agentkit_training.policy.loading import load_policy
 from agentkit_training.policy.lora import load_adapter
-from agentkit_training.policy.tiny import tiny_policy
+from agentkit_training.policy.policy import tiny_policy
 from agentkit_training.runs import RunDirectory
 
 CONFIG = """\

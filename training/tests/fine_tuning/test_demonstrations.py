@@ -12,9 +12,8 @@ from agentkit.models.prompt_format import parse_calls
 from agentkit_training import tiny_policy
 from agentkit_training.errors import PolicyError
 from agentkit_training.fine_tuning.examples import Example, Prompting
-from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.fine_tuning.teaching import make_demonstrations
-from agentkit_training.fine_tuning.training import IGNORED, block, mean_loss, sft
+from agentkit_training.fine_tuning.training import IGNORED, SftSettings, block, mean_loss, sft
 from agentkit_training.fine_tuning.trl import rows as trl_rows
 from agentkit_training.tasks.arithmetic import arithmetic, arithmetic_episodes
 

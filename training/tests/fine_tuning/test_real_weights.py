@@ -10,8 +10,7 @@ from agentkit.errors import ModelNotFoundError
 from agentkit_training import load_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.fine_tuning.examples import make_examples
-from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import mean_loss, sft
+from agentkit_training.fine_tuning.training import SftSettings, mean_loss, sft
 from agentkit_training.toolace.difficulty import gold_answers
 
 

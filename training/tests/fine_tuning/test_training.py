@@ -11,8 +11,7 @@ from agentkit_training import Policy, tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError, DivergedError
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import mean_loss, sft
+from agentkit_training.fine_tuning.training import SftSettings, mean_loss, sft
 
 FAST = SftSettings(
     optimizer=OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.1),

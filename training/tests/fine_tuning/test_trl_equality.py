@@ -11,8 +11,7 @@ from agentkit_training import tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import sft
+from agentkit_training.fine_tuning.training import SftSettings, sft
 from agentkit_training.fine_tuning.trl import sft_with_trl
 
 EXAMPLES = [

@@ -21,7 +21,7 @@ from agentkit.messages import (
 )
 from agentkit.models.base import ModelRequest, ModelSettings
 from agentkit.testing import ScriptedModel
-from agentkit_training.interface import FeedbackModel, call_form, plain_error, recovery_hint
+from agentkit_training.interface import FeedbackModel, call_form, recovery_hint
 
 TEXTS = st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=30)
 FAILURES = st.builds(
@@ -67,16 +67,6 @@ def told(failure):
 
 
 @given(FAILURES)
-def test_plain_errors_are_what_happened_and_the_rule(failure):
-    """The bare error holds neither schema, near names nor a way out."""
-    text = plain_error(told(failure))
-    assert text.startswith("Error: ")
-    assert failure.rule.strip() in text
-    assert len(text.split("\n")) == 1
-    assert "Nearest: " not in text.removeprefix("Error: ").replace(failure.rule, "")
-
-
-@given(FAILURES)
 def test_help_is_made_of_the_definition_alone(failure):
     """Whatever failed, the help says how the tool is called and nothing of this call."""
     hint = recovery_hint(told(failure), KNOWN)
@@ -112,10 +102,10 @@ def calling(**arguments):
     return ToolCall(call_id="1", name="weigh", arguments=arguments)
 
 
-def run(item, **options):
+def run(item, *, helped=False):
     """The messages that a model reads after a call, and the episode."""
     inner = Scripted([[calling(item=item)], "Done."])
-    model = FeedbackModel(inner, **options) if options else inner
+    model = FeedbackModel(inner) if helped else inner
     episode = Agent(model, tools=[weigh]).run_sync("Weigh it.").episode
     (message,) = [one for one in inner.requests[-1].messages if isinstance(one, ToolMessage)]
     return message.text, episode
@@ -125,7 +115,7 @@ def run(item, **options):
 def test_only_what_the_model_reads_is_changed(item):
     """Results and failures are recorded as without feedback, so verdicts can not differ."""
     plain, before = run(item)
-    helped, after = run(item, recovery=True)
+    helped, after = run(item, helped=True)
     assert before.results[0].text == after.results[0].text == plain
     assert before.results[0].failure == after.results[0].failure
     assert helped.startswith(plain)
@@ -134,26 +124,18 @@ def test_only_what_the_model_reads_is_changed(item):
 
 def test_an_error_that_a_tool_returns_is_helped():
     """The runtime says nothing about such a result; training says how to go on."""
-    helped, _ = run("gold", recovery=True)
+    helped, _ = run("gold", helped=True)
     assert "about the state that the call met" in helped
 
 
-def test_the_baseline_reads_the_bare_error():
-    """The papers' environments answer with the error alone."""
-    text, _ = run("air", recovery=False, plain=True)
-    assert text == "Error: weigh stopped with an error. ValueError: air can not be weighed."
-
-
 def test_help_is_refused_at_evaluation():
-    """At temperature 0 a model with help does not answer, and one with plain errors does."""
+    """At temperature 0 a model with help does not answer."""
     request = ModelRequest(
         messages=(UserMessage(text="Hi."), AssistantMessage(text="Hi.")),
         settings=ModelSettings(temperature=0),
     )
     with pytest.raises(UsageError, match="temperature 0 evaluates"):
-        asyncio.run(FeedbackModel(Scripted(["No."]), recovery=True).complete(request))
-    plain = FeedbackModel(Scripted(["Yes."]), recovery=False, plain=True)
-    assert asyncio.run(plain.complete(request)).message.text == "Yes."
+        asyncio.run(FeedbackModel(Scripted(["No."])).complete(request))
 
 
 def test_a_form_names_each_parameter_of_the_schema():

@@ -11,11 +11,11 @@ import torch
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError
 from agentkit_training import load_policy
-from agentkit_training.config.sections import PolicySection
+from agentkit_training.config.jobs import PolicySection
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.loading import read_header
+from agentkit_training.policy.policy import tiny_tokenizer
 from agentkit_training.policy.saving import save_policy
-from agentkit_training.policy.tiny import tiny_tokenizer
 
 
 def save_plain(policy, folder):

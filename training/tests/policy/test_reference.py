@@ -7,7 +7,7 @@ import torch
 
 from agentkit_training import TokenSequence, tiny_policy
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.rows import TrainingRow
+from agentkit_training.engines.packing import TrainingRow
 from agentkit_training.engines.update import update
 from agentkit_training.policy.lora import LoraSettings, save_adapter, with_lora
 from agentkit_training.policy.reference import reference_policy

@@ -224,21 +224,6 @@ def test_structure_is_a_fact_that_the_caller_gives():
         }
 
 
-def test_the_rule_for_a_field_can_be_overridden():
-    """By name, a text becomes exact, a structured field free, a list a selection."""
-    kinds = {
-        "search_used_cars.query": "exact",
-        "check_car.car_id": "text",
-        "check_car.at": "selection",
-        "check_car.buyer.wish": "exact",
-    }
-    assert compared([cars("Passat")], [cars("Passat380")], kinds=kinds)[2] == 0
-    assert compared([check(car_id="cab")], [check(car_id="cab one")], kinds=kinds)[2] == 0.5
-    assert compared([check(at=[1, 2, 3])], [check(at=[1, 2])], kinds=kinds)[2] == 0.5
-    made, gold = check(buyer={"wish": "red"}), check(buyer={"wish": "red car"})
-    assert compared([made], [gold], kinds=kinds)[2] == 0
-
-
 VALUES = st.sampled_from(
     [
         *("Passat", "Passat380", "c7", 10, 20, "20", 99, float("nan"), 10**400, None, True),

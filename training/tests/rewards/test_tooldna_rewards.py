@@ -21,11 +21,10 @@ from agentkit.evaluation import (
 )
 from agentkit.evaluation.task import UserTurn
 from agentkit.evaluation.verifiers import Scene, verifier_for
-from agentkit.messages import AssistantMessage, TokenIds, ToolCall, ToolResult
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.metrics import AllowedCall
-from agentkit_training import Rollout, tiny_policy
+from agentkit_training import Rollout
 from agentkit_training.rewards import (
-    format_asked_for,
     is_readable,
     reward_parts,
     rewarded,
@@ -180,34 +179,6 @@ def test_a_rollout_of_another_benchmark_is_a_fault():
     reward = tooldna_reward(benchmark_of(NoCall()))
     (found,) = rewarded([rollout_of(episode_of(), task_id="other")], reward)
     assert "task 'other' is not among the 1" in found.fault
-
-
-@pytest.mark.parametrize(
-    ("text", "is_json", "is_python"),
-    [
-        ('{"calls": [{"name": "book", "arguments": {"day": "Monday"}}]}', True, False),
-        ('{"answer": "There is no table."}', True, True),
-        ('Sure! {"calls": [{"name": "book", "arguments": {}}]}', False, False),
-        ('{"answer": "No."}\n<description>Tool Name: book</description>\n', True, True),
-        ('{"answer": "No."}\n<description>Tool Name: book', False, True),
-        ('{"calls": []}', False, True),
-        ("[book(day='Monday')]", False, True),
-        ("Gladly: [book(day='Monday')]", False, False),
-        ("There is no table.", False, True),
-    ],
-)
-def test_the_strict_check_reads_what_was_written(text, is_json, is_python):
-    """Format asked for is that of the prompt, to the last token."""
-    policy = tiny_policy()
-    ids = tuple(policy.tokenizer(text)["input_ids"])
-    end = min(policy.end_ids)
-    whole = episode_of()
-    for completion, is_ended in (((*ids, end), True), (ids, False)):
-        tokens = TokenIds(prompt=(1,), completion=completion)
-        turn = dataclasses.replace(whole.turns[0], tokens=tokens)
-        episode = dataclasses.replace(whole, turns=(turn,))
-        assert format_asked_for(policy, "json")(episode) == (is_json and is_ended)
-        assert format_asked_for(policy, "python")(episode) == (is_python and is_ended)
 
 
 def test_a_readable_answer_is_whole_and_read():

@@ -14,8 +14,8 @@ from agentkit.models.base import ModelResponse, ModelSettings
 from agentkit_training import PolicyModel, collect, tiny_policy, token_sequences
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import CHAT_TEMPLATES
+from agentkit_training.rollout.policy_model import TemplatedModel
 from agentkit_training.rollout.rendering import Renderer
-from agentkit_training.rollout.templated import TemplatedModel
 
 
 @tool(name="shop.get_price")

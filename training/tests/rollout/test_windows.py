@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from agentkit_training import PolicyModel, collect, tiny_policy
-from agentkit_training.engines.rows import training_rows
+from agentkit_training.engines.packing import training_rows
 from agentkit_training.generation.decoding import Completion
 
 

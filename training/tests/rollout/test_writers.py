@@ -11,7 +11,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit_training import PolicyModel, collect, tiny_policy
 from agentkit_training.generation.decoding import Prompt
-from agentkit_training.rollout.templated import PolicyWriter
+from agentkit_training.rollout.policy_model import PolicyWriter
 
 
 @dataclass(kw_only=True)

@@ -17,9 +17,9 @@ from agentkit_training.tasks.hidden_constraints.family import (
     HiddenWorld,
     gold_calls,
     hidden_constraints,
+    oracle_rules,
     tool_of,
 )
-from agentkit_training.tasks.hidden_constraints.repairs import oracle_rules
 from agentkit_training.tasks.hidden_constraints.tools import (
     LOOKUPS,
     TOOLS,

@@ -16,11 +16,9 @@ from agentkit_training.tasks.hidden_constraints.family import (
     ALL_KINDS,
     gold_calls,
     hidden_constraints,
-    settings_for,
-)
-from agentkit_training.tasks.hidden_constraints.repairs import (
     library_of,
     oracle_rules,
+    settings_for,
 )
 from agentkit_training.tasks.hidden_constraints.tools import TOOLS
 

@@ -8,7 +8,7 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit_training.toolace.assignment import optimal_assignment
+from agentkit_training.toolace.overlap import optimal_assignment
 
 
 def total(weights, pairs):

@@ -13,12 +13,10 @@ from agentkit_training import tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError
 from agentkit_training.fine_tuning.examples import Prompting, make_examples
-from agentkit_training.fine_tuning.settings import SftSettings
-from agentkit_training.fine_tuning.training import sft
+from agentkit_training.fine_tuning.training import SftSettings, sft
 from agentkit_training.toolace.difficulty import gold_answers
-from agentkit_training.toolace.records import RoundRecord
+from agentkit_training.toolace.records import RoundRecord, SelectionSettings, ToolAceSettings
 from agentkit_training.toolace.rounds import iterate
-from agentkit_training.toolace.settings import SelectionSettings, ToolAceSettings
 
 RATE = OptimizerSettings(learning_rate=5e-3, schedule="cosine", warmup_ratio=0.1)
 SHORT = ToolAceSettings(

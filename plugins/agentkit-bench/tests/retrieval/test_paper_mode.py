@@ -198,3 +198,5 @@ async def test_when_every_candidate_is_rejected_the_step_has_no_tool():
     found = await TypedDagRetriever(model).retrieve("ask", Library(some_tools(3)))
     assert found.hits == ()
     assert "every candidate was rejected" in found.notes[-1]
+    planned = TypedDagRetriever(judge(BOOLEAN))  # no tool takes what the step has
+    assert (await planned.retrieve("ask", Library(some_tools(1)))).hits == ()

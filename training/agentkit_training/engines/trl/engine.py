@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
-from agentkit_training.engines.base import OptimizerSettings, Source, rate_factor
+from agentkit_training.engines.base import OptimizerSettings, RandomState, Source, rate_factor
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.random_state import RandomState
 from agentkit_training.engines.trl.feed import GROUP, Feed, columns
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.policy.policy import Policy

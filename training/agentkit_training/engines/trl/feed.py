@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.engines.base import Share, Source, StepReport
+from agentkit_training.engines.base import RandomState, Share, Source, StepReport, seed_torch
 from agentkit_training.engines.objective import BatchSize, Limits, Objective, token_share
-from agentkit_training.engines.random_state import RandomState, seed_torch
-from agentkit_training.engines.rows import TrainingRow, batch_size, groups, training_rows
+from agentkit_training.engines.packing import TrainingRow, batch_size, groups, training_rows
 from agentkit_training.engines.scoring import token_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.templated import PolicyWriter
+from agentkit_training.rollout.policy_model import PolicyWriter
 
 if TYPE_CHECKING:
     import torch

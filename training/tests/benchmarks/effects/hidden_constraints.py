@@ -32,7 +32,7 @@ from agentkit_training.export.handover import load_handover
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.evaluate import evaluate_job
 from agentkit_training.jobs.running import HANDOVER
-from agentkit_training.tasks.hidden_constraints.repairs import library_of
+from agentkit_training.tasks.hidden_constraints.family import library_of
 from agentkit_training.tasks.hidden_constraints.tools import World
 from agentkit_training.tasks.loading import load_tasks_for_training
 

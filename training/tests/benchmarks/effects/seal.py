@@ -36,7 +36,7 @@ from intervals import Right, gain, of_each_seed
 from agentkit._waiting import wait_for
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.export.manifest import library_of
+from agentkit_training.export.handover import library_of
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.running import HANDOVER, POLICY
 from agentkit_training.rollout.collecting import collect

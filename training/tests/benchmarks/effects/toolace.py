@@ -54,8 +54,8 @@ from agentkit_training.toolace.difficulty import (
     estimate_difficulty,
     gold_answers,
 )
+from agentkit_training.toolace.records import Strategy, ToolAceSection, select
 from agentkit_training.toolace.rounds import RefineSamples, refine_samples
-from agentkit_training.toolace.settings import Strategy, ToolAceSection, select
 
 Gold: TypeAlias = Mapping[str, GoldAnswer]
 _WARM = "warm"
