@@ -232,6 +232,15 @@ async def test_code_fence_is_tolerated():
     assert (await Agent(ScriptedModel([fenced]), output_type=Car).run("?")).output.year == 2020
 
 
+def test_a_wrong_answer_to_a_bare_schema_is_sent_back():
+    """A JSON Schema is held against the answer, too."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    agent = Agent(ScriptedModel(['{"n": "four"}', '{"n": 4}']), output_type=schema)
+    result = agent.run_sync("How many?")
+    assert result.output == {"n": 4}
+    assert "`n` must be an integer" in result.episode.turns[0].correction
+
+
 async def test_a_wrong_answer_is_sent_back_with_the_reason():
     """The model reads what is wrong and answers again; the record shows the correction."""
     model = ScriptedModel(['{"make": "Toyota"}', "not json", '{"make": "Toyota", "year": 2020}'])
