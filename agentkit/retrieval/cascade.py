@@ -25,7 +25,7 @@ from agentkit.retrieval.in_hand import InHand
 from agentkit.retrieval.index import IndexConfig, ToolIndex
 from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
-from agentkit.retrieval.ranking import TextRanker
+from agentkit.retrieval.ranking import TextRanker, both_ends
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
 from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, packaged_folder
@@ -185,6 +185,7 @@ class CascadeRetriever:
         """
         start = await self._start(library)
         clock = _Clock()
+        whole, query = query, both_ends(query)  # megabytes of words would hold up everybody else
         plan, reports = await self._plan(query, start, clock)
         plan = _with_inputs(plan, tuple(in_hand))
         found = await self._searched(query, plan, start, reports, clock)
@@ -196,7 +197,7 @@ class CascadeRetriever:
         packed = self._packed(together)
         reports += _packing_reports(packed, *clock.lap())
         return Retrieval(
-            query=query,
+            query=whole,
             hits=packed.hits,
             offered=packed.offered,
             cards=packed.cards,

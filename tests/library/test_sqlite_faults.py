@@ -550,7 +550,7 @@ print("at last", *first.load().tools)
 def said(program: str, one_version: object) -> list[str]:
     """The lines that a program says of a store."""
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, str(one_version)],
+        [sys.executable, "-u", "-c", PROGRAM + program, str(one_version)],
         capture_output=True,
         text=True,
         check=True,

@@ -25,6 +25,7 @@ from agentkit.retrieval import (
     estimate_tokens,
     schema_text,
 )
+from tests.support.cost import check_cost
 
 WORDS = ("rocket", "weather", "loan", "mail", "find", "天气")
 
@@ -320,3 +321,17 @@ def test_a_term_that_every_tool_has_still_counts():
     words = LexicalChannel()
     index = library.derived(IndexConfig(channels=(words,)))
     assert (words.match(index, words.query("rocket")).scores() > 0).all()
+
+
+def test_megabytes_of_different_words_hold_up_nobody(define) -> None:
+    """A request as large as a server takes costs what its two ends cost, and is found by them."""
+    library = Library([define("rocket", "Launch a rocket."), define("mail", "Send a mail.")])
+    request = "Launch it. " + " ".join(f"w{number}" for number in range(240_000))
+    retriever = default_retriever()
+
+    def work() -> None:
+        found = asyncio.run(retriever.retrieve(request, library))
+        assert found.query == request
+        assert found.offered[0].name == "rocket"
+
+    check_cost(work, len(request))
