@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
-from urllib.parse import unquote
 
 from agentkit.errors import UsageError
 from agentkit.interop.openapi.arguments import (
@@ -38,7 +36,7 @@ from agentkit.interop.openapi.documents import (
 )
 from agentkit.interop.openapi.http_client import CallPolicy, HttpClient
 from agentkit.interop.openapi.public_addresses import chosen_server, is_remote, same_origin
-from agentkit.interop.openapi.requests import RequestPlan, is_json
+from agentkit.interop.openapi.requests import RequestPlan, is_json, leaves_its_path
 from agentkit.interop.openapi.schemas import Budget, SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
 from agentkit.tools.schema import detach_descriptions, inline_root
@@ -379,8 +377,7 @@ class _Importer:
         Raises:
             Unmappable: Its requests can not be made, or its arguments can not be described.
         """
-        parts = re.split(r"[/\\]", unquote(operation.path.partition("?")[0]))
-        if any(part.partition(";")[0] in {".", ".."} for part in parts):
+        if leaves_its_path(operation.path.partition("?")[0]):
             raise Unmappable("its path leads out of the server's own, by a segment of dots alone")
         server = self._own_server(operation)
         security = requirements_of(operation, self.root, self.schemes)

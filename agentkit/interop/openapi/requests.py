@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from agentkit.errors import ModelRetry, ToolFailed
 from agentkit.interop.openapi.credentials import Secrets, SecurityScheme
@@ -160,20 +160,29 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
 def _path(plan: RequestPlan, given: list[tuple[Field, Any]]) -> str:
     values = {each.name: (each, value) for each, value in given if each.location == "path"}
     path, question, fixed = plan.path.partition("?")
-    segments = []
-    for segment in path.split("/"):
-        texts = PLACEHOLDER.split(segment)  # what stands between names, and the names
-        for place, text in enumerate(texts):
-            is_name = place % 2
-            texts[place] = _placed(text, values) if is_name else quote(text, safe=_PATH_CHARACTERS)
-        made = "".join(texts)
-        if len(texts) > 1 and made.replace("%2E", ".") in {"", ".", ".."}:
-            raise ModelRetry(
-                f"the value of {texts[1] or 'a name'} would change which address is called"
-            )
-        segments.append(made)
-    text = "/".join(segments)
+    made, seen = [], []
+    for place, text in enumerate(PLACEHOLDER.split(path)):  # what stands between names, and names
+        if place % 2:
+            made.append(_placed(text, values))
+            seen.append(made[-1].replace("%", "\0"))  # what is encoded within a value stays so
+        else:
+            made.append(quote(text, safe=f"/{_PATH_CHARACTERS}"))
+            seen.append(made[-1])
+    if len(made) > 1 and leaves_its_path("".join(seen)):
+        raise ModelRetry("the values given would change which address is called")
+    text = "".join(made)
     return (text if text.startswith("/") else f"/{text}") + question + fixed
+
+
+def leaves_its_path(path: str) -> bool:
+    """Whether a path holds a segment of dots alone, however it is encoded.
+
+    Example:
+        >>> leaves_its_path("/a/%2e%2e/b"), leaves_its_path("/a/v1.2/b")
+        (True, False)
+    """
+    parts = re.split(r"[/\\]", unquote(path))
+    return any(part.partition(";")[0] in {".", ".."} for part in parts)
 
 
 def _placed(name: str, values: Mapping[str, tuple[Field, Any]]) -> str:

@@ -164,6 +164,18 @@ async def test_path_values_are_one_segment(api, make, value):
     assert seen["headers"]["host"] == "api.example.com"
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [("/%2{id}%2{id}/admin", "e"), ("/{id}%2e/admin", "."), ("/x%2{id}..%2{id}..%2{id}admin", "f")],
+)
+async def test_a_path_and_its_values_make_no_dots_together(api, make, path, value):
+    """What a description begins to encode and a value ends does not lead out of the server's path."""
+    given = make.operation(path=path, parameters=[make.parameter("id", "path")])
+    with pytest.raises(ModelRetry, match="would change which address"):
+        await api.call(given, id=value)
+    assert api.seen == []
+
+
 async def test_a_header_value_can_not_start_another_header(api, make):
     """Line breaks are refused before anything is sent."""
     given = make.operation(parameters=[make.parameter("X-A", "header")])
