@@ -8,6 +8,7 @@ from functools import cache, partial
 from types import NoneType, UnionType
 from typing import (
     Any,
+    Literal,
     NamedTuple,
     TypeVar,
     Union,
@@ -51,7 +52,7 @@ def from_record(kind: type[T], record: JsonObject) -> T:
     """
     values = dict(record)
     for name, _, (_, read) in _plan(cast("Any", kind)):
-        if read is not None and values.get(name) is not None:
+        if read is not None and name in values and (values[name] is not None or read is _text):
             values[name] = read(values[name])
     return kind(**values)
 
@@ -70,8 +71,11 @@ def _plan(kind: Any) -> tuple[tuple[str, Any, _Form], ...]:
 
 def _form(hint: Any) -> _Form:
     origin, inner = get_origin(hint), get_args(hint)
+    if hint is str or (origin is Literal and all(isinstance(one, str) for one in inner)):
+        return _Form(read=_text)
     if origin in {UnionType, Union}:
-        return _form(next(one for one in inner if one is not NoneType))
+        kinds = [one for one in inner if one is not NoneType]
+        return _Form() if kinds[0] is str else _form(kinds[0])
     if origin is tuple:
         write, read = _form(inner[0])
         return _Form(
@@ -90,6 +94,13 @@ def _form(hint: Any) -> _Form:
         write=to_record if is_ours else kind.to_json,
         read=getattr(kind, "from_json", None) or partial(from_record, kind),
     )
+
+
+def _text(value: Any) -> str:
+    """A text; anything else would be kept, and end whoever lists the episode later."""
+    if not isinstance(value, str):
+        raise TypeError(f"it holds {type(value).__name__} where a text belongs")
+    return value
 
 
 def _answer(record: JsonObject) -> AssistantMessage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from agentkit import Episode
 from agentkit.episodes import Diagnosis, Turn, Verdict
 from agentkit.episodes.files import (
+    decode_episode,
     export_episodes,
     import_episodes,
     read_episodes,
@@ -217,3 +219,12 @@ def test_a_file_keeps_its_readers_and_its_links(form, tmp_path):
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.episode_id for one in import_episodes(path)] == ["a"]
     assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+@pytest.mark.parametrize("part", ["request", "started_at", "model", "episode_id", "stop_reason"])
+@pytest.mark.parametrize("value", [{}, 5, None, ["a"]])
+def test_a_part_that_is_no_text_makes_no_episode(part, value):
+    """What a stranger's file says is read or refused; kept, it would end whoever lists it later."""
+    record = {**Episode(episode_id="e1", request="Hi").to_json(), part: value}
+    with pytest.raises(EpisodeFormatError):
+        decode_episode(json.dumps(record))
