@@ -71,29 +71,33 @@ def _plan(kind: Any) -> tuple[tuple[str, Any, _Form], ...]:
 
 def _form(hint: Any) -> _Form:
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is str or (origin is Literal and all(isinstance(one, str) for one in inner)):
+    if _is_of_texts(hint):
         return _Form(read=_text)
     if origin in {UnionType, Union}:
-        kinds = [one for one in inner if one is not NoneType]
-        return _Form() if kinds[0] is str else _form(kinds[0])
+        kind = next(one for one in inner if one is not NoneType)
+        return _Form() if kind is str else _form(kind)
     if origin is tuple:
         write, read = _form(inner[0])
         return _Form(
             write=list if write is None else lambda held: [write(one) for one in held],
             read=tuple if read is None else lambda held: tuple([read(one) for one in held]),
         )
-    if origin is Mapping:
-        return _Form(write=dict)
+    if not is_dataclass(hint):
+        return _Form(write=dict if origin is Mapping else None)
     if hint is AssistantMessage:
         return _Form(write=message_to_json, read=_answer)
-    if not is_dataclass(hint):
-        return _Form()
     kind = cast("Any", hint)
     is_ours = hasattr(kind, "_OPTIONAL")
     return _Form(
         write=to_record if is_ours else kind.to_json,
         read=getattr(kind, "from_json", None) or partial(from_record, kind),
     )
+
+
+def _is_of_texts(hint: Any) -> bool:
+    """Whether a field holds a text, or one of a list of them."""
+    of = get_args(hint) if get_origin(hint) is Literal else ()
+    return hint is str or (bool(of) and all(isinstance(one, str) for one in of))
 
 
 def _text(value: Any) -> str:
