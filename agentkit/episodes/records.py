@@ -24,10 +24,11 @@ T = TypeVar("T")
 
 
 class _Form(NamedTuple):
-    """How one kind of value is written and read; None: as it is."""
+    """How one kind of value is written and read; None: as it is. Most kinds let null pass."""
 
     write: Callable[[Any], Any] | None = None
     read: Callable[[Any], Any] | None = None
+    passes_null: bool = True
 
 
 def to_record(value: Any) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def to_record(value: Any) -> dict[str, Any]:
     """
     record = {}
     kind: Any = type(value)
-    for name, default, (write, _) in _plan(kind):
+    for name, default, (write, _, _) in _plan(kind):
         held = getattr(value, name)
         if default is MISSING or held != default:
             record[name] = held if write is None or held is None else write(held)
@@ -51,9 +52,10 @@ def from_record(kind: type[T], record: JsonObject) -> T:
         AttributeError, KeyError, TypeError, ValueError: It is no such record.
     """
     values = dict(record)
-    for name, _, (_, read) in _plan(cast("Any", kind)):
-        if read is not None and name in values and (values[name] is not None or read is _text):
-            values[name] = read(values[name])
+    for name, _, (_, read, passes_null) in _plan(cast("Any", kind)):
+        if read is None or name not in values or (values[name] is None and passes_null):
+            continue
+        values[name] = read(values[name])
     return kind(**values)
 
 
@@ -72,12 +74,12 @@ def _plan(kind: Any) -> tuple[tuple[str, Any, _Form], ...]:
 def _form(hint: Any) -> _Form:
     origin, inner = get_origin(hint), get_args(hint)
     if _is_of_texts(hint):
-        return _Form(read=_text)
+        return _Form(read=_text, passes_null=False)
     if origin in {UnionType, Union}:
         kind = next(one for one in inner if one is not NoneType)
-        return _Form() if kind is str else _form(kind)
+        return _form(kind)._replace(passes_null=True)
     if origin is tuple:
-        write, read = _form(inner[0])
+        write, read, _ = _form(inner[0])
         return _Form(
             write=list if write is None else lambda held: [write(one) for one in held],
             read=tuple if read is None else lambda held: tuple([read(one) for one in held]),

@@ -169,13 +169,16 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
     """
     if proposal.author.kind == "person":
         return False
-    said = f" {_said(revision, proposal)} "
-    for _, refused in _refused(ledger, proposal):
-        if any(f" {line} " in said for line in _told_again(revision, refused)):
+    refused = [said for _, said in _refused(ledger, proposal)]
+    if not refused:
+        return False
+    change, about = _additions(revision, proposal), _subjects(revision, proposal)
+    words = f" {_said(revision, proposal)} "
+    for said in refused:
+        before = _additions(revision, said)
+        if change & before or any(f" {line} " in words for line in _recognised(before)):
             return True
-        if _additions(revision, proposal) & _additions(revision, refused):
-            return True
-        if _subjects(revision, proposal) & _subjects(revision, refused):
+        if about & _subjects(revision, said):
             return True
     return False
 
@@ -218,9 +221,9 @@ def _said(revision: Revision, proposal: Proposal) -> str:
     return wording_key(" ".join(one.after for one in changes))
 
 
-def _told_again(revision: Revision, refused: Proposal) -> Iterator[str]:
-    """The lines of a refused proposal that are recognised wherever they stand."""
-    for _, keyword, line in _additions(revision, refused):
+def _recognised(additions: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """The lines of texts that are recognised wherever they stand: those of some length."""
+    for _, keyword, line in additions:
         if keyword != "rule" and len(line.split()) >= _FEWEST_WORDS:
             yield line
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter, thread_time
 
 from agentkit.episodes import GoalTrace, StageReport
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.budget import Packed, PriceList, pack
@@ -28,7 +28,7 @@ from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.ranking import TextRanker, both_ends
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
-from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, packaged_folder
+from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, installed_folder
 from agentkit.tools.types.fit import TypedSlot
 
 
@@ -317,14 +317,10 @@ def default_retriever(
         UsageError: The file can not be read as such.
         MissingExtraError: The word vectors that it changes are not installed.
     """
-    trained = None if vectors is None else TrainedVectors.read(vectors)
-    if trained is not None and packaged_folder() is None:
-        raise MissingExtraError(
-            f"default_retriever(vectors={str(vectors)!r})",
-            package="wordllama",
-            install='pip install "agentkit-evolve[vectors]"',
-        )
-    embedder = "auto" if trained is None else StaticEmbedder(trained=trained)
+    embedder: object = "auto"
+    if vectors is not None:
+        embedder = StaticEmbedder(trained=TrainedVectors.read(vectors))
+        installed_folder(f"default_retriever(vectors={str(vectors)!r})")
     return CascadeRetriever(
         stages=default_stages(shortlist, embedder=embedder),
         shortlist=shortlist,

@@ -132,14 +132,7 @@ class StaticEmbedder:
 
     @cached_property
     def _files(self) -> Path:
-        folder = self.folder or packaged_folder()
-        if folder is None:
-            raise MissingExtraError(
-                "StaticEmbedder()",
-                package=_PACKAGE,
-                install='pip install "agentkit-evolve[vectors]"',
-            )
-        return folder
+        return self.folder or installed_folder("StaticEmbedder()")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -323,6 +316,23 @@ def packaged_folder() -> Path | None:
         if (folder / _WEIGHTS).is_file() and (folder / _TOKENIZER).is_file():
             return folder
     return None
+
+
+def installed_folder(needed_by: str) -> Path:
+    """Where the installed package keeps its files.
+
+    Args:
+        needed_by: What needs them, for the error.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    folder = packaged_folder()
+    if folder is None:
+        raise MissingExtraError(
+            needed_by, package=_PACKAGE, install='pip install "agentkit-evolve[vectors]"'
+        )
+    return folder
 
 
 def _table(path: Path) -> HalfTable:

@@ -160,15 +160,16 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
 def _path(plan: RequestPlan, given: list[tuple[Field, Any]]) -> str:
     values = {each.name: (each, value) for each, value in given if each.location == "path"}
     path, question, fixed = plan.path.partition("?")
-    made, seen = [], []
-    for place, text in enumerate(PLACEHOLDER.split(path)):  # what stands between names, and names
-        if place % 2:
-            made.append(_placed(text, values))
-            seen.append(made[-1].replace("%", "\0"))  # what is encoded within a value stays so
-        else:
-            made.append(quote(text, safe=f"/{_PATH_CHARACTERS}"))
-            seen.append(made[-1])
-    if len(made) > 1 and leaves_its_path("".join(seen)):
+    parts = PLACEHOLDER.split(path)  # what stands between names, and the names
+    made = [
+        _placed(part, values) if place % 2 else quote(part, safe=_PATH_CHARACTERS)
+        for place, part in enumerate(parts)
+    ]
+    # what is encoded within a value stays so, and only what both make together counts
+    seen = "".join(
+        part.replace("%", "\0") if place % 2 else part for place, part in enumerate(made)
+    )
+    if len(made) > 1 and leaves_its_path(seen):
         raise ModelRetry("the values given would change which address is called")
     text = "".join(made)
     return (text if text.startswith("/") else f"/{text}") + question + fixed
