@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.library.episode_writer import EpisodeWriter
+from agentkit.library.episode_stores import SpillingEpisodes
 from agentkit.library.replicas import Replica
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -214,29 +214,25 @@ _OF_REPLICA: Rows[Replica] = {
         lambda replica: replica.status.failed_looks,
     ),
 }
-_OF_WRITER: Rows[EpisodeWriter] = {
-    "agentkit_episodes_in_memory": (
-        "Episodes that neither the store nor a file has yet.",
-        lambda writer: writer.state.pending,
-    ),
+_OF_SPILLING: Rows[SpillingEpisodes] = {
     "agentkit_episodes_in_files": (
         "Episodes in files that the store has not got yet.",
-        lambda writer: writer.state.spilled,
+        lambda episodes: episodes.in_files,
     ),
     "agentkit_episodes_refused_total": (
-        "Episodes that the store would not take, set aside in a file.",
-        lambda writer: writer.state.refused,
+        "Episodes from files that the store would not take, set aside.",
+        lambda episodes: episodes.refused,
     ),
 }
 
 
 def store_gauges(
-    queue: EpisodeQueue, replica: Replica | None, writer: EpisodeWriter | None
+    queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
 ) -> list[Gauge]:
     """What is looked up of the ways between an agent and its store."""
     found = _gauges(_OF_QUEUE, queue)
     found += [] if replica is None else _gauges(_OF_REPLICA, replica)
-    return found + ([] if writer is None else _gauges(_OF_WRITER, writer))
+    return found + ([] if spilling is None else _gauges(_OF_SPILLING, spilling))
 
 
 def _gauges(rows: Rows[T], source: T) -> list[Gauge]:
