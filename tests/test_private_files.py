@@ -15,8 +15,8 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.library import LibraryChange
-from agentkit.library.episode_stores import SpillingEpisodes
 from agentkit.library.sealing import write_sealed
+from agentkit.library.spilling import SpillingEpisodes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 

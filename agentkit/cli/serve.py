@@ -30,8 +30,9 @@ from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.episode_stores import SpillingEpisodes, with_episodes
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError
-from agentkit.library.episode_stores import append_all, spilling_of
+from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
+from agentkit.library.spilling import spilling_of
 from agentkit.library.store import Store
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_request import Reader

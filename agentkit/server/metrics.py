@@ -13,8 +13,8 @@ from typing import TypeAlias, TypeVar
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.library.episode_stores import SpillingEpisodes
 from agentkit.library.replicas import Replica
+from agentkit.library.spilling import SpillingEpisodes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from agentkit import Episode
 from agentkit.errors import StoreUnavailableError
-from agentkit.library import EpisodeFilter, episode_stores
-from agentkit.library.episode_stores import SpillingEpisodes
+from agentkit.library import EpisodeFilter
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.library.sqlite import SQLiteStore
 
 LONGEST_LIFE = 0.08
@@ -105,7 +105,7 @@ def check_order(store: SQLiteStore, session: str, *, count: int) -> None:
 
 def main(folder: str, kills: str, seed: str) -> None:
     """Kill programs as often as asked for."""
-    episode_stores._FIRST_PAUSE_SECONDS = 0.001
+    spilling._FIRST_PAUSE_SECONDS = 0.001
     logging.disable(logging.CRITICAL)
     draw, kept, appended, spills = random.Random(int(seed)), 0, 0, 0
     for _ in range(int(kills)):

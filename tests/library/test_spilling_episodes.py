@@ -21,9 +21,10 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, Episode
 from agentkit.episodes.files import read_episodes
 from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
-from agentkit.library import EpisodeFilter, Store, episode_stores
-from agentkit.library.episode_stores import SpillingEpisodes, pruning, with_episodes
+from agentkit.library import EpisodeFilter, Store, spilling
+from agentkit.library.episode_stores import pruning, with_episodes
 from agentkit.library.memory import MemoryStore
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.store import BatchAppending, Pruning
 from agentkit.testing import EpisodeStoreConformance, ScriptedModel
@@ -32,8 +33,8 @@ from agentkit.testing import EpisodeStoreConformance, ScriptedModel
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """The store is tried again at once."""
-    monkeypatch.setattr(episode_stores, "_FIRST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(episode_stores, "_LONGEST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(spilling, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(spilling, "_LONGEST_PAUSE_SECONDS", 0.02)
 
 
 @pytest.fixture
@@ -220,8 +221,8 @@ def test_nowhere_to_write_is_told(store, kept, tmp_path):
 def test_half_a_write_is_taken_back(store, folder, monkeypatch):
     """On a disk that is full in the middle of a line, the file is as before."""
     store.away()
-    monkeypatch.setattr(episode_stores, "_LONGEST_PAUSE_SECONDS", 60)
-    monkeypatch.setattr(episode_stores, "_FIRST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr(spilling, "_LONGEST_PAUSE_SECONDS", 60)
+    monkeypatch.setattr(spilling, "_FIRST_PAUSE_SECONDS", 60)
     with SpillingEpisodes(store, folder=folder) as episodes:
         episodes.append(episode("a"))
         (file,) = folder.iterdir()
