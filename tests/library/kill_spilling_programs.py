@@ -22,7 +22,7 @@ from pathlib import Path
 
 from agentkit import Episode
 from agentkit.errors import StoreUnavailableError
-from agentkit.library import EpisodeFilter
+from agentkit.library import EpisodeFilter, spilling
 from agentkit.library.spilling import SpillingEpisodes
 from agentkit.library.sqlite import SQLiteStore
 
