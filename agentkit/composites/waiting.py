@@ -319,12 +319,12 @@ class WaitingLowering(Lowering):
     def _may_join(self, group: Sequence[Any], call: ir.Call) -> bool:
         calls = [_call_of(step) for step in group] + [call]
         reads = {node.name for node in ir.walk(call) if isinstance(node, ir.Name)}
-        set_before = {target for step in group for target in getattr(step, "targets", ())}
+        set_before = {target for step in group for target in _targets_of(step)}
         are_read_only = all(self._children[one.child].is_read_only for one in calls)
         return are_read_only and reads.isdisjoint(set_before)
 
     def _group(self, group: Sequence[Any]) -> Wait:
-        targets = [step.targets[0] if isinstance(step, ir.Assign) else _Held() for step in group]
+        targets = [(*_targets_of(step), _Held())[0] for step in group]
         begins = [self._begin(_call_of(step)) for step in group]
         places = [self.slots.of(target) for target in targets]
 
@@ -352,6 +352,10 @@ def _call_of(step: Any) -> Any:
         case ir.Assign(targets=(_,), value=call) | ir.Do(call=call):
             return call
     return None
+
+
+def _targets_of(step: Any) -> tuple[str, ...]:
+    return step.targets if isinstance(step, ir.Assign) else ()
 
 
 def _leave(target: str, *, stops: bool) -> ir.If:
