@@ -12,14 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
 from agentkit.evolution.dry_run import Procedure
-from agentkit.evolution.insertion import (
-    Merged,
-    Refused,
-    Rejected,
-    broken_by,
-    check_data,
-    plan_insert,
-)
+from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
@@ -284,7 +277,7 @@ def text_faults(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
     try:
         check_data(definition)
     except Refused as refused:
-        return (refused.rejected.failed,)
+        return (refused.failed,)
     return suspicions(definition)
 
 
@@ -518,15 +511,15 @@ class CandidateChecker:
         Of these only the lexical ones apply, because the others compare with words that were there
         before; and its words may name the tools that it calls.
         """
-        outcome = (await plan_insert(candidate, state.library, self.inserting)).outcome
-        if isinstance(outcome, Rejected):
+        outcome = await plan_insert(candidate, state.library, self.inserting)
+        if outcome.failed is not None:
             return CheckResult(candidate=candidate, failed=(outcome.failed,))
-        if isinstance(outcome, Merged):
+        if (found := outcome.duplicate) is not None:
             failed = FailedCheck(
                 code="duplicate",
                 layer="semantic",
-                message=f"the library has a tool that does the same, {outcome.into!r}: "
-                f"{outcome.reason}",
+                message=f"the library has a tool that does the same, {found.name!r}: "
+                f"{found.reason}",
                 advice="ToolManager.insert moves its worked calls to that tool",
             )
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
@@ -537,7 +530,7 @@ class CandidateChecker:
             for one in _standing(report.failed, overruled)
             if one.layer == "lexical" and one.code != "other_tool"
         )
-        return CheckResult(candidate=outcome.definition, failed=words, needs=report.needs)
+        return CheckResult(candidate=candidate, failed=words, needs=report.needs)
 
     async def _arrived(
         self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]

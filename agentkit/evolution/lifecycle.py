@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.errors import DefinitionError, LibraryError, UsageError
+from agentkit.errors import DefinitionError, UsageError
 from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, RejectedBy
 from agentkit.evolution.decide import (
     LifecyclePolicy,
@@ -21,7 +21,7 @@ from agentkit.evolution.decide import (
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import MAX_BYTES, Above, breaks, look_above
+from agentkit.evolution.insertion import MAX_BYTES, Refused, pinned_above
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import (
     Consent,
@@ -524,16 +524,14 @@ async def _activated(
     """The candidate serves everybody, with the composites above pinned to it."""
     candidate = result.candidate
     try:
-        above = await look_above(candidate, state.library, context.checker.inserting)
-    except LibraryError as error:
-        above = Above(broken=(breaks(candidate, candidate.name, str(error)),))
-    if above.broken:
-        return Transaction(drafts=(writer.rejected("parents", failed=above.broken),))
+        above = await pinned_above(candidate, state.library, context.checker.inserting)
+    except Refused as refused:
+        return Transaction(drafts=(writer.rejected("parents", failed=(refused.failed,)),))
     after = replace(writer, version=state.library.version + 1)
     facts = result.facts(record.base)
     facts.pop("needs", None)
-    if above.repinned:
-        facts["repinned"] = {one.name: one.digest for one in above.repinned}
+    if above:
+        facts["repinned"] = {one.name: one.digest for one in above}
     drafts = []
     earlier = state.ledger.active(record.tool_name)
     if earlier is not None:
@@ -550,7 +548,7 @@ async def _activated(
     )
     return Transaction(
         drafts=tuple(drafts),
-        upserts=(candidate, *above.repinned),
+        upserts=(candidate, *above),
         change_id=record.proposal_id,
         reason=record.reason or why,
         evidence=evidence,

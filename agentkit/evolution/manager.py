@@ -38,7 +38,7 @@ from agentkit.evolution.decide import (
 )
 from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertOutcome, plan_insert
 from agentkit.evolution.learning import (
     LearnReport,
     Passed,
@@ -334,7 +334,7 @@ class ToolManager:
             reason: Why, for the tool's history.
 
         Returns:
-            What came of it. With ``Rejected`` the library is as it was; so it is with the same
+            What came of it. When it is rejected the library is as it was; so it is with the same
             candidate given again, which is merged into itself.
 
         Raises:
@@ -347,29 +347,19 @@ class ToolManager:
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        outcome: list[InsertOutcome] = []
+        outcome = InsertOutcome(outcome="rejected", name="")
 
         async def decide(state: LibraryState) -> Transaction | None:
-            plan = await plan_insert(candidate, state.library, self._procedure)
-            outcome[:] = [plan.outcome]
-            return self._change("insert", plan.upserts, state, reason, evidence)
+            nonlocal outcome
+            outcome = await plan_insert(candidate, state.library, self._procedure)
+            return self._change("insert", outcome.upserts, state, reason, evidence)
 
         done = await self._repository.write_async(decide)
-        [found] = outcome
-        return found if isinstance(found, Rejected) else replace(found, version=done.version)
+        return outcome if outcome.failed else replace(outcome, version=done.version)
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
-        return _waited(lambda: self.preview_async(candidate))
-
-    async def preview_async(self, candidate: Candidate) -> InsertOutcome:
-        """As ``preview``, where an event loop runs."""
-        return (await plan_insert(candidate, self.library, self._procedure)).outcome
-
-    async def review(self, candidate: Candidate) -> Rejected | None:
-        """Why ``insert`` would reject a candidate; None when it would not."""
-        outcome = await self.preview_async(candidate)
-        return outcome if isinstance(outcome, Rejected) else None
+        return _waited(lambda: plan_insert(candidate, self.library, self._procedure))
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
