@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import ModelView, view_changes
@@ -15,7 +15,7 @@ from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
+from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord, RejectedBy
 from agentkit.evolution.proposers.observed import (
     ObservedCall,
     accepted_calls,
@@ -368,10 +368,6 @@ _MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.checks.validate``."""
-
-RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
-"""Who said no. ``library``: the library has moved on, and the change with it has lost its place;
-``parents``: a composite above would break."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

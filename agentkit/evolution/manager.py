@@ -47,7 +47,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import EventWriter, LifecycleContext, Transition
+from agentkit.evolution.lifecycle import LifecycleContext, Transition
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -593,8 +593,8 @@ class ToolManager:
                 )
             if not new or not record.is_open:
                 return None
-            writer = EventWriter.of(record, self._author, version=state.library.version)
-            return Transaction(drafts=tuple(writer.assessed(record.state, one) for one in new))
+            drafts = (lifecycle.assessed(record, self._author, one) for one in new)
+            return Transaction(drafts=tuple(drafts))
 
         return self._said(proposal_id, decide)
 

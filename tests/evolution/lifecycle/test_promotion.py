@@ -257,17 +257,17 @@ def test_tests_are_numbered_for_elond(make_manager, propose):
         for name in names
     ]
     ids = [record.proposal_id for record in ids]
-    assert manager.ledger.place_of(ids[0]).number == 1
+    assert manager.ledger.place_of(ids[0]).opened == 0
     manager.assess(ids[1], [offline("pass")])
     assert (manager.ledger.tested, manager.ledger.passed) == ((ids[1],), frozenset())
     manager.advance(ids[1])
     assert manager.ledger.passed == {ids[1]}
     place = manager.ledger.place_of(ids[0])
-    assert (place.number, place.discoveries) == (2, 1)
+    assert (place.opened, place.promoted) == (1, 1)
     manager.assess(ids[0], [offline("fail")])
     manager.advance(ids[0])
     assert manager.ledger.place_of(ids[0]) == place
-    assert manager.ledger.place_of(ids[2]).number == 3
+    assert manager.ledger.place_of(ids[2]).opened == 2
     manager.roll_back(ids[1])
     assert manager.ledger.passed == {ids[1]}
 
