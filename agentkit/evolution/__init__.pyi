@@ -28,7 +28,6 @@ from .mining import (
 )
 from .observers import (
     CanaryJudge as CanaryJudge,
-    ShadowLimits as ShadowLimits,
     ShadowRunner as ShadowRunner,
     judged as judged,
 )

@@ -154,33 +154,35 @@ def _by_evidence(
     """Whether it may go on, as far as it is a matter of evidence."""
     verdict, approved = together(reports), "person" in record.agreed
     said = "; ".join(one.reason for one in reports if one.decision == verdict)
-    approve = (command("review", "approve", record.proposal_id),)
     takes_person = policy.evidence == "gate_or_person"
-    if verdict == "fail":
-        return ProposalStatus(stage="rejected", why=said)
-    if record.is_arrival and approved:  # there is nothing to compare it with
-        return ProposalStatus(stage="active", why="a person approved it")
     target: Stage = "active"
     if record.state == "validated" and policy.shadow:
         target = "shadow"
     elif record.state != "canary" and policy.canary:
         target = "canary"
-    if verdict == "pass":
-        return ProposalStatus(stage=target, why=said)
-    if record.state != "validated":
+    stage: Stage | None = None
+    commands: tuple[str, ...] = ()
+    if verdict == "fail":
+        stage, why = "rejected", said
+    elif record.is_arrival and approved:  # there is nothing to compare it with
+        stage, why = "active", "a person approved it"
+    elif verdict == "pass":
+        stage, why = target, said
+    elif record.state != "validated":
         why = said or f"is in {record.state}, with no numbers yet"
-        return ProposalStatus(why=why, commands=(command("evolve"),))
-    if policy.evidence == "none":
-        return ProposalStatus(stage=target, why="nobody has to be asked")
-    if target != "active":
-        return ProposalStatus(stage=target, why=f"every check passed; {target} will tell")
-    if takes_person and approved:
-        return ProposalStatus(stage=target, why="a person approved it")
-    asked = " or a person's approval" if takes_person else ""
-    return ProposalStatus(
-        why=said or f"waits for a comparison on held-out tasks{asked}",
-        commands=(*(approve if takes_person else ()), command("evolve", "--tasks", "FILE")),
-    )
+        commands = (command("evolve"),)
+    elif policy.evidence == "none":
+        stage, why = target, "nobody has to be asked"
+    elif target != "active":
+        stage, why = target, f"every check passed; {target} will tell"
+    elif takes_person and approved:
+        stage, why = target, "a person approved it"
+    else:
+        asked = " or a person's approval" if takes_person else ""
+        why = said or f"waits for a comparison on held-out tasks{asked}"
+        approve = command("review", "approve", record.proposal_id)
+        commands = (*((approve,) if takes_person else ()), command("evolve", "--tasks", "FILE"))
+    return ProposalStatus(why=why, commands=commands, stage=stage)
 
 
 def command(*words: str) -> str:

@@ -364,6 +364,10 @@ class Transition:
         """Whether it stands elsewhere than before."""
         return self.before != self.after
 
+    def __str__(self) -> str:
+        moved = f"{self.before} -> {self.after}" if self.has_moved else f"still {self.after}"
+        return f"{self.proposal_id} ({self.tool_name}): {moved}: {self.why}"
+
 
 async def promote(
     record: ProposalRecord,
