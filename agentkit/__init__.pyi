@@ -11,10 +11,10 @@ from .errors import (
 from .library.library import Library as Library
 from .library.opening import open_store as open_store
 from .models.base import resolve_model as resolve_model
-from .tools.context import RunContext as RunContext
 from .tools.decorator import tool as tool
 from .tools.definition import (
     Effects as Effects,
     ToolDefinition as ToolDefinition,
 )
+from .tools.invocation import RunContext as RunContext
 from .tools.tool import Tool as Tool

@@ -56,8 +56,8 @@ from agentkit.library.store import Store
 from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
-from agentkit.tools.context import DepsT, OutputT, check_deps, check_tool_deps
 from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.invocation import DepsT, OutputT, check_deps, check_tool_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

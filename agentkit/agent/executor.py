@@ -57,10 +57,12 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
-from agentkit.tools.context import RunContext, RunFacts, entered
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
+    RunContext,
+    RunFacts,
     encode_result,
+    entered,
     is_tool_error,
     run_in_daemon_thread,
 )

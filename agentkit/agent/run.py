@@ -65,8 +65,7 @@ from agentkit.models.base import (
     TextDelta,
     ToolChoice,
 )
-from agentkit.tools.context import RunFacts
-from agentkit.tools.invocation import encode_result
+from agentkit.tools.invocation import RunFacts, encode_result
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
-from agentkit.tools.context import DepsT, OutputT
+from agentkit.tools.invocation import DepsT, OutputT
 from agentkit.tools.tool import Tool
 
 

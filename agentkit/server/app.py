@@ -24,8 +24,7 @@ from agentkit.server.limits import Bodies, ServerLimits
 from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.runs import MinuteLog, Probe, Runs
-from agentkit.tools.context import DepsFactory
-from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.invocation import DepsFactory, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -42,7 +42,7 @@ from agentkit.server.middleware import (
 )
 from agentkit.server.runs import Cut, MinuteLog, Runs
 from agentkit.server.work import Work, already_answered, continued_work, new_work
-from agentkit.tools.context import DepsFactory, made_deps
+from agentkit.tools.invocation import DepsFactory, made_deps
 
 _LOG = logging.getLogger(__name__)
 _BUSY_UPSTREAM = frozenset({429, 503, 529})

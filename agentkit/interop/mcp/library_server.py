@@ -29,7 +29,7 @@ from agentkit.interop.mcp.serving import (
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
-from agentkit.tools.context import DepsFactory, made_deps
+from agentkit.tools.invocation import DepsFactory, made_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

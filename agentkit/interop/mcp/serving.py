@@ -29,8 +29,8 @@ from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library, broken_links
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
-from agentkit.tools.context import RunFacts
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invocation import RunFacts
 from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 from agentkit.errors import DefinitionError
-from agentkit.tools.context import is_context
+from agentkit.tools.invocation import is_context
 
 _MARKER = inspect.Parameter.empty
 _UNUSABLE_KINDS = {

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from agentkit.errors import DefinitionError, ModelRetry, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
-from agentkit.tools.context import current_context
 from agentkit.tools.definition import (
     Description,
     EffectName,
@@ -33,6 +32,7 @@ from agentkit.tools.definition import (
     Specification,
     ToolDefinition,
 )
+from agentkit.tools.invocation import current_context
 from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import (
