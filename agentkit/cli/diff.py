@@ -15,9 +15,7 @@ from agentkit.cli.stores import label, read_source
 from agentkit.cli.tools import signature_line
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.interop.export import diff as diffing
-from agentkit.interop.export.artifact import GateEvidence, gate_evidence
-from agentkit.interop.export.diff import LibraryDiff, ToolChange, evidence_lines, headline
+from agentkit.interop.export.diff import LibraryDiff, ToolChange, compare_libraries, headline
 from agentkit.library import Library
 
 _VERSIONED = re.compile(r"(.+)@(\d{1,18})")
@@ -38,8 +36,7 @@ def diff(
 
     Each is a version of --store, or an artifact's file or the URL of a store, with @VERSION for an
     earlier version; without B it is the newest version of --store. Changes of contracts are
-    reported as breaking or compatible, other changes line by line, with the composites above and
-    what the gates said.
+    reported as breaking or compatible, other changes line by line, with the composites above.
 
     Args:
         tool (NAME): Only this tool
@@ -54,10 +51,10 @@ def diff(
       agentkit diff main.json branch.json --exit-code
     """
     places = [_place(one, store_url) for one in (before, after)]
-    (old, _), (new, evidence) = map(_load, places)
+    old, new = map(_load, places)
     if unknown := [name for name in tool if name not in old and name not in new]:
         raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
-    found = diffing.compare_libraries(old, new, evidence=evidence, only=tool)
+    found = compare_libraries(old, new, only=tool)
     if as_json:
         print_json(found.to_json())
     else:
@@ -73,16 +70,12 @@ def _place(typed: str, store_url: str) -> str:
     return f"{store_url}@{typed}" if typed.isdecimal() and not Path(typed).exists() else typed
 
 
-def _load(place: str) -> tuple[Library, tuple[GateEvidence, ...]]:
+def _load(place: str) -> Library:
     """The library at a place, and the version behind its last ``@``; a file may be named so."""
     found = None if Path(place).exists() else _VERSIONED.fullmatch(place)
     url, version = (place, None) if found is None else (found[1], int(found[2]))
     with read_source(url, version=version) as store:
-        library = store.load(version)
-        events = [one for one in store.events() if one.library_version <= library.version]
-        evidence = gate_evidence(events)
-        held = getattr(store, "artifact", None)
-    return library, evidence if held is None or events else held.evidence
+        return store.load(version)
 
 
 def _print(diff: LibraryDiff, before: str, after: str) -> None:
@@ -97,14 +90,12 @@ def _print(diff: LibraryDiff, before: str, after: str) -> None:
             print_line(f"still called by {', '.join(callers)}", style=WRONG, indent=2)
     for change in sorted(diff.changed, key=lambda one: not one.is_breaking):
         _print_changed(change)
-        _print_evidence(diff.evidence.get(change.name, ()))
     for one in diff.added:
         _print_title(f"+ {one.name}  added", ADDED)
         print_line(shown(signature_line(one)) or "no parameters", indent=2)
         print_line(one_line(one.description.summary), style=DIM, indent=2)
         if children := [child.name for child in one.signature.children]:
             print_line(f"made of {', '.join(children)}", style=DIM, indent=2)
-        _print_evidence(diff.evidence.get(one.name, ()))
 
 
 def _print_changed(change: ToolChange) -> None:
@@ -126,8 +117,3 @@ def _print_changed(change: ToolChange) -> None:
 def _print_title(title: str, style: str) -> None:
     click.echo()
     print_line(title, style=f"bold {style}")
-
-
-def _print_evidence(evidence: tuple[GateEvidence, ...]) -> None:
-    for line in evidence_lines(evidence):
-        print_line(f"evidence: {shown(line)}", style=DIM, indent=2)
