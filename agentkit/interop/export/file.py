@@ -150,7 +150,8 @@ def _check_outline(record: Mapping[str, Any]) -> None:
         part: Any = record
         for name in place.split("."):
             part = part.get(name) if isinstance(part, Mapping) else None
-        if not isinstance(part, kind) or (kind is int and (part is True or part < 0)):
+        is_wrong = not isinstance(part, kind) or isinstance(part, bool)
+        if is_wrong or (isinstance(part, int) and part < 0):
             found = "is missing" if part is None else f"is {str(part)[:40]!r}"
             raise ArtifactError(
                 f"the artifact is damaged: {place} {found}; export it anew", place=place
