@@ -28,6 +28,7 @@ from agentkit.agent.run import AgentRunner, DeferredResults, stream_events
 from agentkit.agent.selection import ToolSelector
 from agentkit.agent.session import (
     LibraryProvider,
+    PendingApprovals,
     Router,
     RunPreparation,
     RunStart,
@@ -160,7 +161,10 @@ class Agent:
             hides_unbound=tool_policy.unbound == "hide",
         )
         self._preparation = RunPreparation(
-            libraries=self._libraries, store=self._store, router=router
+            libraries=self._libraries,
+            store=self._store,
+            router=router,
+            approvals=PendingApprovals(self._store),
         )
         self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(
@@ -254,7 +258,7 @@ class Agent:
             EpisodeNotKeptError: The run ended and the store did not take its episode, which the
                 error carries; it is tried again. The tools did what they did.
         """
-        return await self._runner.run(await self._start(request, **options))
+        return await self._run(await self._start(request, **options))
 
     def run_sync(self, request: str, **options: Unpack[RunOptions]) -> RunResult:
         """``run`` for callers without an event loop.
@@ -267,7 +271,7 @@ class Agent:
 
         async def run() -> RunResult:
             start = await self._start(request, **options)
-            return await self._runner.run(replace(start, ends_loop=True))
+            return await self._run(replace(start, ends_loop=True))
 
         return _bridge(run())
 
@@ -279,7 +283,7 @@ class Agent:
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
         start = await self._start(request, **options)
-        events = stream_events(lambda emit: self._runner.run(replace(start, emit=emit)))
+        events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -306,8 +310,8 @@ class Agent:
 
         Raises:
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the store has other waiting calls
-                in that episode, or they were answered before.
+                decision is neither a bool nor an ``Approval``; the episode of an approval is not
+                as the store, or without one this agent, knows it, or it was answered before.
             RunError: As for ``run``.
         """
         await self._queue.check()
@@ -325,8 +329,12 @@ class Agent:
             or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
         start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
+        return await self._run(start, answers)
 
-        return await self._runner.run(start, answers)
+    async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
+        result = await self._runner.run(start, answers)
+        self._preparation.approvals.remember(result)
+        return result
 
     async def close(self) -> None:
         """Keep what waits, close the model's connections, and the store if the agent opened it.

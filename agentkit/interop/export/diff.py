@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentkit.evolution.differences import (
@@ -74,25 +74,6 @@ class ToolChange:
         """Whether somebody who calls it must change."""
         return any(change.impact == "breaking" for change in self.contract)
 
-    @property
-    def mark(self) -> str:
-        """One word on what the change means for callers."""
-        if self.is_breaking:
-            return "breaking"
-        return "compatible" if self.contract else "words" if self.differences else "pins"
-
-    def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object."""
-        return {
-            "name": self.name,
-            "breaking": self.is_breaking,
-            "digest_before": self.before.digest,
-            "digest_after": self.after.digest,
-            "contract": [asdict(change) for change in self.contract],
-            "differences": [one.to_json() for one in self.differences],
-            "affected": list(self.affected),
-        }
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryDiff:
@@ -125,24 +106,6 @@ class LibraryDiff:
     def is_breaking(self) -> bool:
         """Whether a tool is gone, or a contract broken."""
         return bool(self.removed) or any(change.is_breaking for change in self.changed)
-
-    def to_json(self) -> dict[str, Any]:
-        """The diff as a JSON object."""
-        return {
-            "before": {"version": self.before.version, "digest": self.before.digest},
-            "after": {"version": self.after.version, "digest": self.after.digest},
-            "breaking": self.is_breaking,
-            "added": [{"definition": one.to_json()} for one in self.added],
-            "removed": [
-                {
-                    "definition": one.to_json(),
-                    "callers": list(self.broken_by_removal.get(one.name, ())),
-                }
-                for one in self.removed
-            ],
-            "changed": [change.to_json() for change in self.changed],
-            "unchanged": self.unchanged,
-        }
 
 
 def compare_libraries(
