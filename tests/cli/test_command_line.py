@@ -128,7 +128,6 @@ def test_an_unknown_word_is_answered_with_the_nearest(invoke, arguments, hint):
         ["check", "absent"],
         ["import", "absent.json"],
         ["export", "absent"],
-        ["diff", "absent.json", "absent.db"],
         ["store", "copy", "absent.db", "copy.db"],
         ["episodes", "show", "absent"],
         ["log", "--tool", "absent"],
