@@ -54,6 +54,7 @@ from agentkit.library import EpisodeStore, signing
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
+from agentkit.reading import open_plain
 
 _FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256
@@ -217,11 +218,12 @@ def import_file(
 def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
     """What a file holds, by its beginning."""
     try:
-        with Path(name).open("rb") as file:
+        with open_plain(name) as file:
             head = file.read(_HEAD_BYTES)
-        if head.startswith(b"\x1f\x8b"):
-            with gzip.open(name) as packed:
-                head = packed.read(_HEAD_BYTES)
+            if head.startswith(b"\x1f\x8b"):
+                file.seek(0)
+                with gzip.open(file) as packed:
+                    head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: can not be read ({reason})") from error

@@ -22,7 +22,7 @@ from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, LibraryChange
-from agentkit.reading import MOST_OF_A_FILE, read_json, read_stored, unpacked
+from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
@@ -373,7 +373,7 @@ def read_artifact(
         OSError: The file can not be read.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_plain(path) as file:
             data = read_stored(file, most=MOST_OF_A_FILE)
         return parse_artifact(data, verifier=verifier, expected=expected)
     except ArtifactError as error:
