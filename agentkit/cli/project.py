@@ -32,6 +32,7 @@ from agentkit.errors import UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
+from agentkit.reading import open_plain
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 
@@ -180,7 +181,7 @@ def current_project() -> Project:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
         message = f"it has more than {_MOST_BYTES:,} bytes; was another file meant?"
