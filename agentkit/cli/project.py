@@ -32,7 +32,7 @@ from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
-from agentkit.reading import read_stored
+from agentkit.reading import open_plain, read_stored
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 
@@ -123,7 +123,7 @@ def find_project(start: Path | None = None) -> Project:
     if root is None:
         return Project(root=folder)
     try:
-        with (root / FILE).open("rb") as file:
+        with open_plain(root / FILE) as file:
             return _project(root, tomllib.loads(read_stored(file).decode()))
     except (OSError, ValueError, RecursionError, ReadingLimitError, UsageError) as error:
         raise UsageError(f"{root / FILE}: {error}") from error

@@ -32,7 +32,7 @@ from agentkit.agent.types import (
     ToolsRetrieved,
 )
 from agentkit.cli.episodes import call_line, result_line
-from agentkit.cli.loading import load_tools
+from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import (
     AsJson,
     Frozen,
@@ -265,7 +265,8 @@ def run(
       agentkit run "Book a table for two" --catalogue --refine adaptive --json
       echo "Hello" | agentkit run - --model openai:gpt-4o-mini
     """
-    text = (sys.stdin.read() if question == "-" else question).strip()
+    typed = read_content("-").decode(errors="replace") if question == "-" else question
+    text = typed.strip()
     if not text:
         raise click.UsageError("the question is empty")
 

@@ -32,8 +32,8 @@ from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes
-from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.opening import file_of
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -43,7 +43,6 @@ from agentkit.tools.tool import Tool
 
 _EVOLVE_SECONDS = 30.0
 _LEDGER_SECONDS = 5.0
-_MOST_IN_MEMORY = 100  # episodes that wait for a store that is away: a killed server loses those
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
@@ -256,12 +255,11 @@ def _followed(store: Store, refresh: float) -> Iterator[Store]:
 def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Store]:
     """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
     with opened(url) as store, ExitStack() as held:
-        writer = None
+        episodes = None
         if spill is not None:
-            settings = WriterSettings(max_count=_MOST_IN_MEMORY, wait_seconds=1, close_seconds=2)
-            writer = held.enter_context(EpisodeWriter(store, spill=spill, settings=settings))
+            episodes = held.enter_context(SpillingEpisodes(store, folder=spill))
         source = held.enter_context(_followed(store, refresh))
-        yield source if writer is None else with_episodes(source, episodes=writer)
+        yield source if episodes is None else with_episodes(source, episodes=episodes)
 
 
 @contextmanager
