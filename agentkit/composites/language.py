@@ -469,6 +469,9 @@ CONSUMERS = frozenset(
 )
 """What may be given an iterator; ``len`` also takes a range or a view."""
 
+TOOLS = "tools"
+"""``tools["get user"](...)`` calls a tool whose name Python can not write."""
+
 RESERVED = frozenset(BUILTINS)
 """Names that a variable, parameter or child may not take."""
 
@@ -504,6 +507,13 @@ def is_plain(name: str) -> bool:
 def is_identifier(name: str) -> bool:
     """Whether Python reads ``name`` as a name, and as that name."""
     return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that JSON can carry: one without half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def is_dotted(name: str) -> bool:

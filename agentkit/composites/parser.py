@@ -55,8 +55,10 @@ class ParsedSource:
         function: The syntax, for what is not the program's: annotations and decorators.
         text: The text.
         nodes: The syntax that each node of ``program`` was read from, by the node's ``id``.
+        problems: What is wrong with it; ``program`` is whole when there is nothing.
     """
 
+    problems: tuple[SourceProblem, ...]
     name: str
     program: ir.Program
     tools: Mapping[str, Tool]
@@ -78,7 +80,7 @@ class ParsedSource:
 
 
 def parse(
-    source: str, tools: Mapping[str, Tool], *, limits: CompositeLimits | None = None
+    source: str, tools: Mapping[str, Tool] | None, *, limits: CompositeLimits | None = None
 ) -> ParsedSource:
     """Read the text of a composite.
 
@@ -86,7 +88,8 @@ def parse(
         source: One function.
         tools: What it may call, by the name used in the text. A key that Python can not write is
             written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
-            between names as they are (``weather.now(...)``).
+            between names as they are (``weather.now(...)``). With None, any tool; its arguments
+            are given by name.
         limits: Caps on the program.
 
     Raises:
@@ -110,18 +113,21 @@ def parse(
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    return parse_function(function, source, tools, limits=limits, strays=strays)
+    parsed = read_function(function, source, tools, limits=limits, strays=strays)
+    if parsed.problems:
+        raise refusal(parsed.name, parsed.problems)
+    return parsed
 
 
-def parse_function(
+def read_function(
     function: Function,
     text: str,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, Tool] | None,
     *,
     limits: CompositeLimits | None = None,
     strays: Sequence[Fault] = (),
 ) -> ParsedSource:
-    """``parse`` from the syntax of a text on.
+    """``parse`` from the syntax of a text on; what is wrong with it is told, not raised.
 
     Args:
         function: The function.
@@ -129,16 +135,12 @@ def parse_function(
         tools: What it may call.
         limits: Caps on the program.
         strays: What is wrong with the text around it.
-
-    Raises:
-        CompositeError: As for ``parse``.
     """
     reader = _Reader(text, tools=tools, limits=limits or CompositeLimits(), root=function)
     reader.faults.extend(strays)
     program = reader.program(function)
-    if reader.faults:
-        raise refusal(function.name, reader.problems())
     return ParsedSource(
+        problems=reader.problems(),
         name=function.name,
         program=program,
         tools=reader.children,
@@ -168,7 +170,8 @@ def parse_expression(
     reader = _Reader(text, tools={}, limits=limits, root=found)
     try:
         made = reader.expression(found)
-        reader.faults.extend(find_expression_faults(made, names))
+        if not reader.faults:
+            reader.faults.extend(find_expression_faults(made, names))
     except RecursionError:
         reader.faults.append(too_deep(found, limits))
     if reader.faults:
@@ -206,7 +209,8 @@ class _Reader(ExpressionReader):
             return []
         if len(self.nodes) >= self.limits.nodes and (faults := size_faults(program, self.limits)):
             return faults
-        return find_faults(program, self.children, name=self.name, tool_names=self.tools)
+        children = None if self._any_tool else self.children
+        return find_faults(program, children, name=self.name, tool_names=self.tools)
 
     # --- parameters -------------------------------------------------------------------------------
 

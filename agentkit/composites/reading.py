@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import parameter_list, recursive_call, too_deep
-from agentkit.composites.codec import is_text
-from agentkit.composites.language import BUILTINS, METHODS, is_plain, written
+from agentkit.composites.language import BUILTINS, METHODS, TOOLS, is_plain, is_text, written
 from agentkit.composites.problems import (
     INSTEAD,
     CompositeLimits,
@@ -102,9 +101,9 @@ class ExpressionReader:
 
     Attributes:
         source: The text.
-        tools: What a call may name.
+        tools: What a call may name; None where any tool may be called, arguments by name.
         limits: Caps on the program.
-        name: The function's own name; empty for a condition.
+        name: The function's own name; empty for a condition, and for what was stored.
         children: The tools called so far, by their name in the library.
         faults: What is wrong so far.
         nodes: The syntax that each node was read from, by the node's ``id``.
@@ -114,14 +113,16 @@ class ExpressionReader:
         self,
         source: str,
         *,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, Tool] | None,
         limits: CompositeLimits,
         root: ast.expr | ast.stmt,
     ) -> None:
         self.source = source
-        self.tools = tools
+        self.tools = tools or {}
+        self._any_tool = tools is None
         self.limits = limits
-        self.name = root.name if isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) else ""
+        is_named = isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) and tools is not None
+        self.name = root.name if is_named else ""  # type: ignore[union-attr]  # just seen
         self.children: dict[str, Tool] = {}
         self.faults: list[Fault] = []
         self.nodes: dict[int, Located] = {}
@@ -362,16 +363,21 @@ class ExpressionReader:
             if function.id in BUILTINS:
                 return self._builtin(node, function.id)
             return self._named_child(node, function.id)
-        if isinstance(function, ast.Attribute):
-            path = dotted(function)
-            is_value = path.partition(".")[0] in self._variables
-            if path in self.tools and not is_value:
-                return self._child(node, self.tools[path])
-            if function.attr in METHODS:
-                return self._method(node, function)
-            if path and not is_value:
-                return self._unknown_tool(node, path)
-            return self._unknown_method(node, function)
+        match function:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if (
+                name == TOOLS
+            ):
+                return self._child(node, key)
+            case ast.Attribute(attr=method):
+                path = dotted(function)
+                is_tool = path and path.partition(".")[0] not in self._variables
+                if is_tool and (path in self.tools or self._any_tool):
+                    return self._child(node, path)
+                if method in METHODS:
+                    return self._method(node, function)
+                if is_tool:
+                    return self._unknown_tool(node, path)
+                return self._unknown_method(node, function)
         what = f"`{self.quote(function)}` is not a name that can be called"
         advice = "Call a tool or a function of the language by its name."
         return self.refuse(node, "unknown_construct", what, advice)
@@ -385,16 +391,11 @@ class ExpressionReader:
 
     def _builtin(self, node: ast.Call, name: str) -> ir.Expression:
         arguments = self.expressions(self._positional(node))
-        keywords = self._keywords(node, ())
-        if _is_starred(node):  # how many arguments there are is not known
-            return _REFUSED
-        return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
+        return ir.Builtin(function=name, arguments=arguments, keywords=self._keywords(node, ()))
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> ir.Expression:
         name, receiver = function.attr, self.expression(function.value)
         arguments = self.expressions(self._positional(node))
-        if _is_starred(node):
-            return _REFUSED
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
             advice = "Give its arguments by position."
@@ -412,13 +413,8 @@ class ExpressionReader:
         if name == self.name:
             self.faults.append(recursive_call(node, name))
             return _REFUSED
-        tool = self.tools.get(name)
-        if tool is None:
-            keys = self._keys.get(name, ())
-            if len(keys) != 1:
-                return self._unknown_tool(node, name, keys)
-            tool = self.tools[keys[0]]
-        return self._child(node, tool)
+        keys = () if name in self.tools or self._any_tool else self._keys.get(name, ())
+        return self._child(node, keys[0] if len(keys) == 1 else name, keys)
 
     def _unknown_tool(self, node: ast.Call, name: str, keys: Sequence[str] = ()) -> ir.Expression:
         if keys:
@@ -437,22 +433,31 @@ class ExpressionReader:
         hint = did_you_mean(name, [*self.tools, *BUILTINS]) if self._hints <= _HINTS else ""
         return hint or "Call one of the tools that you were given, or a function of the language."
 
-    def _child(self, node: ast.Call, tool: Tool) -> ir.Expression:
-        self.children[tool.name] = tool
-        properties = tool.definition.signature.properties
-        arguments = self._bound(node, tool, tuple(properties)) if node.args else ()
-        arguments += self._keywords(node, properties) if node.keywords else ()
-        if _is_starred(node):
-            return _REFUSED
-        return ir.Call(child=tool.name, arguments=arguments)
+    def _child(self, node: ast.Call, key: str, keys: Sequence[str] = ()) -> ir.Expression:
+        """A call of the tool that ``tools`` holds under ``key``."""
+        tool = self.tools.get(key)
+        if tool is None and not self._any_tool:
+            return self._unknown_tool(node, key, keys)
+        known: tuple[str, ...] = ()
+        if tool is not None:
+            self.children[tool.name] = tool
+            known = tuple(tool.definition.signature.properties)
+        arguments = self._bound(node, tool, known) if node.args else ()
+        arguments += self._keywords(node, known) if node.keywords else ()
+        return ir.Call(child=key if tool is None else tool.name, arguments=arguments)
 
-    def _bound(self, node: ast.Call, tool: Tool, names: tuple[str, ...]) -> tuple[ir.Argument, ...]:
+    def _bound(
+        self, node: ast.Call, tool: Tool | None, names: Sequence[str]
+    ) -> tuple[ir.Argument, ...]:
         """Positional arguments, with the names that they are bound to."""
         made = []
         for place, value in enumerate(self._positional(node)):
             read = self.expression(value)
             if place < len(names):
                 made.append(self._argument(names[place], read, value))
+            elif tool is None:
+                what = "a call in a stored program gives an argument without its name"
+                self.refuse(value, "malformed_program", what, "Compose it from its text.")
             elif place == len(names):
                 what = f"`{tool.name}` takes {len(names)} arguments, got {len(node.args)}"
                 advice = f"It takes {parameter_list(tool.definition.signature)}."
@@ -477,23 +482,21 @@ class ExpressionReader:
     def _keywords(self, node: ast.Call, known: Collection[str]) -> tuple[ir.Argument, ...]:
         made = []
         for keyword in node.keywords:
-            name = keyword.arg
-            if name is None:
-                advice = "Write the arguments out by name."
-                self.refuse_foreign(keyword, "`**` in front of an argument is", advice)
-                continue
-            if known and name not in known:
-                keys = [key for key in known if written(key) == name]
-                name = keys[0] if len(keys) == 1 else name
-            made.append(self._argument(name, self.expression(keyword.value), keyword))
+            match keyword:
+                case ast.keyword(arg=str(name), value=value):
+                    if known and name not in known:
+                        keys = [key for key in known if written(key) == name]
+                        name = keys[0] if len(keys) == 1 else name
+                case ast.keyword(
+                    value=ast.Dict(keys=[ast.Constant(value=str(name))], values=[value])
+                ):
+                    pass  # a name that Python can not write
+                case _:
+                    advice = "Write the arguments out by name."
+                    self.refuse_foreign(keyword, "`**` in front of an argument is", advice)
+                    continue
+            made.append(self._argument(name, self.expression(value), keyword))
         return tuple(made)
-
-
-def _is_starred(node: ast.Call) -> bool:
-    for value in node.args:
-        if isinstance(value, ast.Starred):
-            return True
-    return any([keyword.arg is None for keyword in node.keywords])  # noqa: C419 - quicker for few
 
 
 def dotted(node: ast.expr) -> str:

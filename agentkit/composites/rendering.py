@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.language import is_dotted, written
+from agentkit.composites.language import RESERVED, TOOLS, is_dotted, is_identifier, written
 
 _INDENT = "    "
 _OPERATORS: Mapping[str, Any] = {
@@ -46,8 +46,8 @@ def render(
     """A program as a Python function.
 
     ``parse`` reads the same program back from it, with the same digest; only an f-string that
-    Python 3.11 can not write becomes a sum of texts. A tool whose name Python can not write is
-    written as ``parse`` reads it (``get_user`` for ``get user``).
+    Python 3.11 can not write becomes a sum of texts. Names that Python can not write are quoted:
+    ``tools["get user"](**{"user-id": x})``.
 
     Args:
         program: The program.
@@ -144,7 +144,16 @@ def _all(nodes: Iterable[ir.Expression]) -> list[ast.expr]:
 
 
 def _keywords(arguments: Iterable[ir.Argument]) -> list[ast.keyword]:
-    return [ast.keyword(arg=written(a.name), value=_syntax(a.value)) for a in arguments]
+    made = []
+    for argument in arguments:
+        value, name = _syntax(argument.value), argument.name
+        if is_identifier(name):
+            made.append(ast.keyword(arg=name, value=value))
+        else:
+            made.append(
+                ast.keyword(value=ast.Dict(keys=[ast.Constant(value=name)], values=[value]))
+            )
+    return made
 
 
 def _syntax(node: ir.Expression) -> ast.expr:
@@ -155,8 +164,11 @@ def _syntax(node: ir.Expression) -> ast.expr:
         case ir.Name(name=name):
             return ast.Name(id=name)
         case ir.Call(child=child):
-            name = child if is_dotted(child) else written(child)
-            return ast.Call(func=ast.Name(id=name), args=[], keywords=_keywords(node.arguments))
+            is_plain = is_dotted(child) or (is_identifier(child) and child not in RESERVED)
+            callee: ast.expr = ast.Name(id=child)
+            if not is_plain:
+                callee = ast.Subscript(value=ast.Name(id=TOOLS), slice=ast.Constant(value=child))
+            return ast.Call(func=callee, args=[], keywords=_keywords(node.arguments))
         case ir.Builtin(function=function):
             arguments, named = _all(node.arguments), _keywords(node.keywords)
             return ast.Call(func=ast.Name(id=function), args=arguments, keywords=named)

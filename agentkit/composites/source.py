@@ -162,7 +162,7 @@ class _Composer:
             read,
             signature=signature,
             examples=examples,
-            body=program_to_json(self._parsed.program),
+            body=program_to_json(self._parsed.program, self._parsed.name),
             origin=Origin(kind="composite", reference=reference),
         )
         try:

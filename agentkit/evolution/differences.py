@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from agentkit.composites.codec import program_from_json
-from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.codec import program_of
 from agentkit.composites.rendering import render
-from agentkit.errors import CompositeError
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
@@ -346,9 +344,8 @@ def _program_text(definition: ToolDefinition) -> str:
     """The program of a composite; empty for a primitive."""
     if definition.body is None:
         return ""
-    try:
-        program = program_from_json(definition.body, limits=READING_LIMITS)
-    except CompositeError:  # not one that can run, and still one that can be shown
+    program = program_of(definition)
+    if program is None:  # not one that can run, and still one that can be shown
         return _field_json(definition.body)
     return render(program, definition.name)
 

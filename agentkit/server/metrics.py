@@ -13,8 +13,8 @@ from typing import TypeAlias, TypeVar
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.library.episode_writer import EpisodeWriter
 from agentkit.library.replicas import Replica
+from agentkit.library.spilling import SpillingEpisodes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -214,29 +214,25 @@ _OF_REPLICA: Rows[Replica] = {
         lambda replica: replica.status.failed_looks,
     ),
 }
-_OF_WRITER: Rows[EpisodeWriter] = {
-    "agentkit_episodes_in_memory": (
-        "Episodes that neither the store nor a file has yet.",
-        lambda writer: writer.state.pending,
-    ),
+_OF_SPILLING: Rows[SpillingEpisodes] = {
     "agentkit_episodes_in_files": (
         "Episodes in files that the store has not got yet.",
-        lambda writer: writer.state.spilled,
+        lambda episodes: episodes.in_files,
     ),
     "agentkit_episodes_refused_total": (
-        "Episodes that the store would not take, set aside in a file.",
-        lambda writer: writer.state.refused,
+        "Episodes from files that the store would not take, set aside.",
+        lambda episodes: episodes.refused,
     ),
 }
 
 
 def store_gauges(
-    queue: EpisodeQueue, replica: Replica | None, writer: EpisodeWriter | None
+    queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
 ) -> list[Gauge]:
     """What is looked up of the ways between an agent and its store."""
     found = _gauges(_OF_QUEUE, queue)
     found += [] if replica is None else _gauges(_OF_REPLICA, replica)
-    return found + ([] if writer is None else _gauges(_OF_WRITER, writer))
+    return found + ([] if spilling is None else _gauges(_OF_SPILLING, spilling))
 
 
 def _gauges(rows: Rows[T], source: T) -> list[Gauge]:

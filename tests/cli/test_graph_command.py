@@ -54,48 +54,29 @@ def composite(name, *children):
     return ToolDefinition(name=name, body=program_to_json(program))
 
 
-def test_one_tool_downwards_and_upwards(invoke, shop):
-    """NAME chooses a part, --up turns it round."""
-    down = invoke("tools", "graph", "gross_total").stdout
-    assert ("add" in down, "mul" in down, "bill" in down) == (True, True, False)
-    up = invoke("tools", "graph", "mul", "--up").stdout
-    assert ("bill" in up, "sub" in up, "mul" in up) == (True, False, True)
-    assert "mean" in invoke("tools", "graph", "mean").stdout
-
-
-def test_dot_has_a_shape_for_each_kind(invoke, shop):
-    """Composites and primitives differ in shape, and each call is an edge."""
-    dot = invoke("tools", "graph", "--format", "dot").stdout
-    assert 'n4 [label="bill\\ndepth 2, saves 2 calls", shape=box, style="rounded,filled"' in dot
-    assert 'n0 [label="add", shape=ellipse];' in dot
-    assert "n4 -> n3;" in dot
-
-
-def test_mermaid_goes_to_a_pipe(invoke, shop):
-    """The default is Mermaid: shapes and classes by kind, an arrow a call."""
+def test_the_graph_is_mermaid(invoke, shop):
+    """Shapes by kind, an arrow a call; a name chooses a part."""
     told = invoke("tools", "graph").stdout
     assert told.startswith("flowchart TD\n")
     assert 'n4("bill<br/>depth 2, saves 2 calls")' in told
     assert 'n0(["add"])' in told
     assert told.count("-->") == 4
-    assert "class n3,n4 composite" in told
+    part = invoke("tools", "graph", "gross_total").stdout
+    assert ("add" in part, "mul" in part, "bill" in part) == (True, True, False)
+    assert "mean" in invoke("tools", "graph", "mean").stdout
 
 
 def test_names_can_not_break_out_of_a_label(invoke, keep):
-    """Quotes, brackets, backslashes and markup in a name are text in every format."""
+    """Quotes, brackets, backslashes and markup in a name are text, and missing tools are marked."""
     name = 'a"]; b --> c <img src=x> \\" \\N &amp; `#`'
-    keep(ToolDefinition(name=name), composite("c", name))
+    keep(ToolDefinition(name=name), composite("c", name, "gone"))
     mermaid = invoke("tools", "graph").stdout
+    assert '["gone<br/>not in the library"]:::missing' in mermaid
     label = re.search(r'n0\(\["(.*)"\]\)', mermaid)
     assert label
-    plain = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), label[1].replace("<br/>", " "))
+    plain = re.sub(r"#(\d+);", lambda found: chr(int(found[1])), label[1])
     assert plain.replace(" ", "") == name.replace(" ", "")
-    assert not set('"<>`') & set(label[1].replace("<br/>", ""))
-    dot = invoke("tools", "graph", "--format", "dot").stdout
-    for line in dot.splitlines():
-        outside = re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
-        assert '"' not in outside
-        assert "-->" not in outside
+    assert not set('"<>`') & set(label[1])
 
 
 def test_json_has_nodes_and_edges(invoke, shop):
@@ -118,7 +99,7 @@ def test_show_prints_the_program_of_a_composite(invoke, shop):
     """Its place in the DAG, its pins, who uses it, and a source that composes to the same."""
     told = invoke("tools", "show", "gross_total").stdout
     assert "depth    1\n" in told
-    assert "saves    1 call (one call of it stands for 2 primitive calls)" in told
+    assert "saves    1 call\n" in told
     assert f"calls    add {shop['add'].definition.digest[:12]}\n" in told
     assert "used by  bill\n" in told
     source = told[told.index("def gross_total") :]

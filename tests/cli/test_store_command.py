@@ -46,8 +46,8 @@ def test_a_copy_says_what_it_copied(invoke, filled, target):
     ran = invoke("store", "copy", filled, target)
     assert ran.exit_code == 0
     assert ran.stdout.splitlines() == [
-        "copied    2 versions, 3 events and 3 episodes",
-        "the same  2 versions (2 tools in the newest), 3 events and 3 episodes",
+        "copied    2 versions, 3 events, 3 episodes",
+        "the same  2 versions, 3 events, 3 episodes",
     ]
     assert ran.stderr == ""
     assert told(target) == told(filled)
@@ -60,7 +60,7 @@ def test_the_first_differences_are_named(invoke, filled, target):
     more(target, "theirs")
     ran = invoke("store", "copy", "--dry-run", filled, target)
     assert ran.exit_code == 1
-    assert "versions  version 3  proposal id 'ours 0' or 'theirs 0'" in ran.stdout
+    assert "versions version 3: proposal id 'ours 0' or 'theirs 0'" in ran.stderr
     found = json.loads(invoke("store", "copy", "--dry-run", filled, target, "--json").stdout)
     assert not found["is_equal"]
     assert [one["part"] for one in found["differences"]] == ["versions"]

@@ -220,14 +220,14 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "[string]",
         "number|null",
         "string|integer",
-        "Must be more than 0, at most 90.",
+        "exclusiveMinimum 0, maximum 90",
         "effects writes, not destructive",
         "tags food",
         "before len(notes) < 9",
         "after result != ''",
         'learned code must be one of "A1", "B2". (one_of)',
         'example {"day": "sat"} -> "ok"',
-        "named bookTable at its origin",
+        "named bookTable there",
         'returns {"type": "string"}',
     ):
         assert part in told

@@ -309,7 +309,7 @@ async def test_answers_go_on_and_their_episodes_follow(serve, place, tmp_path):
 
     async def none_waits():
         lines = (await client.get("/metrics")).text.splitlines()
-        return {"agentkit_episodes_in_memory 0", "agentkit_episodes_in_files 0"} <= set(lines)
+        return {"agentkit_episodes_waiting 0", "agentkit_episodes_in_files 0"} <= set(lines)
 
     async def is_well():
         return (await client.get("/readyz")).json() == {"status": "ok"}
