@@ -11,6 +11,7 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,10 @@ from agentkit.messages import (
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
+    RunContext,
+    RunFacts,
     encode_result,
+    entered,
     is_tool_error,
     run_in_daemon_thread,
 )
@@ -73,6 +77,7 @@ if TYPE_CHECKING:
     from agentkit.tracing.tracing import Span, Tracing
 
 
+_NOTHING: AbstractContextManager[None] = nullcontext()
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
@@ -106,6 +111,7 @@ class Execution:
         *,
         said: Sequence[Message] = (),
         emit: Emit = ignore,
+        run: RunFacts | None = None,
     ) -> Executor:
         """What runs the calls of one run.
 
@@ -114,6 +120,7 @@ class Execution:
             tools: The tools that the model may call.
             said: The conversation before the run.
             emit: Receives events.
+            run: What tools may know of the run.
         """
         return Executor(
             library=library,
@@ -123,6 +130,7 @@ class Execution:
             validators=self._validators.setdefault(library, {}),
             said=said,
             emit=emit,
+            run=run or RunFacts(library_version=library.version),
         )
 
 
@@ -138,6 +146,7 @@ class Executor:
         validators: Validators by tool name, shared between the runs of an agent.
         emit: Receives events.
         said: The conversation before the run.
+        run: What tools may know of the run.
         finished: Results of the current turn so far, in order of completion.
     """
 
@@ -148,6 +157,7 @@ class Executor:
     validators: dict[str, ArgumentValidator] = field(default_factory=dict)
     emit: Emit = ignore
     said: Sequence[Message] = ()
+    run: RunFacts = field(default_factory=RunFacts)
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
@@ -342,7 +352,7 @@ class Executor:
         repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome = await self._traced_attempt(call, tool, arguments, span)
+            outcome = await self._traced_attempt(call, tool, arguments, span, attempt)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
             if failure is None or not is_transient(failure) or attempt == allowed:
@@ -350,18 +360,26 @@ class Executor:
             await self.shared.policy.sleep(self.shared.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
 
+    def _context(self, call: ToolCall, tool: Tool, attempt: int) -> AbstractContextManager[None]:
+        """Gives the run's context to a tool that takes it, or whose children may."""
+        if tool.context is None and not tool.definition.is_composite:
+            return _NOTHING
+        return entered(
+            RunContext(run=self.run, attempt=attempt, call_id=call.call_id, tool_name=tool.name)
+        )
+
     async def _traced_attempt(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan, number: int
     ) -> ToolResult:
         """One attempt; what a composite calls in it is told where that is wanted."""
         tracing = self.shared.tracing
         traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
         if tracing is None or traced is None or isinstance(span, NoSpan):
-            return await self._attempt(call, tool, arguments, tool.function)
+            return await self._attempt(call, tool, arguments, tool.function, number)
         children: list[TracedCall] = []
         failed = True
         try:
-            result = await self._attempt(call, tool, arguments, traced(children.append))
+            result = await self._attempt(call, tool, arguments, traced(children.append), number)
             failed = result.failure is not None
         finally:
             if failed or tracing.child_spans == "all":
@@ -374,13 +392,15 @@ class Executor:
         tool: Tool,
         arguments: JsonObject,
         function: Callable[..., Any] | None,
+        number: int,
     ) -> ToolResult:
         policy, seconds = self.shared.policy, tool.timeout_seconds
         seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                value = await _invoked(tool, function, arguments)
+                with self._context(call, tool, number):
+                    value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
         except TOOL_ERRORS as error:

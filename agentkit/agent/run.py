@@ -65,7 +65,7 @@ from agentkit.models.base import (
     TextDelta,
     ToolChoice,
 )
-from agentkit.tools.invocation import encode_result
+from agentkit.tools.invocation import RunFacts, encode_result
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -154,7 +154,13 @@ class Run:
         self._began = time.perf_counter()
         self._at = datetime.now(UTC)
         self._turns: list[Turn] = []
-        self._usage = Usage()
+        self._facts = RunFacts(
+            deps=start.deps,
+            run_id=start.episode_id,
+            session_id=start.session_id,
+            metadata=start.metadata,
+            library_version=start.library.version,
+        )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
         self._messages = self._opening()
@@ -167,7 +173,9 @@ class Run:
         self._emit(RunStarted(library_version=self._start.library.version, labels=self._labels))
         try:
             asked, (stop_reason, output) = await self._work(answers)
+            self._facts.is_over = True
         except BaseException as error:
+            self._facts.is_over = True
             episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
             await self._agent.queue.put(episode)
             if isinstance(error, ModelError) and self._asks_model:
@@ -203,7 +211,7 @@ class Run:
             shown=self._start.shown,
             emit=self._emit,
         )
-        self._usage += self._selection.usage
+        self._facts.usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = True
         asked = self._request() if self._agent.observers and answers is None else None
@@ -301,7 +309,7 @@ class Run:
         """Record a complete turn and show its results to the model."""
         self._under_way = None
         self._turns.append(turn)
-        self._usage += turn.usage
+        self._facts.usage += turn.usage
         self._messages.append(turn.message)
         self._messages.extend(
             ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
@@ -320,7 +328,9 @@ class Run:
             answer = self._answer(turn.message.text)
             if answer is not None:
                 return answer
-        limit = self._agent.execution.limits.reached(steps=len(self._turns), usage=self._usage)
+        limit = self._agent.execution.limits.reached(
+            steps=len(self._turns), usage=self._facts.usage
+        )
         return None if limit is None else (limit, None)
 
     def _answer(self, text: str) -> tuple[StopReason, Any] | None:
@@ -371,7 +381,7 @@ class Run:
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
         return self._agent.execution.executor(
-            self._start.library, tools, said=self._start.history, emit=self._emit
+            self._start.library, tools, said=self._start.history, emit=self._emit, run=self._facts
         )
 
     def _episode(
@@ -391,7 +401,7 @@ class Run:
             session_id=start.session_id,
             history_length=len(start.history),
             resumes=start.resumes,
-            usage=self._usage,
+            usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),

@@ -6,18 +6,19 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
+from agentkit.tools.invocation import DepsT, OutputT
 from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunResult:
+class RunResult(Generic[OutputT]):
     """The outcome of one run.
 
     Attributes:
@@ -29,7 +30,7 @@ class RunResult:
             that goes on while its store fails; see ``StorePolicy``.
     """
 
-    output: Any
+    output: OutputT
     episode: Episode
     messages: tuple[Message, ...]
     is_kept: bool = True
@@ -60,10 +61,12 @@ class RunResult:
         return deferred_calls(self.episode)
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What ``Agent.run``, ``run_sync`` and ``stream`` take beside the request.
 
     Attributes:
+        deps: What tools find in ``RunContext.deps``: a database handle, who the user is. It is
+            not stored.
         session_id: Continue this conversation; its earlier episodes are read from the store and
             its library version is kept.
         history: What was said before, for callers who keep the conversation themselves: the
@@ -75,8 +78,9 @@ class RunOptions(TypedDict, total=False):
             ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
     """
 
+    deps: DepsT
     session_id: str | None
-    history: Sequence[Message] | RunResult
+    history: Sequence[Message] | RunResult[Any]
     metadata: Mapping[str, str] | None
     settings: ModelSettings | None
     episode_id: str | None

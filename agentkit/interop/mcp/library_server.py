@@ -29,6 +29,7 @@ from agentkit.interop.mcp.serving import (
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
+from agentkit.tools.invocation import DepsFactory, made_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ class LibraryServer:
         show_exceptions: Show clients the text of every exception of a tool, for development;
             otherwise they read its class and an id that is also in the log.
         poll_seconds: How often the store is asked for a newer library.
+        deps_factory: Makes what a tool finds in ``RunContext.deps`` from the request's context in
+            the official library; sync or async.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -95,6 +98,7 @@ class LibraryServer:
         timeout_seconds: float = 60.0,
         show_exceptions: bool = False,
         poll_seconds: float = _POLL_SECONDS,
+        deps_factory: DepsFactory | None = None,
     ) -> None:
         require_sdk("serving MCP")
         library = source if isinstance(source, Library) else None
@@ -103,6 +107,7 @@ class LibraryServer:
         self._show_exceptions = show_exceptions
         self._approve = approve
         self._poll_seconds = poll_seconds
+        self._deps_factory = deps_factory
         self._libraries = LibraryProvider(
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
@@ -258,6 +263,7 @@ class LibraryServer:
             library=exposure.library,
             approve=approve,
             client=_client(context),
+            deps=await made_deps(self._deps_factory, context),
         )
         shown = result if self._show_exceptions else for_client(result)
         return call_record(shown, tool.definition)

@@ -157,7 +157,7 @@ def _written(row: Any, path: Path) -> Written:
     file, digest, content = row
     if not {*digest, *content} <= _DIGITS:
         raise damaged(path, f"{row!r:.60} holds what is no digest")
-    if not file or file in {".", ".."} or "/" in file or "\\" in file:
+    if not file or file in {".", ".."} or set(file) & {"/", "\\", "\0"}:
         raise damaged(path, f"{file!r} is no name of a file in tools/")
     return Written(file=file, digest=digest, content=content)
 
