@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 from agentkit import (
     agent as agent_door,  # doors: what is asked for loads then
     library as library_door,
+    models as models_door,
     tracing as tracing_door,
 )
 from agentkit._waiting import wait_for
@@ -108,7 +109,8 @@ class Agent(Generic[DepsT, OutputT]):
 
     Raises:
         ModelNotFoundError: No model answers to that name.
-        UsageError: The arguments contradict each other.
+        UsageError: The arguments contradict each other, or a cost limit is given and nobody knows
+            what the model costs.
         CodeDriftError: ``frozen``, and code and library differ.
 
     Example:
@@ -194,6 +196,7 @@ class Agent(Generic[DepsT, OutputT]):
                 else agent_door.OutputFormat.of(output_type)
             ),
             settings=settings,
+            price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             observers=Observers(observers),
             tracing=tracing,
         )

@@ -54,9 +54,8 @@ _LONGEST = 500
 _LONGEST_READ = 4 * _LONGEST
 _LONGEST_LOGGED = 20_000
 
-REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
-"""Exceptions that speak of a value, so that a model can give another one; and our own words about
-a server that hung up."""
+REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError)
+"""Exceptions that speak of a value, so that a model can give another one."""
 _TRANSIENT = frozenset({"child_failed", "child_timeout"})
 """Failures of a composite that may be gone at a second try; all others would come again."""
 
@@ -173,9 +172,10 @@ def composite_failure(error: CompositeRunError) -> ToolFailure:
     )
 
 
-def is_transient(failure: ToolFailure) -> bool:
-    """Whether the same call may succeed when it is simply made again."""
-    if failure.kind != "tool_error":
+def is_transient(failure: ToolFailure, error: BaseException) -> bool:
+    """Whether the same call may succeed when it is simply made again; a refused value does not."""
+    cause = error.__cause__ if isinstance(error, CompositeRunError) else error
+    if failure.kind != "tool_error" or is_refusal(cause):
         return False
     return failure.cause in _TRANSIENT or failure.cause not in composites.RUN_CODES
 
@@ -229,10 +229,14 @@ def _reference(run_id: str, call: ToolCall) -> str:
     return blake2b(f"{run_id}/{call.call_id}".encode(), digest_size=4).hexdigest()
 
 
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether Python code says that a value is wrong; some errors are also the system's."""
+    return isinstance(error, REFUSALS) and not isinstance(error, OSError)
+
+
 def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     """As much of an exception as a model may read; the log has the rest."""
-    is_of_system = isinstance(error, OSError) and not isinstance(error, McpError)
-    if isinstance(error, REFUSALS) and not is_of_system:  # some are both
+    if is_refusal(error) or isinstance(error, McpError):
         return _without_secrets(described(error))[:_LONGEST]
     whole = "".join(traceback.format_exception(error))[-_LONGEST_LOGGED:]
     _LOG.error(

@@ -369,11 +369,11 @@ class Executor:
         repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome = await self._traced_attempt(call, tool, arguments, span, attempt)
+            outcome, may_pass = await self._traced_attempt(call, tool, arguments, span, attempt)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
             self._tally(tool, arguments, failure)
-            if failure is None or not is_transient(failure) or attempt == allowed:
+            if not may_pass or attempt == allowed:
                 return result
             await self.shared.policy.sleep(self.shared.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
@@ -397,8 +397,8 @@ class Executor:
 
     async def _traced_attempt(
         self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan, number: int
-    ) -> ToolResult:
-        """One attempt; what a composite calls in it is told where that is wanted."""
+    ) -> tuple[ToolResult, bool]:
+        """One attempt, and whether another may pass; tells of a composite's calls if wanted."""
         tracing = self.shared.tracing
         traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
         if tracing is None or traced is None or isinstance(span, NoSpan):
@@ -406,12 +406,12 @@ class Executor:
         children: list[TracedCall] = []
         failed = True
         try:
-            result = await self._attempt(call, tool, arguments, traced(children.append), number)
-            failed = result.failure is not None
+            ended = await self._attempt(call, tool, arguments, traced(children.append), number)
+            failed = ended[0].failure is not None
         finally:
             if failed or tracing.child_spans == "all":
                 spans.tell_children(tracing, span, call.call_id, self.library, children)
-        return result
+        return ended
 
     async def _attempt(
         self,
@@ -420,7 +420,7 @@ class Executor:
         arguments: JsonObject,
         function: Callable[..., Any] | None,
         number: int,
-    ) -> ToolResult:
+    ) -> tuple[ToolResult, bool]:
         policy, seconds = self.shared.policy, tool.timeout_seconds
         seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
@@ -441,11 +441,11 @@ class Executor:
                 expose_errors=policy.expose_errors,
                 run_id=self.run.run_id,
             )
-            return self._counted(call, tool, failure)
+            return self._counted(call, tool, failure), is_transient(failure, error)
         if broken is None:
-            return result
+            return result, False
         self._tell_stop("postcondition", tool.name, broken.cause or broken.kind)
-        return self._counted(call, tool, broken)
+        return self._counted(call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)

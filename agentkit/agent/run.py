@@ -71,6 +71,7 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.output import OutputFormat
+    from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
@@ -92,6 +93,7 @@ class AgentRunner:
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
         settings: How to generate, where a run does not say.
+        price: What tokens cost, where the limit on costs needs it and the model does not say.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -105,6 +107,7 @@ class AgentRunner:
     refinement: RefineSettings
     output_format: OutputFormat | None
     settings: ModelSettings
+    price: Price | None
     observers: Observers
     tracing: Tracing | None
 
@@ -285,6 +288,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            if self._agent.price is not None and response.usage.cost_usd is None:
+                cost = self._agent.price.cost_of(response.usage)
+                response = replace(response, usage=replace(response.usage, cost_usd=cost))
             span.value = response
         if listens and not streams and response.message.text:
             self._emit(TextDelta(text=response.message.text))
