@@ -72,7 +72,6 @@ def _list(*, as_json: bool) -> None:
         rows += [
             {
                 "name": info.name,
-                "installed": info.name in installed,
                 "path": str(source.path(info.name)) if info.name in installed else None,
                 "size_bytes": info.size_bytes,
                 "licence": info.licence,
@@ -84,19 +83,11 @@ def _list(*, as_json: bool) -> None:
         print_json(rows)
         return
     table = [
-        (
-            row["name"],
-            "yes" if row["installed"] else "no",
-            f"{row['size_bytes'] / 1e6:.0f}",
-            row["licence"],
-            row["summary"],
-        )
+        (row["name"], f"{row['size_bytes'] / 1e6:.0f}", row["licence"], row["summary"], row["path"])
         for row in rows
     ]
-    print_table(["model", "installed", right("MB"), "licence", fold("what it is")], table)
-    for row in rows:
-        if row["installed"]:
-            say(f"{row['name']} lies in {row['path']}; delete the file to free its room")
+    wide = map(fold, ("what it is", "installed"))
+    print_table(["model", right("MB"), "licence", *wide], table)
     say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
 
 
@@ -169,23 +160,17 @@ def fetched_weights(name: str) -> Path:
         AgentKitError: There is no plugin for local models, or the weights can not be fetched.
         ModelNotFoundError: No weights have that name.
     """
-    source = _source_of(name)
-    if name not in {info.name for info in source.installed()}:
-        source.install(name, LineProgress(f"Fetching {name}"))
-    return source.path(name)
-
-
-def _source_of(name: str) -> WeightsSource:
-    known: dict[str, WeightsSource] = {
-        info.name: source for source in _sources() for info in source.available()
-    }
+    known = {info.name: source for source in _sources() for info in source.available()}
     if name not in known:
         nearest = nearest_names(name, known)
         hint = f" Did you mean {', '.join(map(repr, nearest))}?" if nearest else ""
         raise ModelNotFoundError(
             f"no weights are named {name!r}; there are: {', '.join(known)}.{hint}"
         )
-    return known[name]
+    source = known[name]
+    if name not in {info.name for info in source.installed()}:
+        source.install(name, LineProgress(f"Fetching {name}"))
+    return source.path(name)
 
 
 def _sources() -> list[WeightsSource]:
