@@ -42,6 +42,7 @@ from agentkit.server.middleware import (
 )
 from agentkit.server.runs import Cut, MinuteLog, Runs
 from agentkit.server.work import Work, already_answered, continued_work, new_work
+from agentkit.tools.invocation import DepsFactory, made_deps
 
 _LOG = logging.getLogger(__name__)
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
@@ -88,6 +89,7 @@ class ChatCompletions:
         limits: What is taken on.
         keys: Who may use it, for the share of each.
         takes_approvals: Whether clients may say that a call which needs approval may run.
+        deps_factory: Makes the deps of a run from Starlette's request.
     """
 
     agent: Agent
@@ -98,6 +100,7 @@ class ChatCompletions:
     limits: ServerLimits
     keys: Keys | None
     takes_approvals: bool
+    deps_factory: DepsFactory | None = None
 
     def __post_init__(self) -> None:
         self._places = Slots(
@@ -123,6 +126,11 @@ class ChatCompletions:
                 asked = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
                 work = await self._planned(asked, exchange)
+                if self.deps_factory is not None:
+                    from starlette.requests import Request
+
+                    deps = await made_deps(self.deps_factory, Request(scope))
+                    work = replace(work, deps=deps)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
                     await self._deliver(asked, work, exchange)
@@ -197,6 +205,7 @@ class ChatCompletions:
             return result
         events = self.agent.stream(
             work.request,
+            deps=work.deps,
             session_id=work.session_id,
             history=work.history,
             metadata=work.labels,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit.reading import open_plain, read_stored
 
 _LOG = logging.getLogger(__name__)
 _SHORTEST = 16
@@ -123,8 +124,9 @@ class _FileKeys(Keys):
 def _read(path: Path) -> tuple[Digests, tuple[int, int, int]]:
     try:
         stamp = _stamp(path)
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with open_plain(path) as file:
+            text = read_stored(file).decode("utf-8")
+    except (OSError, ValueError) as error:
         raise UsageError(f"the key file {path} can not be read: {type(error).__name__}") from error
     lines = (line.partition("#")[0] for line in text.splitlines())
     place = f"the key file {path}"

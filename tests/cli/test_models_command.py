@@ -45,14 +45,14 @@ def plugin(tmp_path, monkeypatch):
 
 
 def test_weights_are_installed_and_listed(plugin, invoke, as_json, tmp_path):
-    """Install prints the path; list tells what is there, and which file one may delete."""
-    before = {row["name"]: row["installed"] for row in as_json("models")}
-    assert before["tiny"] is False
+    """Install prints the path; list tells what is there, and in which file."""
+    before = {row["name"]: row["path"] for row in as_json("models")}
+    assert before["tiny"] is None
     result = invoke("models", "install", "tiny")
     assert result.stdout.strip() == str(tmp_path / "cache" / "tiny.gguf")
     assert "100%" in result.stderr
     assert as_json("models", "install", "tiny")["path"] == result.stdout.strip()
     listed = invoke("models")
     row = next(r for r in listed.stdout.splitlines() if r.startswith("tiny"))
-    assert row.split()[:4] == ["tiny", "yes", "2", "MIT"]
-    assert f"tiny lies in {tmp_path / 'cache' / 'tiny.gguf'}; delete the file" in listed.stderr
+    assert row.split()[:3] == ["tiny", "2", "MIT"]
+    assert as_json("models")[0]["path"] == str(tmp_path / "cache" / "tiny.gguf")

@@ -3,7 +3,7 @@
 import openai
 import pytest
 
-from agentkit import Agent
+from agentkit import Agent, RunContext, tool
 from agentkit.errors import ModelTimeoutError
 from agentkit.messages import AssistantMessage, UserMessage
 from agentkit.models import ModelRequest, OpenAICompatibleModel
@@ -53,6 +53,33 @@ async def test_tools_run_on_the_server(client, make_app, served, store):
     assert answer.usage.total_tokens == 20
     (episode,) = store.select()
     assert [result.value for result in episode.results] == [3]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_tools_get_deps_made_from_the_request(client, make_app, served, store, stream):
+    """``deps_factory`` sees the HTTP request, and may be async."""
+
+    @tool
+    def who(ctx: RunContext[str]) -> str:
+        """Who asks."""
+        return ctx.deps
+
+    async def deps_of(request):
+        return request.headers["x-customer"]
+
+    app = make_app(agent={"tools": [who], "deps_type": str}, deps_factory=deps_of)
+    with served(app) as url:
+        async with client(url) as sdk:
+            answer = await sdk.chat.completions.create(
+                model="agent",
+                messages=[{"role": "user", "content": "call who"}],
+                stream=stream,
+                extra_headers={"x-customer": "Ada"},
+            )
+            if stream:
+                assert [piece async for piece in answer]
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == ["Ada"]
 
 
 async def test_an_answer_comes_in_pieces(client, make_app, served, store):

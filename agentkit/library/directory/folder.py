@@ -14,7 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TypeAlias
 
-from agentkit.episodes.replacing import first_stray, only_plain, sync_folder
+from agentkit.episodes.replacing import first_stray, plain_here, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.reading import expanded_limit
 
@@ -128,7 +128,7 @@ class Folder:
 
         What a killed writer left behind it goes. On an error the file ends there, as before.
         """
-        with self.translated(path), open(path, "ab", buffering=0, opener=only_plain) as file:
+        with self.translated(path), open(path, "ab", buffering=0, opener=plain_here) as file:
             file.truncate(end)
             try:
                 while content:  # a disk that is almost full takes a part
@@ -222,7 +222,7 @@ class Folder:
         self.check_no_links()
         with (
             self.translated(self.local),
-            open(self.local / "lock", "ab", opener=only_plain) as file,
+            open(self.local / "lock", "ab", opener=plain_here) as file,
         ):
             deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
             while not (is_held := _try_lock(file)) and time.monotonic() < deadline:

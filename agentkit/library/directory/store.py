@@ -16,7 +16,7 @@ from agentkit.errors import StoreError, UsageError
 from agentkit.library.changes import check_change
 from agentkit.library.directory.files import HandEdit, ToolFiles
 from agentkit.library.directory.folder import Folder, digest_of, no_parent
-from agentkit.library.directory.log import ChangeLog, LogState, as_written
+from agentkit.library.directory.log import ChangeLog, LogState, as_written, damaged
 from agentkit.library.directory.texts import form_named
 from agentkit.library.episode_stores import ForwardingStore
 from agentkit.library.memory import MemoryStore
@@ -27,6 +27,7 @@ from agentkit.library.store import (
     Retention,
     StoreFault,
 )
+from agentkit.reading import read_json
 
 _MAY_BE = frozenset({"tools", "log.jsonl", "local", ".gitignore", ".gitattributes", "README.md"})
 _MAY_BE_OLD = frozenset({"history", "index.json"})
@@ -204,7 +205,7 @@ class DirectoryStore(ForwardingStore):
     def _note_pending(self, state: LogState, seen: Mapping[str, tuple[str, str]]) -> None:
         """Note which files are to be written, for whoever comes after this program was killed."""
         if seen:
-            record = {"head": state.head, "files": seen}
+            record = {"head": state.head, "files": list(seen.items())}
             self._folder.replace(self._folder.pending, json.dumps(record).encode())
 
     def _settle(self) -> None:
@@ -223,18 +224,24 @@ class DirectoryStore(ForwardingStore):
         content = self._folder.content(self._folder.pending)
         if content is None:
             return
-        pending, state = json.loads(content), self._log.refresh()
-        if pending["head"] != state.head:  # the change was made
+        state = self._log.refresh()
+        try:
+            pending = read_json(content)
+            noted = {str(name): (str(seen), str(base)) for name, (seen, base) in pending["files"]}
+            is_made = pending["head"] != state.head
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(self._folder.pending, f"{error}; or delete it") from error
+        if is_made:
             files, library = self._files(state), state.kept.load()
-            paths = {files.of(name): name for name in pending["files"]}
+            paths = {files.of(name): name for name in noted}
             contents = {
                 path: files.form.text_of(library[name].definition) if name in library else None
                 for path, name in paths.items()
             }
-            seen = {path: pending["files"][name][0] for path, name in paths.items()}
+            seen = {path: noted[name][0] for path, name in paths.items()}
             edited = self._folder.put(contents, seen)
             if edited:  # since they were looked at
-                began = {paths[path]: pending["files"][paths[path]][1] for path in edited}
+                began = {paths[path]: noted[paths[path]][1] for path in edited}
                 behind = {**state.behind, **began}
                 self._log.append(None, form=files.form.name, behind=behind)
         self._folder.clear_drafts()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes.replacing import only_plain
+from agentkit.episodes.replacing import plain_here
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
@@ -204,7 +204,7 @@ def test_what_is_no_plain_file_is_not_opened(tmp_path):
     for mode in ("rb", "ab", "a+b"):
         with (
             pytest.raises(OSError, match=r"plain file|No such device"),
-            open(tmp_path / "pipe", mode, opener=only_plain),
+            open(tmp_path / "pipe", mode, opener=plain_here),
         ):
             pass
 
