@@ -7,10 +7,12 @@ environment makes each of them ten times as high for a file that you trust.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO
 
@@ -47,6 +49,32 @@ def expanded_limit(stored: int) -> int:
 def value_limit(size: int, *, least: int = _VALUES) -> int:
     """How many values a document of ``size`` bytes, or characters, may hold."""
     return _factor() * (least + size // _BYTES_A_VALUE)
+
+
+def only_plain(path: str, flags: int, mode: int = 0o666, *, extra: int = 0) -> int:
+    """An opener for ``open`` for which a pipe or device, which may never end, is an ``OSError``.
+
+    Args:
+        path: The file; a link is followed.
+        flags: As ``open`` gives them.
+        mode: Permissions of a file that is made.
+        extra: Further flags, such as ``os.O_NOFOLLOW``.
+    """
+    descriptor = os.open(path, flags | extra | getattr(os, "O_NONBLOCK", 0), mode)
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # of a folder ``open`` tells by itself
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return descriptor
+
+
+def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file that somebody else may have made, opened for reading; see ``only_plain``.
+
+    Raises:
+        OSError: It can not be opened, or is no plain file.
+    """
+    return open(path, "rb", opener=only_plain)
 
 
 def read_stored(source: IO[bytes], *, most: int = _MOST_STORED) -> bytes:

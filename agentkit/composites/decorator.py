@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack, overload
 
 from agentkit.composites.composite import composite_tool
-from agentkit.composites.parser import parse_function
+from agentkit.composites.parser import read_function
 from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
 from agentkit.composites.source import DECORATOR, definition_of, name_of
 from agentkit.errors import CompositeError, SourceProblem, UsageError
@@ -170,7 +170,9 @@ def _definition(
     node: ast.FunctionDef = tree.body[0].body[0] if is_indented else tree.body[0]
     try:
         _take_decorators(node)
-        parsed = parse_function(node, text, tools, limits=limits)
+        parsed = read_function(node, text, tools, limits=limits)
+        if parsed.problems:
+            raise refusal(parsed.name, parsed.problems)
         reference = f"{function.__module__}.{function.__qualname__}"
         return definition_of(parsed, options, limits=limits, reference=reference)
     except CompositeError as error:

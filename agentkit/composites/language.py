@@ -7,10 +7,10 @@ order of arguments is the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from keyword import iskeyword
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 from unicodedata import normalize
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -385,6 +385,24 @@ def operands(node: Expression) -> Iterator[Expression]:
             yield part.value if isinstance(part, Argument) else part  # type: ignore[misc]  # an expression holds expressions and arguments only
 
 
+def with_operands(node: Any, values: Sequence[Expression]) -> Any:
+    """An operation over other operands, given in the order of ``operands``."""
+    if isinstance(node, Comprehension):
+        return replace(node, source=values[0])
+    if isinstance(node, DictLiteral):
+        return replace(node, keys=tuple(values[::2]), values=tuple(values[1::2]))
+    left = iter(values)
+
+    def other(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(other, part))
+        if isinstance(part, Argument):
+            return Argument(name=part.name, value=next(left))
+        return next(left) if isinstance(part, EXPRESSIONS) else part
+
+    return replace(node, **{name: other(getattr(node, name)) for name in _FIELDS[type(node)]})
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -469,6 +487,9 @@ CONSUMERS = frozenset(
 )
 """What may be given an iterator; ``len`` also takes a range or a view."""
 
+TOOLS = "tools"
+"""``tools["get user"](...)`` calls a tool whose name Python can not write."""
+
 RESERVED = frozenset(BUILTINS)
 """Names that a variable, parameter or child may not take."""
 
@@ -504,6 +525,13 @@ def is_plain(name: str) -> bool:
 def is_identifier(name: str) -> bool:
     """Whether Python reads ``name`` as a name, and as that name."""
     return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that JSON can carry: one without half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def is_dotted(name: str) -> bool:

@@ -8,10 +8,10 @@ from functools import reduce
 from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.language import is_dotted, written
+from agentkit.composites.language import RESERVED, TOOLS, is_dotted, is_identifier, written
 
 _INDENT = "    "
-_OPERATORS: Mapping[str, Any] = {
+OPERATORS: Mapping[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
     "*": ast.Mult(),
@@ -32,7 +32,7 @@ _OPERATORS: Mapping[str, Any] = {
     "and": ast.And(),
     "or": ast.Or(),
 }
-_SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
+SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
 
 
 def render(
@@ -46,8 +46,8 @@ def render(
     """A program as a Python function.
 
     ``parse`` reads the same program back from it, with the same digest; only an f-string that
-    Python 3.11 can not write becomes a sum of texts. A tool whose name Python can not write is
-    written as ``parse`` reads it (``get_user`` for ``get user``).
+    Python 3.11 can not write becomes a sum of texts. Names that Python can not write are quoted:
+    ``tools["get user"](**{"user-id": x})``.
 
     Args:
         program: The program.
@@ -111,7 +111,7 @@ def _statement(node: ir.Statement) -> ast.stmt:
         case ir.Assign(targets=targets, value=value):
             return ast.Assign(targets=[_target(targets)], value=_syntax(value), lineno=0)
         case ir.Update(target=target, operator=operator, value=value):
-            sign = _OPERATORS[operator]
+            sign = OPERATORS[operator]
             return ast.AugAssign(target=ast.Name(id=target), op=sign, value=_syntax(value))
         case ir.Do(call=call):
             return ast.Expr(value=_syntax(call))
@@ -144,7 +144,16 @@ def _all(nodes: Iterable[ir.Expression]) -> list[ast.expr]:
 
 
 def _keywords(arguments: Iterable[ir.Argument]) -> list[ast.keyword]:
-    return [ast.keyword(arg=written(a.name), value=_syntax(a.value)) for a in arguments]
+    made = []
+    for argument in arguments:
+        value, name = _syntax(argument.value), argument.name
+        if is_identifier(name):
+            made.append(ast.keyword(arg=name, value=value))
+        else:
+            made.append(
+                ast.keyword(value=ast.Dict(keys=[ast.Constant(value=name)], values=[value]))
+            )
+    return made
 
 
 def _syntax(node: ir.Expression) -> ast.expr:
@@ -155,8 +164,11 @@ def _syntax(node: ir.Expression) -> ast.expr:
         case ir.Name(name=name):
             return ast.Name(id=name)
         case ir.Call(child=child):
-            name = child if is_dotted(child) else written(child)
-            return ast.Call(func=ast.Name(id=name), args=[], keywords=_keywords(node.arguments))
+            is_plain = is_dotted(child) or (is_identifier(child) and child not in RESERVED)
+            callee: ast.expr = ast.Name(id=child)
+            if not is_plain:
+                callee = ast.Subscript(value=ast.Name(id=TOOLS), slice=ast.Constant(value=child))
+            return ast.Call(func=callee, args=[], keywords=_keywords(node.arguments))
         case ir.Builtin(function=function):
             arguments, named = _all(node.arguments), _keywords(node.keywords)
             return ast.Call(func=ast.Name(id=function), args=arguments, keywords=named)
@@ -164,16 +176,16 @@ def _syntax(node: ir.Expression) -> ast.expr:
             attribute = ast.Attribute(value=_syntax(receiver), attr=method)
             return ast.Call(func=attribute, args=_all(node.arguments), keywords=[])
         case ir.Unary(operator=sign, operand=operand):
-            return ast.UnaryOp(op=_SIGNS[sign], operand=_syntax(operand))
+            return ast.UnaryOp(op=SIGNS[sign], operand=_syntax(operand))
         case ir.Binary(operator=operator):
             return ast.BinOp(
-                left=_syntax(node.left), op=_OPERATORS[operator], right=_syntax(node.right)
+                left=_syntax(node.left), op=OPERATORS[operator], right=_syntax(node.right)
             )
         case ir.Compare(operands=(first, *others)):
-            operators = [_OPERATORS[operator] for operator in node.operators]
+            operators = [OPERATORS[operator] for operator in node.operators]
             return ast.Compare(left=_syntax(first), ops=operators, comparators=_all(others))
         case ir.Boolean(operator=word):
-            return ast.BoolOp(op=_OPERATORS[word], values=_all(node.operands))
+            return ast.BoolOp(op=OPERATORS[word], values=_all(node.operands))
         case ir.Conditional(test=test):
             return ast.IfExp(
                 test=_syntax(test), body=_syntax(node.then), orelse=_syntax(node.otherwise)

@@ -162,7 +162,7 @@ class _Composer:
             read,
             signature=signature,
             examples=examples,
-            body=program_to_json(self._parsed.program),
+            body=program_to_json(self._parsed.program, self._parsed.name),
             origin=Origin(kind="composite", reference=reference),
         )
         try:
@@ -210,7 +210,7 @@ class _Composer:
             except CompositeError as error:
                 for problem in error.problems:
                     message = f"in the {kind}condition {text!r}: {problem.message}"
-                    yield Fault(function, problem.code, message, problem.advice)  # type: ignore[arg-type]  # the parser's codes are SourceCode
+                    yield Fault(function, problem.code, message, problem.advice)
 
     def _read(self, reference: str) -> ToolDefinition:
         """What a function with this head and this docstring would say."""

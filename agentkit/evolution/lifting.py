@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import is_text, literal_of, program_to_json
-from agentkit.composites.language import RESERVED
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.language import RESERVED, is_text
 from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Occurrence, Pattern
@@ -295,7 +295,7 @@ def _call(
         link = links[name]
         value: ir.Expression = ir.Name(name=variables[link.step] if link else filled[at, name])
         for part in link.path if link else ():
-            value = ir.Index(value=value, index=literal_of(part))
+            value = ir.Index(value=value, index=ir.Constant(value=part))
         if link and link.cast:
             value = ir.Builtin(function=link.cast, arguments=(value,))
         arguments.append(ir.Argument(name=name, value=value))
@@ -454,7 +454,7 @@ def definition_of(
             tags=("mined",),
             parameters=texts,
         ),
-        body=program_to_json(lifting.program),
+        body=program_to_json(lifting.program, name),
         origin=Origin(kind="composite", reference="mined from episodes"),
     )
 

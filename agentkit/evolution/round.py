@@ -32,7 +32,7 @@ from agentkit.episodes.labels import (
     is_imported,
     with_late_verdicts,
 )
-from agentkit.episodes.replacing import only_plain
+from agentkit.episodes.replacing import plain_here
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
@@ -459,7 +459,7 @@ def evolving(store_url: str) -> Iterator[None]:
         return
     path = _place(store_url)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "a+", encoding="utf-8", opener=only_plain) as file:
+    with open(path, "a+", encoding="utf-8", opener=plain_here) as file:
         if not _taken(file):
             raise StoreError(_who(file, store_url))
         since = datetime.now(UTC).isoformat(timespec="seconds")

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject
-from agentkit.reading import LIMIT_VARIABLE, MAX_DEPTH, read_json, value_limit
+from agentkit.reading import (
+    LIMIT_VARIABLE,
+    MAX_DEPTH,
+    open_plain,
+    read_json,
+    read_stored,
+    value_limit,
+)
 from agentkit.tools.schema import resolve_local
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
@@ -251,10 +258,9 @@ def _is_path(text: str) -> bool:
 
 def _file(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DefinitionError(f"{path} is longer than the {MAX_BYTES:,} bytes that are read")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
+        with open_plain(path) as file:
+            return read_stored(file, most=MAX_BYTES)
+    except (OSError, ValueError) as error:  # also of names that are none
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{str(path)[:200]}: can not be read ({reason})") from error
 

@@ -16,7 +16,6 @@ from agentkit.errors import ModelError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import (
-    Added,
     CompositeStream,
     EvidenceConfig,
     EvidenceProposer,
@@ -24,7 +23,6 @@ from agentkit.evolution import (
     FeedbackStream,
     InsertOutcome,
     InsertPolicy,
-    Merged,
     MiningConfig,
     Observations,
     Proposer,
@@ -245,15 +243,12 @@ def _rejected(tool: str, why: str, *codes: str) -> ProposalOutcome:
 
 
 def _inserted(name: str, outcome: InsertOutcome) -> ProposalOutcome:
-    match outcome:
-        case Added():
-            return ProposalOutcome(tool=name, stream="composite", state="active", why=str(outcome))
-        case Merged():
-            return ProposalOutcome(
-                tool=outcome.into, stream="composite", state="merged", why=str(outcome)
-            )
-        case _:
-            return _rejected(name, outcome.explanation, outcome.code)
+    if outcome.failed is not None:
+        return _rejected(name, outcome.failed.message, outcome.failed.code)
+    if outcome.duplicate is not None:
+        name = outcome.duplicate.name
+    state = "active" if outcome.duplicate is None else "merged"
+    return ProposalOutcome(tool=name, stream="composite", state=state, why=str(outcome))
 
 
 class Shuffled:
