@@ -57,6 +57,7 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
@@ -161,6 +162,8 @@ class Executor:
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
+    _failed_runs: Counter[str] = field(init=False, default_factory=Counter)
+    _final: set[tuple[str, bytes]] = field(init=False, default_factory=set)
     _history: CallHistory = field(init=False)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
@@ -276,6 +279,9 @@ class Executor:
         if self._calls_left <= 0:
             rule = f"At most {self.shared.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
+        refused = self._given_up(call, tool, arguments)
+        if refused is not None:
+            return refused
         self._calls_left -= 1
         only_reads = tool.definition.signature.effects.is_read_only
         queue = self.shared.queue
@@ -288,6 +294,17 @@ class Executor:
             return None
         self._tell_stop("contract", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
+
+    def _given_up(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
+        """A failed result for a tool that failed too often in a row, or for the very same call."""
+        failed, rule = self._failed_runs[tool.name], ""
+        if failed > self._retries(tool):
+            rule = f"It failed {failed} times in a row and is not run again."
+        elif self._final and (tool.name, canonical_json(arguments)) in self._final:
+            rule = "This very call failed for good before and is not run again."
+        if not rule:
+            return None
+        return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
 
     def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
         """A composite is no way around a rule of a child that wants another call first."""
@@ -352,13 +369,23 @@ class Executor:
         repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome = await self._traced_attempt(call, tool, arguments, span, attempt)
+            outcome, may_pass = await self._traced_attempt(call, tool, arguments, span, attempt)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
-            if failure is None or not is_transient(failure) or attempt == allowed:
+            self._tally(tool, arguments, failure)
+            if not may_pass or attempt == allowed:
                 return result
             await self.shared.policy.sleep(self.shared.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
+
+    def _tally(self, tool: Tool, arguments: JsonObject, failure: ToolFailure | None) -> None:
+        """Remember how an execution ended; a success gives a tool its retries back."""
+        if failure is None:
+            self._failed_runs.pop(tool.name, None)
+        elif failure.kind == "tool_failed":  # an answer on purpose: other calls may succeed
+            self._final.add((tool.name, canonical_json(arguments)))
+        else:
+            self._failed_runs[tool.name] += 1
 
     def _context(self, call: ToolCall, tool: Tool, attempt: int) -> AbstractContextManager[None]:
         """Gives the run's context to a tool that takes it, or whose children may."""
@@ -370,8 +397,8 @@ class Executor:
 
     async def _traced_attempt(
         self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan, number: int
-    ) -> ToolResult:
-        """One attempt; what a composite calls in it is told where that is wanted."""
+    ) -> tuple[ToolResult, bool]:
+        """One attempt, and whether another may pass; tells of a composite's calls if wanted."""
         tracing = self.shared.tracing
         traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
         if tracing is None or traced is None or isinstance(span, NoSpan):
@@ -379,12 +406,12 @@ class Executor:
         children: list[TracedCall] = []
         failed = True
         try:
-            result = await self._attempt(call, tool, arguments, traced(children.append), number)
-            failed = result.failure is not None
+            ended = await self._attempt(call, tool, arguments, traced(children.append), number)
+            failed = ended[0].failure is not None
         finally:
             if failed or tracing.child_spans == "all":
                 spans.tell_children(tracing, span, call.call_id, self.library, children)
-        return result
+        return ended
 
     async def _attempt(
         self,
@@ -393,7 +420,7 @@ class Executor:
         arguments: JsonObject,
         function: Callable[..., Any] | None,
         number: int,
-    ) -> ToolResult:
+    ) -> tuple[ToolResult, bool]:
         policy, seconds = self.shared.policy, tool.timeout_seconds
         seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
@@ -408,13 +435,17 @@ class Executor:
                 raise
             late = seconds if deadline.expired() else None
             failure = failure_of(
-                error, call, late_seconds=late, show_exceptions=policy.show_exceptions
+                error,
+                call,
+                late_seconds=late,
+                expose_errors=policy.expose_errors,
+                run_id=self.run.run_id,
             )
-            return self._counted(call, tool, failure)
+            return self._counted(call, tool, failure), is_transient(failure, error)
         if broken is None:
-            return result
+            return result, False
         self._tell_stop("postcondition", tool.name, broken.cause or broken.kind)
-        return self._counted(call, tool, broken)
+        return self._counted(call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)

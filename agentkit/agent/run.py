@@ -26,6 +26,7 @@ from agentkit.agent.types import (
     Decision,
     Emit,
     FinishedRun,
+    Instructions,
     NoSpan,
     Observers,
     RefineSettings,
@@ -70,6 +71,7 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.output import OutputFormat
+    from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
@@ -85,12 +87,13 @@ class AgentRunner:
         name: The agent's name.
         model: Answers.
         queue: Takes episodes to their store.
-        instructions: The system message; empty for none.
+        instructions: The system message.
         selector: Which tools are offered.
         execution: How calls are run, and the limits.
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
         settings: How to generate, where a run does not say.
+        price: What tokens cost, where the limit on costs needs it and the model does not say.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -98,12 +101,13 @@ class AgentRunner:
     name: str
     model: ChatModel
     queue: EpisodeQueue
-    instructions: str
+    instructions: Instructions
     selector: ToolSelector
     execution: Execution
     refinement: RefineSettings
     output_format: OutputFormat | None
     settings: ModelSettings
+    price: Price | None
     observers: Observers
     tracing: Tracing | None
 
@@ -125,7 +129,7 @@ class AgentRunner:
             episode_id=start.episode_id,
             request=start.request,
             history=start.history,
-            instructions=self.instructions,
+            instructions=self.instructions.text,
             conversation_id=start.session_id,
             resumes=start.resumes,
             wants_json=self.output_format is not None,
@@ -163,6 +167,7 @@ class Run:
         )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
+        self._system: tuple[SystemMessage, ...] = ()
         self._messages = self._opening()
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
@@ -187,9 +192,8 @@ class Run:
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
-        said = self._messages[1:] if self._agent.instructions else self._messages
         result = RunResult(
-            output=output, episode=episode, messages=tuple(said), is_kept=unkept is None
+            output=output, episode=episode, messages=tuple(self._messages), is_kept=unkept is None
         )
         self._emit(RunFinished(result=result))
         if self._agent.observers:
@@ -213,6 +217,8 @@ class Run:
         )
         self._facts.usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
+        text = await self._agent.instructions.for_run(self._facts)
+        self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
         asked = self._request() if self._agent.observers and answers is None else None
         end = None
@@ -282,6 +288,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            if self._agent.price is not None and response.usage.cost_usd is None:
+                cost = self._agent.price.cost_of(response.usage)
+                response = replace(response, usage=replace(response.usage, cost_usd=cost))
             span.value = response
         if listens and not streams and response.message.text:
             self._emit(TextDelta(text=response.message.text))
@@ -356,7 +365,7 @@ class Run:
     def _request(self) -> ModelRequest:
         agent, start, tools = self._agent, self._start, self._executor.tools
         return ModelRequest(
-            messages=tuple(self._messages),
+            messages=(*self._system, *self._messages),
             tools=tools.definitions,
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
@@ -373,8 +382,6 @@ class Run:
     def _opening(self) -> list[Message]:
         """What the model reads first."""
         opening: list[Message] = [*self._start.history]
-        if self._agent.instructions:
-            opening.insert(0, SystemMessage(text=self._agent.instructions))
         if self._start.request:
             opening.append(UserMessage(text=self._start.request))
         return opening
