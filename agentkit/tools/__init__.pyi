@@ -1,4 +1,8 @@
 from .canonical import canonical_json as canonical_json
+from .coercion import (
+    canonical_arguments as canonical_arguments,
+    coerce as coerce,
+)
 from .definition import (
     ChildReference as ChildReference,
     Description as Description,
@@ -80,7 +84,5 @@ from .types.lattice import (
 )
 from .validation import (
     ArgumentValidator as ArgumentValidator,
-    canonical_arguments as canonical_arguments,
-    coerce as coerce,
     validate_arguments as validate_arguments,
 )
