@@ -203,7 +203,8 @@ class _Coercion:
         for name, schema in properties.items():
             if name in value or name in needed or not isinstance(schema, dict):
                 continue
-            stated, reference = schema, schema.get("$ref")
+            stated: Any = schema
+            reference = schema.get("$ref")
             if "default" not in schema and isinstance(reference, str):
                 stated = resolve_local(self.root, reference)
             if reference in followed or not isinstance(stated, dict) or "default" not in stated:

@@ -45,7 +45,7 @@ from agentkit.tools.rules import (
 from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.lattice import declared_type
+from agentkit.tools.types import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
