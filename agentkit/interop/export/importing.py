@@ -15,9 +15,8 @@ from agentkit.evolution.checker import (
     text_faults,
 )
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.lifecycle import checks_text
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import Proposal, ProposalRecord
+from agentkit.evolution.proposal import Proposal, ProposalRecord, checks_text
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.dag import in_order
