@@ -13,16 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentkit.tools.canonical import exact, is_finite
-from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
 from agentkit.tools.rules.rendering import keywords, scalar_text
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agentkit.tools.definition import ToolDefinition
+    from agentkit.tools.tool import Tool
 
 _MOST_NEAREST = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
