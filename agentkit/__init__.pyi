@@ -16,4 +16,5 @@ from .tools.definition import (
     Effects as Effects,
     ToolDefinition as ToolDefinition,
 )
+from .tools.invocation import RunContext as RunContext
 from .tools.tool import Tool as Tool

@@ -26,6 +26,7 @@ from agentkit.agent.types import (
     Decision,
     Emit,
     FinishedRun,
+    Instructions,
     NoSpan,
     Observers,
     RefineSettings,
@@ -65,11 +66,12 @@ from agentkit.models.base import (
     TextDelta,
     ToolChoice,
 )
-from agentkit.tools.invocation import encode_result
+from agentkit.tools.invocation import RunFacts, encode_result
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.output import OutputFormat
+    from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
@@ -85,12 +87,13 @@ class AgentRunner:
         name: The agent's name.
         model: Answers.
         queue: Takes episodes to their store.
-        instructions: The system message; empty for none.
+        instructions: The system message.
         selector: Which tools are offered.
         execution: How calls are run, and the limits.
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
         settings: How to generate, where a run does not say.
+        price: What tokens cost, where the limit on costs needs it and the model does not say.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -98,12 +101,13 @@ class AgentRunner:
     name: str
     model: ChatModel
     queue: EpisodeQueue
-    instructions: str
+    instructions: Instructions
     selector: ToolSelector
     execution: Execution
     refinement: RefineSettings
     output_format: OutputFormat | None
     settings: ModelSettings
+    price: Price | None
     observers: Observers
     tracing: Tracing | None
 
@@ -125,7 +129,7 @@ class AgentRunner:
             episode_id=start.episode_id,
             request=start.request,
             history=start.history,
-            instructions=self.instructions,
+            instructions=self.instructions.text,
             conversation_id=start.session_id,
             resumes=start.resumes,
             wants_json=self.output_format is not None,
@@ -154,9 +158,16 @@ class Run:
         self._began = time.perf_counter()
         self._at = datetime.now(UTC)
         self._turns: list[Turn] = []
-        self._usage = Usage()
+        self._facts = RunFacts(
+            deps=start.deps,
+            run_id=start.episode_id,
+            session_id=start.session_id,
+            metadata=start.metadata,
+            library_version=start.library.version,
+        )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
+        self._system: tuple[SystemMessage, ...] = ()
         self._messages = self._opening()
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
@@ -167,7 +178,9 @@ class Run:
         self._emit(RunStarted(library_version=self._start.library.version, labels=self._labels))
         try:
             asked, (stop_reason, output) = await self._work(answers)
+            self._facts.is_over = True
         except BaseException as error:
+            self._facts.is_over = True
             episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
             await self._agent.queue.put(episode)
             if isinstance(error, ModelError) and self._asks_model:
@@ -179,9 +192,8 @@ class Run:
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
-        said = self._messages[1:] if self._agent.instructions else self._messages
         result = RunResult(
-            output=output, episode=episode, messages=tuple(said), is_kept=unkept is None
+            output=output, episode=episode, messages=tuple(self._messages), is_kept=unkept is None
         )
         self._emit(RunFinished(result=result))
         if self._agent.observers:
@@ -203,8 +215,10 @@ class Run:
             shown=self._start.shown,
             emit=self._emit,
         )
-        self._usage += self._selection.usage
+        self._facts.usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
+        text = await self._agent.instructions.for_run(self._facts)
+        self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
         asked = self._request() if self._agent.observers and answers is None else None
         end = None
@@ -274,6 +288,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            if self._agent.price is not None and response.usage.cost_usd is None:
+                cost = self._agent.price.cost_of(response.usage)
+                response = replace(response, usage=replace(response.usage, cost_usd=cost))
             span.value = response
         if listens and not streams and response.message.text:
             self._emit(TextDelta(text=response.message.text))
@@ -301,7 +318,7 @@ class Run:
         """Record a complete turn and show its results to the model."""
         self._under_way = None
         self._turns.append(turn)
-        self._usage += turn.usage
+        self._facts.usage += turn.usage
         self._messages.append(turn.message)
         self._messages.extend(
             ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
@@ -320,7 +337,9 @@ class Run:
             answer = self._answer(turn.message.text)
             if answer is not None:
                 return answer
-        limit = self._agent.execution.limits.reached(steps=len(self._turns), usage=self._usage)
+        limit = self._agent.execution.limits.reached(
+            steps=len(self._turns), usage=self._facts.usage
+        )
         return None if limit is None else (limit, None)
 
     def _answer(self, text: str) -> tuple[StopReason, Any] | None:
@@ -346,7 +365,7 @@ class Run:
     def _request(self) -> ModelRequest:
         agent, start, tools = self._agent, self._start, self._executor.tools
         return ModelRequest(
-            messages=tuple(self._messages),
+            messages=(*self._system, *self._messages),
             tools=tools.definitions,
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
@@ -363,15 +382,13 @@ class Run:
     def _opening(self) -> list[Message]:
         """What the model reads first."""
         opening: list[Message] = [*self._start.history]
-        if self._agent.instructions:
-            opening.insert(0, SystemMessage(text=self._agent.instructions))
         if self._start.request:
             opening.append(UserMessage(text=self._start.request))
         return opening
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
         return self._agent.execution.executor(
-            self._start.library, tools, said=self._start.history, emit=self._emit
+            self._start.library, tools, said=self._start.history, emit=self._emit, run=self._facts
         )
 
     def _episode(
@@ -391,7 +408,7 @@ class Run:
             session_id=start.session_id,
             history_length=len(start.history),
             resumes=start.resumes,
-            usage=self._usage,
+            usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),

@@ -70,10 +70,12 @@ class RunStart:
         ends_loop: Whether the event loop ends with the run.
         episode_id: Id of the episode that the run will be.
         began_ns: When, in nanoseconds since 1970.
+        deps: What tools find in their ``RunContext``.
     """
 
     request: str
     library: Library
+    deps: object = None
     history: tuple[Message, ...] = ()
     shown: ShownTools = field(default_factory=ShownTools)
     session_id: str | None = None

@@ -26,7 +26,7 @@ from agentkit.cli.stores import author, change_id, commit, manager_of, opened, p
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion import SAME_TOOL, InsertOutcome
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
@@ -120,40 +120,39 @@ def _add_composite(
         print_json({**outcome.to_json(), "dry_run": dry_run})
     else:
         _tell_outcome(outcome, source, file.name, would="would be " if dry_run else "")
-    if isinstance(outcome, Rejected):
+    if outcome.failed is not None:
         raise click.exceptions.Exit(1)
 
 
 def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, would: str) -> None:
-    match outcome:
-        case Added(definition=definition):
-            children = ", ".join(child.name for child in definition.signature.children)
-            done = f"{would}{'revised' if outcome.revised else 'added'}"
-            again = ", ".join(outcome.repinned)
+    if outcome.failed is not None:
+        say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
+        for problem in outcome.problems:
+            _say_place(problem, source, file)
+        if not outcome.problems:
+            say(f"  {outcome.failed.advice}")
+    elif (found := outcome.duplicate) is not None:
+        if moved := outcome.examples_moved:
+            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
             click.echo(
-                f"{definition.name} {done}: library version {outcome.version}, depth "
-                f"{outcome.depth}, saves {plural(outcome.saved_calls, 'call')}, calls {children}"
-                + (f"; also pinned to it: {again}" if again else "")
+                f"{would}merged into {found.name}, {found.reason}: {plural(moved, 'worked call')} "
+                f"moved there; library version {outcome.version}"
+                + (f" ({renamed})" if renamed else "")
             )
-        case Merged(into=into):
-            if moved := outcome.examples_moved:
-                renamed = ", ".join(f"{a} is {b}" for a, b in outcome.parameters.items() if a != b)
-                click.echo(
-                    f"{would}merged into {into}, {outcome.reason}: {plural(moved, 'worked call')} "
-                    f"moved there; library version {outcome.version}"
-                    + (f" ({renamed})" if renamed else "")
-                )
-            else:
-                stays = f"the library stays at version {outcome.version}"
-                click.echo(f"{into} does this already, {outcome.reason}; {stays}")
-            if f"def {into}(" in source and outcome.reason != SAME_TOOL:
-                say(f"--revise replaces {into} with this text")
-        case Rejected(problems=problems):
-            say(f"rejected [{outcome.code}]: {outcome.explanation}")
-            for problem in problems:
-                _say_place(problem, source, file)
-            if not problems:
-                say(f"  {outcome.advice}")
+        else:
+            stays = f"the library stays at version {outcome.version}"
+            click.echo(f"{found.name} does this already, {found.reason}; {stays}")
+        if f"def {found.name}(" in source and found.reason != SAME_TOOL:
+            say(f"--revise replaces {found.name} with this text")
+    elif outcome.definition is not None:
+        children = ", ".join(child.name for child in outcome.definition.signature.children)
+        done = f"{would}{'revised' if outcome.is_revision else 'added'}"
+        again = ", ".join(outcome.repinned)
+        click.echo(
+            f"{outcome.name} {done}: library version {outcome.version}, depth {outcome.depth}, "
+            f"saves {plural(outcome.saved_calls, 'call')}, calls {children}"
+            + (f"; also pinned to it: {again}" if again else "")
+        )
 
 
 def _say_place(problem: SourceProblem, source: str, file: str) -> None:

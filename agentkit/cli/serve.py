@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,10 +23,10 @@ from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding
+from agentkit.cli.run import AgentOptions, make_agent, tell_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import UsageError
+from agentkit.errors import LibraryWarning, UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
@@ -211,7 +212,8 @@ def _serve_mcp(
 
     keys, code = server.keys, load_tools(options.targets)
     with opened(store_url) as store, _followed(store, server.refresh) as source:
-        with binding_told():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
                 source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
             )
@@ -312,22 +314,16 @@ def _finish(agent: Agent, store_url: str) -> None:
         say(f"{count} are in {path}; once the store is back: agentkit import --own {path}")
 
 
-def _write_lines(logger: logging.Logger, *, level: int) -> None:
-    """Have a logger write lines with the time on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.handlers = [handler]
-    logger.setLevel(level)
-
-
 def _write_log(*, each_request: bool) -> None:
     """What goes wrong is written in any case; what strangers send wrongly, with each request."""
     of_protocol = logging.getLogger("uvicorn.error")
+    of_protocol.setLevel(logging.WARNING if each_request else logging.ERROR)
     if each_request:
-        _write_lines(logging.getLogger("agentkit.server"), level=logging.INFO)
-        _write_lines(of_protocol, level=logging.WARNING)
-    else:
-        of_protocol.setLevel(logging.ERROR)
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        for logger in (logging.getLogger("agentkit.server"), of_protocol):
+            logger.handlers = [handler]
+        logging.getLogger("agentkit.server").setLevel(logging.INFO)
 
 
 def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:

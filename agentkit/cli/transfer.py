@@ -145,8 +145,6 @@ class ArtifactOptions:
     Attributes:
         approve (TOOL): Agree to a tool to which a person must agree
         approve_all: Agree to all of these.
-        overrule (TOOL): Take a new tool although checks speak against its words: you read them, and
-            the log says so
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
             will do
         restore: Make an empty store what the artifact's store was, with all of its history.
@@ -156,7 +154,6 @@ class ArtifactOptions:
     on_conflict: OnConflict
     approve: tuple[str, ...] = ()
     approve_all: bool = False
-    overrule: tuple[str, ...] = ()
     targets: Targets
     key_file: tuple[str, ...] = ()
     restore: bool = False
@@ -273,7 +270,6 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json
         on_conflict=one.on_conflict,
         approved=one.approve,
         approves_all=one.approve_all,
-        overruled=one.overrule,
         reason=one.reason or f"import {file}",
     )
     # Looking makes no file.
@@ -308,9 +304,8 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
     failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
-    if any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
-        first = "'agentkit review show ID' tells what speaks against it, and how to overrule it"
-        say(f"{first if is_written else ''}{again} --overrule TOOL")
+    if is_written and any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
+        say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from agentkit.composites import language as ir
 from agentkit.composites.language import RESERVED, TOOLS, is_dotted, is_identifier, written
 
 _INDENT = "    "
-_OPERATORS: Mapping[str, Any] = {
+OPERATORS: Mapping[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
     "*": ast.Mult(),
@@ -32,7 +32,7 @@ _OPERATORS: Mapping[str, Any] = {
     "and": ast.And(),
     "or": ast.Or(),
 }
-_SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
+SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
 
 
 def render(
@@ -111,7 +111,7 @@ def _statement(node: ir.Statement) -> ast.stmt:
         case ir.Assign(targets=targets, value=value):
             return ast.Assign(targets=[_target(targets)], value=_syntax(value), lineno=0)
         case ir.Update(target=target, operator=operator, value=value):
-            sign = _OPERATORS[operator]
+            sign = OPERATORS[operator]
             return ast.AugAssign(target=ast.Name(id=target), op=sign, value=_syntax(value))
         case ir.Do(call=call):
             return ast.Expr(value=_syntax(call))
@@ -176,16 +176,16 @@ def _syntax(node: ir.Expression) -> ast.expr:
             attribute = ast.Attribute(value=_syntax(receiver), attr=method)
             return ast.Call(func=attribute, args=_all(node.arguments), keywords=[])
         case ir.Unary(operator=sign, operand=operand):
-            return ast.UnaryOp(op=_SIGNS[sign], operand=_syntax(operand))
+            return ast.UnaryOp(op=SIGNS[sign], operand=_syntax(operand))
         case ir.Binary(operator=operator):
             return ast.BinOp(
-                left=_syntax(node.left), op=_OPERATORS[operator], right=_syntax(node.right)
+                left=_syntax(node.left), op=OPERATORS[operator], right=_syntax(node.right)
             )
         case ir.Compare(operands=(first, *others)):
-            operators = [_OPERATORS[operator] for operator in node.operators]
+            operators = [OPERATORS[operator] for operator in node.operators]
             return ast.Compare(left=_syntax(first), ops=operators, comparators=_all(others))
         case ir.Boolean(operator=word):
-            return ast.BoolOp(op=_OPERATORS[word], values=_all(node.operands))
+            return ast.BoolOp(op=OPERATORS[word], values=_all(node.operands))
         case ir.Conditional(test=test):
             return ast.IfExp(
                 test=_syntax(test), body=_syntax(node.then), orelse=_syntax(node.otherwise)

@@ -210,7 +210,7 @@ class _Composer:
             except CompositeError as error:
                 for problem in error.problems:
                     message = f"in the {kind}condition {text!r}: {problem.message}"
-                    yield Fault(function, problem.code, message, problem.advice)  # type: ignore[arg-type]  # the parser's codes are SourceCode
+                    yield Fault(function, problem.code, message, problem.advice)
 
     def _read(self, reference: str) -> ToolDefinition:
         """What a function with this head and this docstring would say."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import SequenceMatcher
 from typing import Any, TypeAlias
 
 from agentkit.composites.codec import program_of
@@ -281,17 +280,14 @@ def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewC
 # --- What a change does to a definition, field by field -------------------------------------------
 
 
-_ALIKE = 0.4  # share of words in common over which one entry became the other
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
     """One field that a change touches.
 
     Attributes:
         field: Where: ``summary``, ``parameters.periods``, ``usage_rules``, ``rules``.
-        before: The text that goes; empty for one that is new.
-        after: The text that comes; empty for one that is taken out.
+        before: The text as it was, of a list one entry a line; empty for none.
+        after: The text as it is.
     """
 
     field: str
@@ -306,8 +302,6 @@ class Difference:
 def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Difference, ...]:
     """Every field in which two revisions of a tool differ, in the order in which they are read.
 
-    Entries of a list are paired when they are alike, so that a changed rule is one difference.
-
     Example:
         >>> from dataclasses import replace
         >>> from agentkit.tools.definition import Description
@@ -316,27 +310,34 @@ def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Differen
         >>> [(one.field, one.after) for one in differences(ping, said)]
         [('summary', 'Ping a host by name.')]
     """
-    return tuple(_differences(before, after))
+    old, new = _fields(before), _fields(after)
+    return tuple(
+        Difference(field=name, before=old.get(name, ""), after=new.get(name, ""))
+        for name in {**old, **new}
+        if old.get(name, "") != new.get(name, "")
+    )
 
 
-def _differences(before: ToolDefinition, after: ToolDefinition) -> Iterator[Difference]:
-    yield from _one("name", before.name, after.name)
-    old, new = before.description, after.description
-    yield from _one("summary", old.summary, new.summary)
-    yield from _by_key("parameters", old.parameters, new.parameters, str)
-    yield from _lists("usage_rules", old.usage_rules, new.usage_rules)
-    yield from _lists("tags", old.tags, new.tags)
-    told, tells = before.specification, after.specification
-    rules = (map(rule_sentence, told.rules), map(rule_sentence, tells.rules))
-    yield from _lists("rules", *map(tuple, rules))
-    for name in ("pre", "post", "text"):
-        yield from _lists(name, getattr(told, name), getattr(tells, name))
-    yield from _one("complexity", told.complexity, tells.complexity)
-    yield from _lists("examples", *(tuple(map(_call, one.examples)) for one in (before, after)))
-    contract = before.to_json()["signature"], after.to_json()["signature"]
-    yield from _by_key("signature", *contract, _field_json)
-    if before.body != after.body:
-        yield from _one("body", _program_text(before), _program_text(after))
+def _fields(definition: ToolDefinition) -> dict[str, str]:
+    """All that a definition says, as texts by field; of a list one entry a line."""
+    words, told = definition.description, definition.specification
+    signature = definition.to_json()["signature"]
+    parts: dict[str, Iterable[str]] = {
+        "name": (definition.name,),
+        "summary": (words.summary,),
+        **{f"parameters.{name}": (text,) for name, text in words.parameters.items()},
+        "usage_rules": words.usage_rules,
+        "tags": words.tags,
+        "rules": map(rule_sentence, told.rules),
+        "pre": told.pre,
+        "post": told.post,
+        "text": told.text,
+        "complexity": (told.complexity,),
+        "examples": map(_call, definition.examples),
+        **{f"signature.{name}": (_field_json(part),) for name, part in signature.items()},
+        "body": (_program_text(definition),),
+    }
+    return {name: "\n".join(lines) for name, lines in parts.items()}
 
 
 def _program_text(definition: ToolDefinition) -> str:
@@ -347,41 +348,6 @@ def _program_text(definition: ToolDefinition) -> str:
     if program is None:  # not one that can run, and still one that can be shown
         return _field_json(definition.body)
     return render(program, definition.name)
-
-
-def _one(field: str, before: str, after: str) -> Iterator[Difference]:
-    if before != after:
-        yield Difference(field=field, before=before, after=after)
-
-
-def _by_key(
-    field: str, before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str]
-) -> Iterator[Difference]:
-    for key in dict.fromkeys((*before, *after)):
-        sides = (text(side[key]) if key in side else "" for side in (before, after))
-        yield from _one(f"{field}.{key}", *sides)
-
-
-def _lists(field: str, before: Sequence[str], after: Sequence[str]) -> Iterator[Difference]:
-    gone = [entry for entry in before if entry not in after]
-    come = [entry for entry in after if entry not in before]
-    for entry in gone:
-        partner = _most_alike(entry, come)
-        if partner:
-            come.remove(partner)
-        yield Difference(field=field, before=entry, after=partner)
-    for entry in come:
-        yield Difference(field=field, before="", after=entry)
-
-
-def _most_alike(entry: str, others: Iterable[str]) -> str:
-    """The other entry that shares most words with this one; empty when none shares enough."""
-    alike = {
-        other: SequenceMatcher(None, entry.split(), other.split(), autojunk=False).ratio()
-        for other in others
-    }
-    best = max(alike, key=alike.__getitem__, default="")
-    return best if best and alike[best] >= _ALIKE else ""
 
 
 def _call(example: Example) -> str:

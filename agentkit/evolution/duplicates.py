@@ -188,23 +188,6 @@ def normal_form(program: ir.Program) -> tuple[str, tuple[str, ...]]:
     return text, tuple(name for name in numbers if name in parameters)
 
 
-def passed_on(definition: ToolDefinition) -> tuple[str, Mapping[str, str]] | None:
-    """The tool that a composite only passes its arguments on to; None when it does more.
-
-    Returns:
-        The child, and for each parameter the child's parameter that it is given as.
-    """
-    match program_of(definition):
-        case ir.Program(parameters=parameters, body=(ir.Return(value=ir.Call() as call),)):
-            arguments = call.arguments
-            given = {
-                one.value.name: one.name for one in arguments if isinstance(one.value, ir.Name)
-            }
-            if len(given) == len(arguments) and given.keys() == {one.name for one in parameters}:
-                return call.child, given
-    return None
-
-
 @lru_cache(maxsize=200_000)
 def _keys(definition: ToolDefinition) -> tuple[str, str]:
     """Signature, and signature with program; the second is empty for a primitive."""
@@ -247,7 +230,7 @@ async def find_duplicate(
     signature, program = _keys(definition)
     alike = [tool for tool in library if _keys(tool.definition)[0] == signature]
     same = [tool.definition for tool in alike if _keys(tool.definition)[1] == program]
-    found = _passed_on(definition, library) or _same_program(definition, same, library)
+    found = _same_program(definition, same, library)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
     for known in _comparable(definition, alike, trial):
@@ -255,19 +238,6 @@ async def find_duplicate(
         if found is not None:
             return found
     return None
-
-
-def _passed_on(candidate: ToolDefinition, library: Library) -> Duplicate | None:
-    passed = passed_on(candidate)
-    if passed is None:
-        return None
-    child, parameters = passed
-    known = library[child].definition
-    same = signature_key(candidate.signature) == signature_key(known.signature)
-    if not same or not _fits_contract(candidate, known, parameters):
-        return None
-    reason = f"it only passes its arguments on to {child!r}"
-    return Duplicate(name=child, parameters=parameters, reason=reason)
 
 
 def _same_program(

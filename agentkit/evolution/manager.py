@@ -38,7 +38,7 @@ from agentkit.evolution.decide import (
 )
 from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertOutcome, plan_insert
 from agentkit.evolution.learning import (
     LearnReport,
     Passed,
@@ -47,7 +47,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import EventWriter, LifecycleContext, Transition
+from agentkit.evolution.lifecycle import LifecycleContext, Transition
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -334,7 +334,7 @@ class ToolManager:
             reason: Why, for the tool's history.
 
         Returns:
-            What came of it. With ``Rejected`` the library is as it was; so it is with the same
+            What came of it. When it is rejected the library is as it was; so it is with the same
             candidate given again, which is merged into itself.
 
         Raises:
@@ -347,29 +347,19 @@ class ToolManager:
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        outcome: list[InsertOutcome] = []
+        outcome = InsertOutcome(outcome="rejected", name="")
 
         async def decide(state: LibraryState) -> Transaction | None:
-            plan = await plan_insert(candidate, state.library, self._procedure)
-            outcome[:] = [plan.outcome]
-            return self._change("insert", plan.upserts, state, reason, evidence)
+            nonlocal outcome
+            outcome = await plan_insert(candidate, state.library, self._procedure)
+            return self._change("insert", outcome.upserts, state, reason, evidence)
 
         done = await self._repository.write_async(decide)
-        [found] = outcome
-        return found if isinstance(found, Rejected) else replace(found, version=done.version)
+        return outcome if outcome.failed else replace(outcome, version=done.version)
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
-        return _waited(lambda: self.preview_async(candidate))
-
-    async def preview_async(self, candidate: Candidate) -> InsertOutcome:
-        """As ``preview``, where an event loop runs."""
-        return (await plan_insert(candidate, self.library, self._procedure)).outcome
-
-    async def review(self, candidate: Candidate) -> Rejected | None:
-        """Why ``insert`` would reject a candidate; None when it would not."""
-        outcome = await self.preview_async(candidate)
-        return outcome if isinstance(outcome, Rejected) else None
+        return _waited(lambda: plan_insert(candidate, self.library, self._procedure))
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -603,8 +593,8 @@ class ToolManager:
                 )
             if not new or not record.is_open:
                 return None
-            writer = EventWriter.of(record, self._author, version=state.library.version)
-            return Transaction(drafts=tuple(writer.assessed(record.state, one) for one in new))
+            drafts = (lifecycle.assessed(record, self._author, one) for one in new)
+            return Transaction(drafts=tuple(drafts))
 
         return self._said(proposal_id, decide)
 

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -33,13 +33,11 @@ from agentkit.errors import (
     ModelError,
     ModelStatusError,
     ModelTimeoutError,
-    UsageError,
 )
 from agentkit.evolution.serving import (
     Experiment,
     LedgerWatch,
     Overlays,
-    bucket,
     experiment_for,
     running,
 )
@@ -252,33 +250,8 @@ _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _HOUR = 3600.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShadowLimits:
-    """Bounds on shadow runs.
-
-    Attributes:
-        share: Share of the sessions whose runs are repeated, from 0 to 1.
-        queue: Most runs that wait to be repeated; further ones are dropped.
-        tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
-            one answer at most; None for no bound. A model that reports no usage is counted by an
-            estimate.
-        timeout_seconds: Longest wait for one answer.
-
-    Raises:
-        UsageError: A number is out of range.
-    """
-
-    share: float = 1.0
-    queue: int = 100
-    tokens_per_hour: int | None = 200_000
-    timeout_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise UsageError(f"ShadowLimits.share is a number from 0 to 1, got {self.share}")
-        for name in ("queue", "tokens_per_hour", "timeout_seconds"):
-            if not (getattr(self, name) or 0) >= 0:
-                raise UsageError(f"ShadowLimits.{name} is 0 or more, got {getattr(self, name)}")
+_QUEUE = 100  # runs that wait to be repeated; further ones are dropped
+_TIMEOUT_SECONDS = 60.0
 
 
 class ShadowRunner(Background[FinishedRun]):
@@ -297,7 +270,9 @@ class ShadowRunner(Background[FinishedRun]):
         store: Holds the ledger, and takes the episodes.
         verifier: Judges both sides from what they propose; without it they are judged by what
             worked in the run, see ``agreement``.
-        limits: Bounds.
+        tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
+            one answer at most; None for no bound. A model that reports no usage is counted by an
+            estimate.
         watch: Follows the ledger; give the one of a ``CanaryRouter`` to read it once.
         clock: Seconds of a clock that never goes backwards.
 
@@ -319,13 +294,13 @@ class ShadowRunner(Background[FinishedRun]):
         store: Store,
         *,
         verifier: Verifier | None = None,
-        limits: ShadowLimits = ShadowLimits(),
+        tokens_per_hour: int | None = 200_000,
         watch: LedgerWatch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(size=limits.queue, name="a shadow run")
+        super().__init__(size=_QUEUE, name="a shadow run")
         self.watch = watch or LedgerWatch(store)
-        self.limits = limits
+        self._tokens_per_hour = tokens_per_hour
         self._episodes: EpisodeStore = store
         self._verifier = verifier
         self._overlays = Overlays()
@@ -362,7 +337,7 @@ class ShadowRunner(Background[FinishedRun]):
         await self._record(work.result.episode, work.request, experiment, turn, error)
 
     async def _experiment(self, run: FinishedRun) -> Experiment | None:
-        """What is tried on a run, if anything is: one experiment, for its share of sessions.
+        """What is tried on a run, if anything is: one experiment.
 
         A run whose first request did not offer the tool is not changed by a candidate.
         """
@@ -377,11 +352,7 @@ class ShadowRunner(Background[FinishedRun]):
             for one in running(ledger, "shadow")
             if one.fits(run.library) and one.tool_name in offered
         ]
-        found = experiment_for(key, fitting)
-        if found is None:
-            return None
-        share = self.limits.share if found.share is None else found.share
-        return found if bucket("shadow", key, found.proposal_id) < share else None
+        return experiment_for(key, fitting)
 
     def _with_candidate(
         self, run: FinishedRun, request: ModelRequest, experiment: Experiment
@@ -401,13 +372,13 @@ class ShadowRunner(Background[FinishedRun]):
         since = self._clock() - _HOUR
         while self._spent and self._spent[0][0] <= since:
             self._spent.popleft()
-        most = self.limits.tokens_per_hour
+        most = self._tokens_per_hour
         return most is None or sum(tokens for _, tokens in self._spent) < most
 
     async def _ask(self, run: FinishedRun, request: ModelRequest) -> Turn:
         """What the model proposes, its calls checked and not run."""
         started = time.perf_counter()
-        async with asyncio.timeout(self.limits.timeout_seconds):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             response = await run.model.complete(request)
             usage, trace = response.usage, None
             if run.refinement.mode != "none" and response.message.tool_calls:

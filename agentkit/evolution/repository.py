@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from agentkit.composites.problems import CompositeLimits
@@ -59,7 +59,7 @@ class Transaction:
     """Events, and the definitions that change with them, to be written in one commit.
 
     Attributes:
-        drafts: What is to be remembered, in order.
+        drafts: What is to be remembered, in order; the commit adds the library version.
         upserts: Definitions that change, children before parents; none for events alone.
         removals: Names of tools that go.
         change_id: Recognises a retry of a change that makes a version; empty for one that nobody
@@ -270,9 +270,9 @@ class LibraryRepository:
         return None
 
     def _commit(self, transaction: Transaction, state: LibraryState) -> Written[T]:
-        events = chained(
-            state.ledger.head, transaction.drafts, at=self._clock(), signer=self._signer
-        )
+        after = state.library.version + transaction.makes_version
+        drafts = [replace(draft, library_version=after) for draft in transaction.drafts]
+        events = chained(state.ledger.head, drafts, at=self._clock(), signer=self._signer)
         change = LibraryChange(
             proposal_id=transaction.change_id or f"events-{uuid.uuid4().hex}",
             upserts=transaction.upserts,
@@ -286,10 +286,10 @@ class LibraryRepository:
         self._read_events()
         is_new = version == state.library.version + 1  # else the store knows the change from before
         if is_new and transaction.upserts and not transaction.removals:
-            after = self._advance(transaction.upserts, state, version)
+            newest = self._advance(transaction.upserts, state, version)
         else:
-            after = self.reload() if transaction.makes_version else self.state
-        return Written(state=after, version=version, transaction=transaction)
+            newest = self.reload() if transaction.makes_version else self.state
+        return Written(state=newest, version=version, transaction=transaction)
 
     def _advance(
         self, changed: tuple[ToolDefinition, ...], state: LibraryState, version: int

@@ -24,7 +24,7 @@ from agentkit.server.limits import Bodies, ServerLimits
 from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.runs import MinuteLog, Probe, Runs
-from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.invocation import DepsFactory, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -57,6 +57,7 @@ def create_app(
     allowed_hosts: Sequence[str] | None = None,
     refresh_seconds: float | None = 30.0,
     close_agent: bool = True,
+    deps_factory: DepsFactory | None = None,
 ) -> Starlette:
     """An agent behind OpenAI's chat completions, as an ASGI application.
 
@@ -87,6 +88,9 @@ def create_app(
         refresh_seconds: How often to take up new versions of the library from the store; None
             for never. A ``Replica`` does so by itself, and this makes no difference to it.
         close_agent: Whether the agent is closed at the end.
+        deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a
+            database handle and who the user is; sync or async. An ``HTTPException`` of it
+            refuses the request.
 
     Raises:
         MissingExtraError: Starlette is not installed.
@@ -113,6 +117,7 @@ def create_app(
         limits=limits,
         keys=keys,
         takes_approvals=client_approval,
+        deps_factory=deps_factory,
     )
     feedback = FeedbackEndpoint(
         store=agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits

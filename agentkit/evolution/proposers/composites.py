@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from string import Template
 from typing import Any
 
@@ -22,7 +21,6 @@ from agentkit.composites.source import compose
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError
-from agentkit.evolution.insertion import Rejected
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal
 from agentkit.evolution.proposers.blocks import LONGEST_KEPT
 from agentkit.evolution.proposers.streams import Prompt
@@ -41,11 +39,6 @@ _PROMPT = "composite_v1"
 _LEAST_CALLS = 2
 _MOST_TOOLS = 40
 _LONGEST_VALUE = 400
-
-Review = Callable[[ToolDefinition], Awaitable[Rejected | None]]
-"""Tries a definition out; None when there is nothing to say against it."""
-
-_Read = Callable[["CompositeCandidate"], Awaitable["CompositeCandidate"]]
 
 
 class CompositeStream:
@@ -117,7 +110,6 @@ class CompositeCandidate:
         source: The last text that the model wrote.
         definition: What it says; None when the model never got it into the language.
         problems: What is wrong with the text.
-        rejection: What a review said last, when one was asked for.
         evidence: Ids of the episodes that it was made from.
         attempts: Texts that the model wrote for it.
         usage: What its repairs cost, beside the request that all of one episode share.
@@ -126,7 +118,6 @@ class CompositeCandidate:
     source: str
     definition: ToolDefinition | None = None
     problems: tuple[SourceProblem, ...] = ()
-    rejection: Rejected | None = None
     evidence: tuple[str, ...] = ()
     attempts: int = 1
     usage: Usage = field(default_factory=Usage)
@@ -138,7 +129,6 @@ async def propose_composites(
     model: ChatModel,
     *,
     max_repairs: int = 3,
-    review: Review | None = None,
 ) -> tuple[CompositeCandidate, ...]:
     """Ask a model which steps of solved tasks are worth a tool of their own.
 
@@ -151,8 +141,6 @@ async def propose_composites(
         library: What a composite may call.
         model: The teacher.
         max_repairs: Most repairs of one function.
-        review: Also try each function, such as ``ToolManager.review``, and send back what that
-            shows.
 
     Returns:
         Every function that was proposed, sound or not, with its reasons.
@@ -163,7 +151,6 @@ async def propose_composites(
     """
     if max_repairs < 0:
         raise UsageError(f"max_repairs must be 0 or more, got {max_repairs}")
-    read = partial(_read, library=library, review=review)
     candidates: list[CompositeCandidate] = []
     for episode in map(
         in_library_names, (episodes,) if isinstance(episodes, Episode) else episodes
@@ -173,31 +160,29 @@ async def propose_composites(
             continue
         response = await model.complete(request)
         for source in dict.fromkeys(code_blocks(response.message.text)):
-            found = await read(CompositeCandidate(source=source, evidence=(episode.episode_id,)))
+            found = CompositeCandidate(source=source, evidence=(episode.episode_id,))
+            found = _read(found, library)
             for _ in range(max_repairs):
-                if found.definition is not None and found.rejection is None:
+                if found.definition is not None:
                     break
                 last = found.source
-                found = await _repaired(found, request, model, read)
+                found = await _repaired(found, request, model, library)
                 if found.source == last:
                     break  # the model gave up, or wrote the same again
             candidates.append(found)
     return tuple(candidates)
 
 
-async def _read(
-    found: CompositeCandidate, *, library: Library, review: Review | None
-) -> CompositeCandidate:
+def _read(found: CompositeCandidate, library: Library) -> CompositeCandidate:
     try:
         definition = compose(found.source, tools=library.tools)
     except CompositeError as error:
-        return replace(found, definition=None, problems=error.problems, rejection=None)
-    rejection = await review(definition) if review is not None else None
-    return replace(found, definition=definition, problems=(), rejection=rejection)
+        return replace(found, definition=None, problems=error.problems)
+    return replace(found, definition=definition, problems=())
 
 
 async def _repaired(
-    found: CompositeCandidate, request: ModelRequest, model: ChatModel, read: _Read
+    found: CompositeCandidate, request: ModelRequest, model: ChatModel, library: Library
 ) -> CompositeCandidate:
     """The next text of the author, who sees the last one and what is wrong with it."""
     answer = AssistantMessage(text=f"```python\n{found.source.rstrip()}\n```")
@@ -207,7 +192,7 @@ async def _repaired(
     blocks = code_blocks(response.message.text)
     if not blocks or blocks[0] == found.source:
         return found
-    return await read(replace(found, source=blocks[0], attempts=found.attempts + 1))
+    return _read(replace(found, source=blocks[0], attempts=found.attempts + 1), library)
 
 
 def _request(episode: Episode, library: Library) -> ModelRequest | None:
@@ -250,9 +235,6 @@ def _shown_tools(called: Iterable[str], library: Library) -> tuple[ToolDefinitio
 def _repair_prompt(found: CompositeCandidate) -> str:
     """What is wrong with a function, for its author."""
     wrong = "This function can not be used:\n" + "\n".join(f"- {one}" for one in found.problems)
-    if found.rejection is not None:
-        tried = "This function was tried and can not be used"
-        wrong = f"{tried}: {found.rejection.explanation}\n{found.rejection.advice}"
     return (
         f"{wrong}\nWrite the whole function again with all of this corrected, in one ```python "
         "block. Keep what it is for. If that can not be done, answer NOTHING."

@@ -29,6 +29,7 @@ from agentkit.evolution.gate_statistics import (
     log_money_path,
 )
 from agentkit.evolution.gates import (
+    MAX_PAIRS,
     ArmScore,
     GateConfig,
     GateReport,
@@ -174,9 +175,8 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end():
 
 def test_pairs_that_do_not_differ_decide_nothing():
     """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
-    rules = GateConfig(max_pairs=50)
-    assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
-    report = shadow_gate(pairs_of("=" * 50), rules=rules)
+    assert shadow_gate(pairs_of("=" * (MAX_PAIRS - 1))).decision == "wait"
+    report = shadow_gate(pairs_of("=" * MAX_PAIRS))
     assert report.decision == "fail"
     assert "not evidence that there is none" in report.reason
 
@@ -276,14 +276,14 @@ def test_whichever_side_was_first_decides():
     """Evidence that comes after the decision, and after the gate gave up, comes too late."""
     assert shadow_gate(pairs_of("w" * 12 + "l" * 60)).decision == "pass"
     assert shadow_gate(pairs_of("l" * 12 + "w" * 60)).decision == "fail"
-    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=GateConfig(max_pairs=50))
+    report = shadow_gate(pairs_of("=" * MAX_PAIRS + "w" * 50))
     assert (report.decision, report.statistics["wins"]) == ("fail", 0)
 
 
 @given(sessions=SESSIONS, more=SESSIONS)
 def test_what_a_canary_decided_stays_decided(sessions, more):
     """Later sessions do not turn a pass or a fail around."""
-    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.5)
+    rules = GateConfig(min_sessions=5, margin=0.5)
     early = canary_gate(scores(sessions), rules=rules).decision
     assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
 

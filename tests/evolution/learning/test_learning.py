@@ -110,7 +110,7 @@ def test_the_same_words_are_learned_once(learner, episode):
         "Umbrella in Rome?",
         "Do I need a coat in Bern?",
     ]
-    assert report.reasons == {"known_words": 1}
+    assert report.skipped == {"known_words": 1}
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,7 @@ def test_the_same_words_are_learned_once(learner, episode):
 def test_what_is_not_learned(learner, episode, request_text, call, reason):
     """Each use that teaches nothing is told with its reason, and nothing is written."""
     report = learner.learn([episode(request_text, call, episode_id="e1")])
-    (skipped,) = report.skipped
-    assert (skipped.tool, skipped.episode_id, skipped.reason) == (call[0], "e1", reason)
+    assert report.skipped == {reason: 1}
     assert (report.is_written, report.added, learner.library.version) == (False, {}, 1)
 
 
@@ -161,7 +160,7 @@ def test_nothing_is_learned_twice(learner, lived):
     learner.learn(lived)
     again = learner.learn(reversed(lived))
     assert (again.version, again.is_written, again.added) == (2, False, {})
-    assert again.reasons == {"learned_before": 3}
+    assert again.skipped == {"learned_before": 3}
 
 
 def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
@@ -266,7 +265,7 @@ def test_a_request_that_speaks_to_models_teaches_nothing(learner, episode):
             episode("Umbrella in Oslo?", ("weather", {"city": "Oslo"}, "snow")),
         ]
     )
-    assert report.reasons == {"suspicious": 1}
+    assert report.skipped == {"suspicious": 1}
     assert [one.query for one in report.added["weather"]] == ["Umbrella in Oslo?"]
 
 

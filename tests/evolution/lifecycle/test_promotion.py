@@ -257,17 +257,17 @@ def test_tests_are_numbered_for_elond(make_manager, propose):
         for name in names
     ]
     ids = [record.proposal_id for record in ids]
-    assert manager.ledger.place_of(ids[0]).number == 1
+    assert manager.ledger.place_of(ids[0]).opened == 0
     manager.assess(ids[1], [offline("pass")])
     assert (manager.ledger.tested, manager.ledger.passed) == ((ids[1],), frozenset())
     manager.advance(ids[1])
     assert manager.ledger.passed == {ids[1]}
     place = manager.ledger.place_of(ids[0])
-    assert (place.number, place.discoveries) == (2, 1)
+    assert (place.opened, place.promoted) == (1, 1)
     manager.assess(ids[0], [offline("fail")])
     manager.advance(ids[0])
     assert manager.ledger.place_of(ids[0]) == place
-    assert manager.ledger.place_of(ids[2]).number == 3
+    assert manager.ledger.place_of(ids[2]).opened == 2
     manager.roll_back(ids[1])
     assert manager.ledger.passed == {ids[1]}
 
@@ -455,19 +455,10 @@ def test_every_field_is_told():
         signature=Signature(parameters={"type": "object", "properties": {"a": {}}}),
     )
     told = {one.field: (one.before, one.after) for one in differences(base, after)}
-    assert list(told) == [
-        "summary",
-        "parameters.a",
-        "parameters.b",
-        "parameters.c",
-        "usage_rules",
-        "tags",
-        "rules",
-        "pre",
-        "complexity",
-        "examples",
-        "signature.parameters",
-    ]
+    assert {name.partition(".")[0] for name in told} == {
+        *("summary", "parameters", "usage_rules", "tags", "rules", "pre", "complexity"),
+        *("examples", "signature"),
+    }
     assert told["parameters.b"] == ("B.", "")
     assert told["rules"] == ("", "a must be one of 1, 2.")
     assert told["examples"] == ("", "'one?': {\"a\": 1} -> 2")

@@ -10,7 +10,7 @@ from agentkit.errors import (
     ModelStatusError,
 )
 from agentkit.evolution.compare import shadow_pairs
-from agentkit.evolution.observers import ShadowLimits, ShadowRunner
+from agentkit.evolution.observers import ShadowRunner
 from agentkit.evolution.serving import LedgerWatch
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage
@@ -41,8 +41,7 @@ def reader(old, new):
 
 
 def runner(store, **more):
-    limits = ShadowLimits(**more.pop("limits", {}))
-    return ShadowRunner(store, limits=limits, watch=LedgerWatch(store, refresh_seconds=0), **more)
+    return ShadowRunner(store, watch=LedgerWatch(store, refresh_seconds=0), **more)
 
 
 @pytest.fixture
@@ -210,7 +209,7 @@ async def test_the_budget_holds_for_an_hour(store, tried, rains):
 
     clock = Clock()
     model = FunctionModel(answer)
-    shadow = runner(store, limits={"tokens_per_hour": 250}, clock=clock)
+    shadow = runner(store, tokens_per_hour=250, clock=clock)
     agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
 
     for _ in range(5):
