@@ -36,6 +36,7 @@ from agentkit.evolution.proposal import (
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, EventDraft, cut
+from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -465,10 +466,10 @@ async def _activated(
         digest_before="" if result.base is None else result.base.digest,
         digest_after=candidate.digest,
     )
-    return Transaction(
-        drafts=(*superseded, active),
+    change = LibraryChange(
+        proposal_id=record.proposal_id,
         upserts=(candidate, *above),
-        change_id=record.proposal_id,
         reason=record.reason or why,
         evidence=evidence,
     )
+    return Transaction(drafts=(*superseded, active), change=change)

@@ -658,7 +658,7 @@ class ToolManager:
         drafts = done.transaction.drafts if done.transaction else ()
         taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
         if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
-            raise _change_id_taken(done.transaction.change_id if done.transaction else "")
+            raise _change_id_taken(done)
         return taken
 
     def pin(
@@ -779,8 +779,8 @@ class ToolManager:
 
         done = await self._repository.write_async(decide)
         after = done.state.ledger.find(record.proposal_id)
-        if done.transaction and done.transaction.makes_version and after.state == record.state:
-            raise _change_id_taken(done.transaction.change_id)
+        if done.makes_version and after.state == record.state:
+            raise _change_id_taken(done)
         blocked = done.instead
         return Transition.between(
             record, after, after.events[-1].reason if blocked is None else blocked.why
@@ -862,7 +862,8 @@ def _with_recorded(
     return repinned(library, changed) if changed else ()
 
 
-def _change_id_taken(change_id: str) -> StoreError:
+def _change_id_taken(done: Written[Any]) -> StoreError:
+    change_id = done.transaction.change.proposal_id if done.transaction else ""
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"

@@ -217,23 +217,6 @@ _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """What one gate said.
-
-    Attributes:
-        stage: The stage at which it was asked.
-        report: The report, with its numbers and the names of tasks gained and lost.
-    """
-
-    stage: str
-    report: GateReport
-
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as a JSON object."""
-        return {"stage": self.stage, **self.report.to_json()}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryEntry:
     """One thing that happened to a proposal.
 
@@ -311,7 +294,7 @@ class Review:
     program_after: str
     evidence: int
     conversations: tuple[Conversation, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[GateReport, ...]
     failed_checks: tuple[FailedCheck, ...]
     overrulable: tuple[str, ...]
     agreed: tuple[str, ...]
@@ -484,14 +467,12 @@ def _other_ways(record: ProposalRecord) -> tuple[str, ...]:
     return (canary, reject) if record.state == "validated" else (reject,)
 
 
-def _comparisons(record: ProposalRecord) -> tuple[Comparison, ...]:
-    """The last report of each gate at each stage."""
-    last: dict[tuple[str, str], Comparison] = {}
+def _comparisons(record: ProposalRecord) -> tuple[GateReport, ...]:
+    """The last report of each gate."""
+    last: dict[str, GateReport] = {}
     for event in record.assessments:
-        facts = dict(event.facts)
-        stage = str(facts.pop("stage", ""))
-        report = GateReport.from_json(facts)
-        last[stage, report.gate] = Comparison(stage=stage, report=report)
+        report = GateReport.from_json(event.facts)
+        last[report.gate] = report
     return tuple(last.values())
 
 

@@ -14,7 +14,7 @@ from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
-from agentkit.evolution.proposers.composites import CompositeStream, propose_composites
+from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.evolution.proposers.streams import (
     EvolutionStream,
@@ -394,12 +394,24 @@ def solved(*calls, episode_id="e-1", request="What do three at 4 cost, with a fe
         status = "failed" if value is None else "ok"
         result = ToolResult(call_id=f"c{at}", name=name, status=status, value=value)
         turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-    return Episode(episode_id=episode_id, request=request, turns=tuple(turns), output="14")
+    return Episode(
+        episode_id=episode_id,
+        request=request,
+        turns=tuple(turns),
+        output="14",
+        verdict=Verdict(passed=True),
+    )
 
 
 EPISODE = solved(
     ("mul", {"a": 4, "b": 0}, None), ("mul", {"a": 4, "b": 3}, 12), ("add", {"a": 12, "b": 2}, 14)
 )
+
+
+async def written(model, library):
+    """What the stream suggests from the solved task."""
+    seen = Observations(library=library, episodes=(EPISODE,))
+    return list(await CompositeStream(model).propose(seen))
 
 
 @pytest.fixture
@@ -411,7 +423,7 @@ def primitives():
 async def test_the_model_sees_the_solution_the_tools_and_the_language(primitives):
     """The prompt holds the successful calls with results, the signatures, and what is allowed."""
     model = ScriptedModel(["NOTHING"])
-    assert await propose_composites([EPISODE], primitives, model) == ()
+    assert await written(model, primitives) == []
     system, user = (message.text for message in model.requests[0].messages)
     assert all(name in system for name in BUILTINS)
     assert "1. mul(a=4, b=3) -> 12\n2. add(a=12, b=2) -> 14" in user
@@ -426,15 +438,13 @@ async def test_the_model_sees_the_solution_the_tools_and_the_language(primitives
 async def test_problems_are_sent_back_until_the_text_is_sound(primitives):
     """The author hears code, line, column and advice, and is heard again."""
     model = ScriptedModel([fenced(UNKNOWN), fenced(GOOD)])
-    (candidate,) = await propose_composites(EPISODE, primitives, model)
-    assert candidate.definition.name == "order_total"
-    assert candidate.attempts == 2
-    assert candidate.problems == ()
+    (found,) = await written(model, primitives)
+    assert found.candidate.name == "order_total"
+    assert found.reason.startswith("written after 2 attempts")
     repair = model.requests[1].messages
     assert "multiply" in repair[-2].text
     assert "unknown_tool" in repair[-1].text
     assert "line 10, column 16" in repair[-1].text
-    assert candidate.usage.requests == 1
 
 
 async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(primitives):
@@ -442,10 +452,9 @@ async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(primiti
     model = FunctionModel(
         lambda _request: fenced(UNKNOWN.replace("order_total", f"total_{len(model.requests)}"))
     )
-    (candidate,) = await propose_composites(EPISODE, primitives, model, max_repairs=3)
-    assert candidate.definition is None
-    assert candidate.problems[0].code == "unknown_tool"
-    assert candidate.attempts == 4
+    (found,) = await written(model, primitives)
+    assert isinstance(found, UnreadableProposal)
+    assert found.failed[0].code == "unknown_tool"
     assert len(model.requests) == 4
 
 
