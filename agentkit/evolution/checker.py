@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
-from agentkit.evolution.differences import ModelView, view_changes
+from agentkit.evolution.differences import view_changes
 from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
@@ -238,12 +238,11 @@ def _about(rule: Rule, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield ("value", rule.parameter)
 
 
-def _words(definition: ToolDefinition | None) -> ModelView | None:
-    """What a model sees, but for the learned rules, which are compared by what they say."""
+def _words(definition: ToolDefinition | None) -> ToolDefinition | None:
+    """A tool without its learned rules, which are compared by what they say."""
     if definition is None:
         return None
-    bare = replace(definition.specification, rules=())
-    return ModelView.of(replace(definition, specification=bare))
+    return replace(definition, specification=replace(definition.specification, rules=()))
 
 
 # --- A tool that comes whole from another library: its texts, its place, and what it shows -------
