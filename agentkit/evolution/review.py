@@ -434,7 +434,7 @@ def _foreign_words(
         change = change_of_new(candidate, library, ())
     else:
         change = ProposedChange(base=base, candidate=candidate, library=library)
-    for text in fresh_texts(with_origins(change, record.proposal)):
+    for text in fresh_texts(with_origins(change, record.current)):
         if text.waits or (text.where and text.kind != "code"):
             yield _text_words(text)
 
