@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 from agentkit import (
     agent as agent_door,  # doors: what is asked for loads then
     library as library_door,
+    models as models_door,
     tracing as tracing_door,
 )
 from agentkit._waiting import wait_for
@@ -37,6 +38,8 @@ from agentkit.agent.session import (
 )
 from agentkit.agent.types import (
     Decision,
+    Instruction,
+    Instructions,
     Limits,
     Observer,
     Observers,
@@ -61,6 +64,7 @@ from agentkit.tools.invocation import DepsT, OutputT, check_deps, check_tool_dep
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrail
     from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
@@ -85,7 +89,8 @@ class Agent(Generic[DepsT, OutputT]):
             written (``agentkit.library.code_binding``). With a ``Replica`` each run begins on the
             newest library; otherwise ``refresh`` picks it up.
         store_policy: Which version of its library runs use, and what to do while it fails.
-        instructions: The system message.
+        instructions: The system message: a text, a function of the ``RunContext`` that gives one,
+            sync or async, or several of both. Texts come first, so that prompt caches hold.
         deps_type: The type of what runs are given as ``deps`` and tools find in
             ``RunContext.deps``.
         output_type: A type (or JSON Schema) that the final answer must match; None for text.
@@ -99,13 +104,15 @@ class Agent(Generic[DepsT, OutputT]):
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
+        guardrails: Look at inputs, tool calls, tool results and outputs, see ``guardrail``.
         observers: Are told of every run that gave a result, once it is there.
         tracing: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
 
     Raises:
         ModelNotFoundError: No model answers to that name.
-        UsageError: The arguments contradict each other.
+        UsageError: The arguments contradict each other, or a cost limit is given and nobody knows
+            what the model costs.
         CodeDriftError: ``frozen``, and code and library differ.
 
     Example:
@@ -131,7 +138,7 @@ class Agent(Generic[DepsT, OutputT]):
         library: Library | None = None,
         store: Store | str | None = None,
         store_policy: StorePolicy = StorePolicy(),  # noqa: B008 - immutable
-        instructions: str = "",
+        instructions: Instruction[DepsT] | Sequence[Instruction[DepsT]] = "",
         deps_type: type[DepsT] | None = None,
         output_type: type[OutputT] | JsonObject | None = None,
         retriever: Retriever | Literal["auto"] | None = "auto",
@@ -141,6 +148,7 @@ class Agent(Generic[DepsT, OutputT]):
         refine: RefineMode | RefineSettings = "none",
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
+        guardrails: Iterable[Guardrail[DepsT]] = (),
         observers: Iterable[Observer] = (),
         tracing: Tracing | None = None,
         name: str = "agent",
@@ -179,7 +187,7 @@ class Agent(Generic[DepsT, OutputT]):
             name=name,
             model=answers,
             queue=self._queue,
-            instructions=instructions,
+            instructions=Instructions.of(instructions),
             selector=ToolSelector(retriever, policy=selection, tracing=tracing),
             execution=Execution(
                 policy=tool_policy, limits=limits, tracing=tracing, queue=self._queue
@@ -191,6 +199,8 @@ class Agent(Generic[DepsT, OutputT]):
                 else agent_door.OutputFormat.of(output_type)
             ),
             settings=settings,
+            price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
+            guardrails=tuple(guardrails),
             observers=Observers(observers),
             tracing=tracing,
         )

@@ -10,10 +10,11 @@ import click
 
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import AsJson, command
-from agentkit.cli.output import LineProgress, fold, print_json, print_table, right, say
-from agentkit.errors import AgentKitError, ModelNotFoundError
+from agentkit.cli.output import Column, LineProgress, fold, print_json, print_table, right, say
+from agentkit.errors import AgentKitError, ModelNotFoundError, UsageError
 from agentkit.fetch import Progress
 from agentkit.library import nearest_names
+from agentkit.models.prices import Price, all_prices, tell_price
 
 ENTRY_POINT_GROUP = "agentkit.weights"
 """A plugin registers a ``WeightsSource`` here, usually a module."""
@@ -103,6 +104,53 @@ def install(name: str, *, as_json: AsJson) -> None:
     """
     path = fetched_weights(name)
     print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
+
+
+@command(short_help="Show what models cost, or say what the model NAME costs.", group=models)
+def prices(
+    name: str | None = None,
+    *,
+    prompt: float | None = None,
+    completion: float | None = None,
+    cached: float | None = None,
+    as_json: AsJson,
+) -> None:
+    """Show what models cost, by the table that limits on costs use, or say what NAME costs.
+
+    Prices are US dollars per million tokens. Those of an installed litellm go before the ones that
+    agentkit carries, and yours before both; they are kept in $AGENTKIT_CACHE, or ~/.cache/agentkit.
+
+    Args:
+        name: The model, as the provider calls it.
+        prompt: Price of tokens read.
+        completion: Price of tokens written.
+        cached: Price of tokens read from the provider's prompt cache; as others unless given.
+
+    Examples:
+      agentkit models prices
+      agentkit models prices my-model --prompt 0.5 --completion 1.5
+    """
+    if prompt is not None or completion is not None:
+        if name is None or prompt is None or completion is None:
+            raise UsageError("a price needs the model's NAME, --prompt and --completion")
+        tell_price(name, Price(prompt=prompt, completion=completion, cached=cached))
+    rows = [
+        {"name": one, "prompt": price.prompt, "completion": price.completion}
+        | {"cached": price.cached, "source": source}
+        for one, price, source in all_prices()
+        if name in (None, one)
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    titles: list[Column | str] = [
+        "model",
+        right("read"),
+        right("written"),
+        right("cached"),
+        "source",
+    ]
+    print_table(titles, [tuple("" if v is None else str(v) for v in row.values()) for row in rows])
 
 
 def fetched_weights(name: str) -> Path:

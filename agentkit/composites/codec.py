@@ -16,7 +16,6 @@ from agentkit.composites.parser import ParsedSource, only_function, read_functio
 from agentkit.composites.problems import (
     READING_LIMITS,
     CompositeLimits,
-    SourceCode,
     refusal,
 )
 from agentkit.composites.rendering import render
@@ -147,7 +146,7 @@ def _text(record: object) -> str:
 
 
 def _malformed(
-    message: str, code: SourceCode = "malformed_program", advice: str = "Compose it from its text."
+    message: str, code: str = "malformed_program", advice: str = "Compose it from its text."
 ) -> CompositeError:
     return refusal("", (SourceProblem(code=code, message=message, advice=advice),))
 

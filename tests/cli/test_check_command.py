@@ -108,20 +108,6 @@ def test_repin_moves_pins_up_to_the_top(invoke, shop, keep, store_url):
     assert "pin gross_total, bill to" in invoke("log", "--tool", "bill").stdout
 
 
-def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
-    """For programs: what was read and pinned anew, faults, and notes."""
-    found = as_json("check")
-    assert len(found.pop("notes")) == 1  # no event tells of the version
-    assert found == {
-        "is_sound": True,
-        "library_version": 1,
-        "faults": [],
-        "store": {"versions": 1, "tools": 5, "events": 0, "episodes": 0},
-        "composites": 2,
-        "repinned": [],
-    }
-
-
 @pytest.fixture
 def project(invoke, tmp_path, monkeypatch):
     """A project as ``agentkit init`` makes it, with its tools in the library."""
