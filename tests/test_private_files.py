@@ -98,8 +98,7 @@ def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
     store.commit(CHANGE, expected_version=0)
     store.append(EPISODE)
     folder = tmp_path / "library"
-    shared = [folder / "index.json", folder / "tools" / "ping.json"]
-    shared.append(folder / "history" / "00000001.json")
+    shared = [folder / "log.jsonl", folder / "tools" / "ping.json"]
     assert {mode(path) for path in shared} == {0o644}
     assert mode(folder / "local") == 0o700
     assert mode(folder / "local" / "episodes.db") == 0o600

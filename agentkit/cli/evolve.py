@@ -350,8 +350,9 @@ def _print_round(outcome: EvolutionReport) -> None:
         said = "which anybody may have written; --own learns from them too"
         say(f"skipped {plural(seen.imported, 'imported episode')}, {said}")
     for one in seen.failing[:_MOST_FAILING]:
-        labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
-        say(f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}")
+        labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
+        calls = plural(round(one.observed), "call")
+        say(f"  {shown(one.tool)}: {one.failures:,.0f} of {calls}: {labels}")
     for line in _decisions(outcome):
         click.echo(line)
     for passed in outcome.passed_over[:_MOST_PASSED_OVER]:
