@@ -64,6 +64,7 @@ from agentkit.tools.invocation import DepsT, OutputT, check_deps, check_tool_dep
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrail
     from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
@@ -103,6 +104,7 @@ class Agent(Generic[DepsT, OutputT]):
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
+        guardrails: Look at inputs, tool calls, tool results and outputs, see ``guardrail``.
         observers: Are told of every run that gave a result, once it is there.
         tracing: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
@@ -146,6 +148,7 @@ class Agent(Generic[DepsT, OutputT]):
         refine: RefineMode | RefineSettings = "none",
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
+        guardrails: Iterable[Guardrail[DepsT]] = (),
         observers: Iterable[Observer] = (),
         tracing: Tracing | None = None,
         name: str = "agent",
@@ -197,6 +200,7 @@ class Agent(Generic[DepsT, OutputT]):
             ),
             settings=settings,
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
+            guardrails=tuple(guardrails),
             observers=Observers(observers),
             tracing=tracing,
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from agentkit import (
+    agent as agent_door,
     diagnosis,  # doors: wording loads when a call fails, spans when somebody traces
     tools as tools_door,
     tracing as spans,
@@ -70,6 +71,7 @@ from agentkit.tools.invocation import (
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrails
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.checking import EarlierCall
@@ -113,6 +115,7 @@ class Execution:
         said: Sequence[Message] = (),
         emit: Emit = ignore,
         run: RunFacts | None = None,
+        guardrails: Guardrails | None = None,
     ) -> Executor:
         """What runs the calls of one run.
 
@@ -122,6 +125,7 @@ class Execution:
             said: The conversation before the run.
             emit: Receives events.
             run: What tools may know of the run.
+            guardrails: Look at calls and results; None for none.
         """
         return Executor(
             library=library,
@@ -132,6 +136,7 @@ class Execution:
             said=said,
             emit=emit,
             run=run or RunFacts(library_version=library.version),
+            guardrails=guardrails,
         )
 
 
@@ -148,6 +153,7 @@ class Executor:
         emit: Receives events.
         said: The conversation before the run.
         run: What tools may know of the run.
+        guardrails: Look at calls and results; None for none.
         finished: Results of the current turn so far, in order of completion.
     """
 
@@ -159,6 +165,7 @@ class Executor:
     emit: Emit = ignore
     said: Sequence[Message] = ()
     run: RunFacts = field(default_factory=RunFacts)
+    guardrails: Guardrails | None = None
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
@@ -258,8 +265,39 @@ class Executor:
         if not isinstance(checked, Mapping):
             self._tell_stop("validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
+        if self.guardrails is not None:
+            return await self._guarded(self.guardrails, call, tool, checked, span)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
+
+    async def _guarded(
+        self,
+        guardrails: Guardrails,
+        call: ToolCall,
+        tool: Tool,
+        arguments: JsonObject,
+        span: Span | NoSpan,
+    ) -> ToolResult:
+        """What comes of a call that guardrails look at, before and after."""
+        seen = replace(call, arguments=arguments)
+        call, decision = await guardrails.check("tool_call", seen)
+        if isinstance(decision, agent_door.Block):
+            return self._failed(call, tool, kind="denied", rule=decision.reason, retryable=False)
+        checked = arguments if call is seen else await self._checked(tool, call.arguments)
+        if not isinstance(checked, Mapping):
+            return self._counted(call, tool, checked.failure())
+        asks = isinstance(decision, agent_door.Ask)
+        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
+        if refusal is not None:
+            return refusal
+        result = await self._attempts(call, tool, checked, span)
+        if result.status != "ok":
+            return result
+        result, decision = await guardrails.check("tool_result", result)
+        if isinstance(decision, agent_door.Block | agent_door.Ask):
+            rule = decision.reason or "The result is withheld."
+            return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
+        return result
 
     def _tell_stop(self, check: GuardrailName, tool: str, cause: str) -> None:
         if self.shared.tracing is not None:
@@ -323,9 +361,11 @@ class Executor:
             self._children_want[tool.name] = known
         return known
 
-    async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
+    async def _refusal(
+        self, call: ToolCall, tool: Tool, *, asks: bool = False
+    ) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""
-        if tool.needs_approval:
+        if tool.needs_approval or asks:
             approval = await self._approval(call, tool)
             if approval is None:
                 return _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -70,6 +71,7 @@ from agentkit.tools.invocation import RunFacts, encode_result
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrail, Guardrails
     from agentkit.agent.output import OutputFormat
     from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
@@ -94,6 +96,7 @@ class AgentRunner:
         output_format: What the final answer must look like; None for text.
         settings: How to generate, where a run does not say.
         price: What tokens cost, where the limit on costs needs it and the model does not say.
+        guardrails: Look at what goes in and out.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -108,6 +111,7 @@ class AgentRunner:
     output_format: OutputFormat | None
     settings: ModelSettings
     price: Price | None
+    guardrails: tuple[Guardrail[Any], ...]
     observers: Observers
     tracing: Tracing | None
 
@@ -167,6 +171,7 @@ class Run:
         )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
+        self._guards = self._guardrails()
         self._system: tuple[SystemMessage, ...] = ()
         self._messages = self._opening()
         self._selection = Selection(tools=SelectedTools(library=start.library))
@@ -181,23 +186,35 @@ class Run:
             self._facts.is_over = True
         except BaseException as error:
             self._facts.is_over = True
+            if self._guards is not None and isinstance(error, agent_door.RunBlocked):
+                return await self._kept("blocked", None, error)
             episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
             await self._agent.queue.put(episode)
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
                 raise RunError(f"the model {name!r} failed: {error}", episode=episode) from error
             raise
-        episode = self._episode(stop_reason, output=self._as_data(stop_reason, output))
+        result = await self._kept(stop_reason, output)
+        if self._agent.observers:
+            self._agent.observers.tell(self._finished(asked, result))
+        return result
+
+    async def _kept(
+        self, stop_reason: StopReason, output: Any, error: BaseException | None = None
+    ) -> RunResult:
+        """The result of a run whose episode is kept."""
+        episode = self._episode(stop_reason, error, output=self._as_data(stop_reason, output))
         unkept = await self._agent.queue.put(episode)
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
         result = RunResult(
-            output=output, episode=episode, messages=tuple(self._messages), is_kept=unkept is None
+            output=output,
+            episode=episode,
+            messages=tuple(self._messages) if error is None else self._start.history,
+            is_kept=unkept is None,
         )
         self._emit(RunFinished(result=result))
-        if self._agent.observers:
-            self._agent.observers.tell(self._finished(asked, result))
         return result
 
     async def _work(
@@ -208,6 +225,8 @@ class Run:
             executor = self._executor_for(SelectedTools.whole(self._start.library))
             self._under_way = lambda: answers.so_far(executor)
             self._add(await answers.turn(executor))
+        if self._guards is not None and self._start.request:
+            await self._check_input(self._guards)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -256,9 +275,22 @@ class Run:
         self._add(turn)
         return turn
 
+    def _guardrails(self) -> Guardrails | None:
+        given = self._agent.guardrails
+        return agent_door.Guardrails(given, self._facts) if given else None
+
+    async def _check_input(self, guards: Guardrails) -> None:
+        """Let guardrails see the request, and go on with what they make of it."""
+        request, _ = await guards.check("input", self._start.request)
+        self._start = replace(self._start, request=request)
+        self._messages[-1] = UserMessage(text=request)
+
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = self._request()
-        response = self._normal(await self._ask(request))
+        if self._guards is None:
+            response = self._normal(await self._ask(request))
+        else:
+            response = await self._guarded_answer(self._guards, request)
         if self._agent.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
         response, trace = await agent_door.refine_calls(
@@ -267,12 +299,52 @@ class Run:
         self._emit(CallsRefined(trace=trace))
         return self._normal(response), trace
 
+    async def _guarded_answer(self, guards: Guardrails, request: ModelRequest) -> ModelResponse:
+        """The answer that guardrails let through; nothing of it is shown before."""
+        beside = bool(self._start.request) and not self._turns
+        if beside and guards.has("input", beside_model=True):
+            looking = asyncio.create_task(
+                guards.check("input", self._start.request, beside_model=True)
+            )
+            asking = asyncio.create_task(self._ask(request))
+            try:
+                await asyncio.wait({looking, asking}, return_when=asyncio.FIRST_EXCEPTION)
+                await looking
+                asked = await asking
+            finally:
+                looking.cancel()
+                asking.cancel()
+                await asyncio.gather(looking, asking, return_exceptions=True)
+        else:
+            asked = await self._ask(request)
+        response = self._normal(asked)
+        if not response.message.tool_calls and guards.has("output"):
+            response = await self._guarded_output(guards, response)
+        if self._emit is not ignore and response.message.text:
+            self._emit(TextDelta(text=response.message.text))
+        return response
+
+    async def _guarded_output(self, guards: Guardrails, response: ModelResponse) -> ModelResponse:
+        """The answer as guardrails let it pass; one that does not fit the format is no output."""
+        form, value, problem = self._agent.output_format, response.message.text, ""
+        if form is not None:
+            value, problem = form.parse(response.message.text)
+        if problem:
+            return response
+        self._under_way = lambda: Turn(message=response.message, usage=response.usage)
+        checked, _ = await guards.check("output", value)
+        if checked is value:
+            return response
+        text = checked if form is None else json.dumps(form.to_data(checked), ensure_ascii=False)
+        return replace(response, message=replace(response.message, text=text))
+
     def _normal(self, response: ModelResponse) -> ModelResponse:
         return replace(response, message=normalize_response(response.message, self._turns))
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""
-        model, listens = self._agent.model, self._emit is not ignore and not refinement
+        is_shown = self._emit is not ignore and self._guards is None  # or else when checked
+        model, listens = self._agent.model, is_shown and not refinement
         streams = listens and isinstance(model, StreamingChatModel)
         tracing = self._agent.tracing
         begun = tracing and spans.chat_span(
@@ -388,7 +460,12 @@ class Run:
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
         return self._agent.execution.executor(
-            self._start.library, tools, said=self._start.history, emit=self._emit, run=self._facts
+            self._start.library,
+            tools,
+            said=self._start.history,
+            emit=self._emit,
+            run=self._facts,
+            guardrails=self._guards,
         )
 
     def _episode(
@@ -413,6 +490,7 @@ class Run:
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
             metadata=self._labels,
+            guardrails=() if self._guards is None else tuple(self._guards.records),
         )
         return episode
 

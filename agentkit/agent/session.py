@@ -158,10 +158,12 @@ def untraced(labels: Mapping[str, str]) -> dict[str, str]:
 def happened(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes of a conversation without shadow runs and other records beside it.
 
+    What a guardrail blocked is no part of it: neither a request nor an answer is to come back.
     What was imported is no part of it: a file could make up results, and route it by its labels.
     """
     labelled = ((one, one.metadata) for one in episodes)
-    return [one for one, of in labelled if not (is_extra_record(of) or is_imported(of))]
+    own = (one for one, of in labelled if not (is_extra_record(of) or is_imported(of)))
+    return [one for one in own if one.stop_reason != "blocked"]
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:

@@ -38,8 +38,9 @@ class RunResult(Generic[OutputT]):
 
     @property
     def text(self) -> str:
-        """The text of the model's last message."""
-        return self.episode.turns[-1].message.text if self.episode.turns else ""
+        """The text of the model's last message; empty when a guardrail blocked it."""
+        turns = () if self.stop_reason == "blocked" else self.episode.turns
+        return turns[-1].message.text if turns else ""
 
     @property
     def stop_reason(self) -> StopReason:

@@ -70,10 +70,9 @@ _EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "required": "missing_argument",
     "additionalProperties": "unexpected_argument",
-    "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
-BROKEN_OFF = frozenset({"error", "cancelled"})
+BROKEN_OFF = frozenset({"error", "cancelled", "blocked"})
 """Why a run stops that says nothing about the agent's work (``Episode.stop_reason``)."""
 
 _LONGEST_ERROR = 500

@@ -155,6 +155,11 @@ class Lifting:
             return results[self.returned[0]]
         return {key: results[call] for key, call in zip(self.keys, self.returned, strict=True)}
 
+    def arguments_of(self, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """What the program is called with to make calls with these arguments."""
+        slots = ((one.name, one.slots[0]) for one in self.parameters)
+        return {name: calls[call][own] for name, (call, own) in slots}
+
 
 def lift(
     pattern: Pattern,
@@ -340,6 +345,21 @@ class WorkedCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReplacedCalls:
+    """Calls of one trajectory that a composite stands for.
+
+    Attributes:
+        trajectory_id: Of the trajectory.
+        positions: Of its steps.
+        arguments: What the composite would have been called with.
+    """
+
+    trajectory_id: str
+    positions: tuple[int, ...]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MinedComposite:
     """A composite that mining proposes. Nothing is in the library yet.
 
@@ -351,6 +371,7 @@ class MinedComposite:
         evidence: Ids of the episodes, bounded.
         worked: Occurrences that can be worked calls, the best first, with the recorded calls behind
             each: on them it can be tried out although a child must not run.
+        replaces: The calls that it would have stood for.
     """
 
     definition: ToolDefinition
@@ -359,6 +380,7 @@ class MinedComposite:
     uses: int
     evidence: tuple[str, ...]
     worked: tuple[WorkedCall, ...]
+    replaces: tuple[ReplacedCalls, ...] = ()
 
     @property
     def name(self) -> str:
@@ -474,8 +496,7 @@ def worked_calls(
             continue
         if not all(is_json(one.arguments) and is_json(one.result) for one in recorded):
             continue
-        slots = ((one.name, one.slots[0]) for one in lifting.parameters)
-        arguments = {name: recorded[call].arguments[own] for name, (call, own) in slots}
+        arguments = lifting.arguments_of([one.arguments for one in recorded])
         key = json.dumps(arguments, sort_keys=True)
         results = [one.result for one in recorded]
         length = len(key) + len(json.dumps(results))

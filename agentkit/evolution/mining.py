@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -25,6 +26,7 @@ from agentkit.evolution.lifting import (
     MOST_EXAMPLES,
     Lifting,
     MinedComposite,
+    ReplacedCalls,
     WorkedCall,
     definition_of,
     lift,
@@ -227,8 +229,20 @@ class _Chooser:
             uses=len(placed),
             evidence=tuple(ids)[:MOST_EVIDENCE],
             worked=worked,
+            replaces=tuple(self._replaced(lifting, placed)),
         )
         return with_worked_calls(composite, worked[:MOST_EXAMPLES])
+
+    def _replaced(self, lifting: Lifting, placed: Iterable[Occurrence]) -> Iterator[ReplacedCalls]:
+        """The calls that a composite stands for, where their arguments are known whole."""
+        for one in placed:
+            trajectory = self._corpus[one.trajectory]
+            with suppress(LookupError):  # an argument that the recording does not hold
+                yield ReplacedCalls(
+                    trajectory_id=trajectory.trajectory_id,
+                    positions=one.positions,
+                    arguments=lifting.arguments_of([*map(trajectory.arguments, one.positions)]),
+                )
 
 
 def _is_program(lifting: Lifting) -> bool:

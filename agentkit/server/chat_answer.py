@@ -22,6 +22,7 @@ _FINISH: Mapping[str, str] = {
     "step_limit": "length",
     "token_limit": "length",
     "cost_limit": "length",
+    "blocked": "content_filter",
 }
 ANSWER_PREFIX = "chatcmpl-"
 """What the id of an answer has before that of its episode."""
@@ -156,13 +157,15 @@ def finish_reason(result: RunResult) -> str:
 def answer_text(result: RunResult, *, as_json: bool) -> str:
     """The text of an answer: all that the model said in its turns, or the structured value.
 
+    What a guardrail blocked has none.
+
     Args:
         result: The run.
         as_json: Whether the agent's answers are structured.
     """
     if as_json and result.stop_reason == "finished":
         return json.dumps(result.episode.output, ensure_ascii=False)
-    if as_json:
+    if as_json or result.stop_reason == "blocked":
         return ""
     said = (turn.message.text for turn in result.episode.turns)
     return "\n\n".join(text for text in said if text)

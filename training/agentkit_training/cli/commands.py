@@ -31,11 +31,18 @@ from agentkit_training.cli.show import (
     show_dry_run,
     show_handover,
     show_recall,
+    show_recipe,
+    show_recipes,
     show_result,
     shown_steps,
 )
-from agentkit_training.coevolution.settings import ablation as named_ablation
-from agentkit_training.config.jobs import CoevolveConfig, EvaluationConfig, SftConfig, read_run
+from agentkit_training.config.jobs import (
+    CoevolveConfig,
+    EvaluationConfig,
+    SftConfig,
+    named_run,
+    read_run,
+)
 from agentkit_training.config.reading import parse_config, read_config
 from agentkit_training.distributed.ranks import (
     company,
@@ -56,6 +63,7 @@ from agentkit_training.jobs.evaluate import (
 )
 from agentkit_training.jobs.running import REPORT
 from agentkit_training.jobs.sft import sft_job
+from agentkit_training.recipes import load_recipe
 from agentkit_training.report import run_html
 from agentkit_training.retriever import (
     Request,
@@ -147,7 +155,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
     """Train the policy while its tools' texts and their library learn, as CONFIG says.
 
     Each switch of the section 'coevolution' is one mechanism of a paper; --ablation sets all of
-    them at once.
+    them at once, with the paper's KL divergence and mini-batches.
 
     Args:
         ablation (NAME): A named configuration of the papers, such as seal-no-weighting.
@@ -160,7 +168,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
     with told_once():
         wanted = read_run(config, CoevolveConfig, changes=options.changes)
         if ablation is not None:
-            wanted = replace(wanted, coevolution=named_ablation(ablation, wanted.coevolution))
+            wanted = named_run(ablation, wanted)
         _run(wanted, options)
 
 
@@ -183,6 +191,58 @@ def grpo(config: Path, options: RunOptions) -> None:
                 "or turn evolution, feedback, evidence and composites off"
             )
         _run(wanted, options)
+
+
+@command()
+def recipe(
+    name: str = "",
+    *,
+    folder: Annotated[Path | None, option("--output", type=_FOLDER)] = None,
+    row: tuple[str, ...] = (),
+    seed: Annotated[int, option(type=int)] = 0,
+    changes: _Changes,
+    resume: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Repeat the table of a paper: its settings, row by row, with our figures beside its own.
+
+    Without NAME the recipes are listed. Without --output the recipe NAME is shown: what is
+    substituted, how long it takes, and the table. With it the rows are run, each in a folder of its
+    own; those that have ended are not run again.
+
+    Args:
+        folder (DIRECTORY): Folder of the runs.
+        row (NAME): This row alone.
+        seed (NUMBER): Of the runs and their tasks.
+        changes (KEY=VALUE): Change a key, such as policy.weights=local:smollm2-135m.
+        resume: Go on with a run that was broken off.
+        dry_run: Say what each row would do, and stop.
+
+    Examples:
+      agentkit-train recipe
+      agentkit-train recipe seal
+      agentkit-train recipe tooldna --output runs/tooldna --row 'no feedback'
+    """
+    if not name:
+        show_recipes()
+        return
+    found = load_recipe(name)
+    names = [one.name for one in found.rows]
+    if unknown := [one for one in row if one not in names]:
+        raise UsageError(f"{name} has no row {unknown[0]!r}; it has {', '.join(names)}")
+    wanted = [one for one in found.rows if not one.is_base and (not row or one.name in row)]
+    done = (
+        {one.name for one, ours, _ in found.results(folder) if ours is not None} if folder else ()
+    )
+    for one in wanted if folder is not None or dry_run else ():
+        if one.name in done:
+            continue
+        say(f"{one.name}:")
+        options = RunOptions(folder=(folder or Path()) / one.folder, resume=resume, dry_run=dry_run)
+        with told_once():
+            _run(found.run_of(one, changes=changes, seed=seed), options)
+    if not dry_run:
+        show_recipe(found, folder)
 
 
 def _run(config: SftConfig | CoevolveConfig, options: RunOptions) -> None:
@@ -345,6 +405,7 @@ def evaluate(
         library=library_of(library or found.library or own),
         attempts=attempts,
         temperature=temperature,
+        retriever=replace(wanted.coevolution, tools=found.tools).make_retriever(found.model),
         command=_command_line(),
     )
     if html:

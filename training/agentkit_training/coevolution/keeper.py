@@ -156,6 +156,7 @@ def distil(
     *,
     rho: float = 0.8,
     support: int = 3,
+    flat: bool = False,
     tools: Sequence[Tool] = (),
     policy: InsertPolicy = _POLICY,
 ) -> tuple[ProposalOutcome, ...]:
@@ -166,6 +167,7 @@ def distil(
         episodes: What happened, with verdicts; of one without, nobody knows how it went.
         rho: Least score of a verdict (CoCoDA's success threshold).
         support: Episodes that a sequence must occur in.
+        flat: Whether composites are made of primitives alone.
         tools: Code of primitives, to try composites of pure tools on; those that touch the world
             are answered from what the episodes recorded.
         policy: What is asked of a candidate.
@@ -174,7 +176,8 @@ def distil(
         What became of each candidate, children before those that call them.
     """
     good = [episode for episode in episodes if is_success(episode, rho)]
-    definitions = {one.name: one for one in store.load().definitions}
+    held = store.load().definitions
+    definitions = {one.name: one for one in held if not (flat and one.is_composite)}
     rules = MiningConfig(min_support=support)
     found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
     manager = ToolManager(store, tools=tools, policy=policy, author=AUTHOR)
@@ -419,7 +422,12 @@ class LibraryKeeper:
         self.manager.refresh()  # an empty store gets its tools first
         settings = self.settings
         found = distil(
-            self.store, episodes, rho=settings.rho, support=settings.support, tools=self.tools
+            self.store,
+            episodes,
+            rho=settings.rho,
+            support=settings.support,
+            flat=settings.flat,
+            tools=self.tools,
         )
         if self.teacher is not None:
             asked = taught(self.manager, episodes, self.teacher, rho=settings.rho)
