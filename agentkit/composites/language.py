@@ -421,56 +421,34 @@ class Arity:
     keywords: tuple[str, ...] = ()
 
 
-_ONE = Arity(least=1, most=1)
+def _arities(*groups: tuple[Arity, str]) -> Mapping[str, Arity]:
+    made = {word: arity for arity, words in groups for word in words.split()}
+    return {word: made[word] for word in sorted(made)}
 
-BUILTINS: Mapping[str, Arity] = {
-    "abs": _ONE,
-    "all": _ONE,
-    "any": _ONE,
-    "bool": _ONE,
-    "enumerate": Arity(least=1, most=2, keywords=("start",)),
-    "float": _ONE,
-    "int": _ONE,
-    "is_close": Arity(least=2, most=2, keywords=("tolerance",)),
-    "isfinite": _ONE,
-    "len": _ONE,
-    "list": _ONE,
-    "max": Arity(least=1, most=None, keywords=("default",)),
-    "min": Arity(least=1, most=None, keywords=("default",)),
-    "range": Arity(least=1, most=3),
-    "round": Arity(least=1, most=2),
-    "sorted": Arity(least=1, most=1, keywords=("reverse",)),
-    "str": _ONE,
-    "sum": Arity(least=1, most=2),
-    "zip": Arity(least=2, most=None),
-}
+
+_NONE, _ONE = Arity(least=0, most=0), Arity(least=1, most=1)
+_BOUNDED = Arity(least=1, most=None, keywords=("default",))
+
+BUILTINS = _arities(
+    (_ONE, "abs all any bool float int isfinite len list str"),
+    (Arity(least=1, most=2, keywords=("start",)), "enumerate"),
+    (Arity(least=2, most=2, keywords=("tolerance",)), "is_close"),
+    (_BOUNDED, "max min"),
+    (Arity(least=1, most=3), "range"),
+    (Arity(least=1, most=2), "round sum"),
+    (Arity(least=1, most=1, keywords=("reverse",)), "sorted"),
+    (Arity(least=2, most=None), "zip"),
+)
 """Pure functions. ``isfinite`` is ``math.isfinite``; ``is_close(a, b, tolerance=1e-9)`` compares
 with a tolerance that is relative for large numbers and absolute near zero."""
 
-METHODS: Mapping[str, Arity] = {
-    "capitalize": Arity(least=0, most=0),
-    "count": _ONE,
-    "endswith": _ONE,
-    "find": _ONE,
-    "get": Arity(least=1, most=2),
-    "index": _ONE,
-    "isalpha": Arity(least=0, most=0),
-    "isdigit": Arity(least=0, most=0),
-    "items": Arity(least=0, most=0),
-    "join": _ONE,
-    "keys": Arity(least=0, most=0),
-    "lower": Arity(least=0, most=0),
-    "lstrip": Arity(least=0, most=1),
-    "replace": Arity(least=2, most=2),
-    "rstrip": Arity(least=0, most=1),
-    "split": Arity(least=0, most=1),
-    "splitlines": Arity(least=0, most=0),
-    "startswith": _ONE,
-    "strip": Arity(least=0, most=1),
-    "title": Arity(least=0, most=0),
-    "upper": Arity(least=0, most=0),
-    "values": Arity(least=0, most=0),
-}
+METHODS = _arities(
+    (_NONE, "capitalize isalpha isdigit items keys lower splitlines title upper values"),
+    (_ONE, "count endswith find index join startswith"),
+    (Arity(least=0, most=1), "lstrip rstrip split strip"),
+    (Arity(least=1, most=2), "get"),
+    (Arity(least=2, most=2), "replace"),
+)
 """Pure methods of text, of lists and tuples (``count``, ``index``) and
 dicts (``get``, ``items``, ``keys``, ``values``)."""
 

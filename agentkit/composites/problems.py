@@ -81,8 +81,8 @@ RunCode = Literal[
 RUN_CODES: frozenset[str] = frozenset(get_args(RunCode))
 """The same as a set."""
 
-ContractMode = Literal["off", "dry_run", "always"]
-"""When pre- and postconditions are checked: never, in validation runs only, or at every call."""
+ContractMode = Literal["off", "always"]
+"""When pre- and postconditions are checked: never, or at every call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from textwrap import indent
 from typing import Any
 
 from agentkit.composites import language as ir
 from agentkit.composites.language import RESERVED, TOOLS, is_dotted, is_identifier, written
 
-_INDENT = "    "
 OPERATORS: Mapping[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
@@ -63,14 +63,17 @@ def render(
         def twice(x: int):
             return 2 * x
     """
-    header = f"def {written(name)}({_parameters(program.parameters, annotations or {})})"
-    lines = [f"{header} -> {returns}:" if returns else f"{header}:"]
-    words: list[ast.stmt] = (
-        [ast.Expr(value=ast.Constant(value=docstring.strip()))] if docstring else []
+    said = ast.Constant(value=indent(docstring.strip(), "    ").strip())
+    words = [ast.Expr(value=said)] if docstring else []
+    function = ast.FunctionDef(
+        name=written(name),
+        args=_parameters(program.parameters, annotations or {}),
+        body=[*words, *_block(program.body)],
+        decorator_list=[],
+        returns=ast.Name(id=returns) if returns else None,
+        lineno=0,
     )
-    body = ast.unparse(ast.Module(body=[*words, *_block(program.body)], type_ignores=[]))
-    lines.extend(f"{_INDENT}{line}".rstrip() for line in body.split("\n"))
-    return "\n".join(lines) + "\n"
+    return f"{ast.unparse(function)}\n"
 
 
 def render_expression(expression: ir.Expression) -> str:
@@ -84,21 +87,24 @@ def render_expression(expression: ir.Expression) -> str:
     return ast.unparse(_syntax(expression))
 
 
-def _parameters(parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]) -> str:
-    made: list[str] = []
-    optional = starred = False
-    for parameter in parameters:
-        if parameter.default is None and optional and not starred:
-            made.append("*")  # Python wants what has no default first, except behind a star
-            starred = True
-        optional = optional or parameter.default is not None
-        annotation = annotations.get(parameter.name, "")
-        text = f"{parameter.name}: {annotation}" if annotation else parameter.name
-        if parameter.default is not None:
-            equals = " = " if annotation else "="
-            text = f"{text}{equals}{render_expression(parameter.default)}"
-        made.append(text)
-    return ", ".join(made)
+def _parameters(
+    parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]
+) -> ast.arguments:
+    """Python wants what has no default first, except behind a star."""
+    at = next((at for at, one in enumerate(parameters) if one.default), len(parameters))
+    split = next((at + n for n, one in enumerate(parameters[at:]) if not one.default), None)
+    made = []
+    for one in parameters:
+        text = annotations.get(one.name)
+        made.append(ast.arg(arg=one.name, annotation=ast.Name(id=text) if text else None))
+    defaults = [None if one.default is None else _syntax(one.default) for one in parameters]
+    return ast.arguments(
+        posonlyargs=[],
+        args=made[:split],
+        defaults=[default for default in defaults[:split] if default],
+        kwonlyargs=[] if split is None else made[split:],
+        kw_defaults=[] if split is None else defaults[split:],
+    )
 
 
 def _block(statements: ir.Block) -> list[ast.stmt]:

@@ -432,9 +432,9 @@ class DryRun:
 
 async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
     if composite.needs_event_loop:
-        value = await composite.run_async(arguments, dry_run=True)
+        value = await composite.run_async(arguments)
     else:
-        value = composite.run(arguments, dry_run=True)
+        value = composite.run(arguments)
     return encode_result(value)[0]
 
 

@@ -205,7 +205,7 @@ def test_a_function_can_be_shown_with_its_words_and_types(tools: Mapping[str, To
         returns="int",
     )
     assert text == (
-        "def sum_up(a: int, b: int | None = 2) -> int:\n"
+        "def sum_up(a: int, b: int | None=2) -> int:\n"
         '    """Adds.\n'
         "\n"
         '    Says "a\\\\b"."""\n'

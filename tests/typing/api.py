@@ -112,7 +112,7 @@ def composites(text: str, library: Library) -> Tool:
     definition = compose(text, library.tools, limits=CompositeLimits(nodes=100), reference="file")
     assert_type(definition, ToolDefinition)
     try:
-        return composite_tool(definition, library.tools, contracts="dry_run")
+        return composite_tool(definition, library.tools, contracts="always")
     except CompositeError as error:
         assert_type(error.problems, tuple[SourceProblem, ...])
         raise
