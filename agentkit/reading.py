@@ -202,6 +202,60 @@ def check_values(text: str | bytes) -> None:
         raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
 
 
+_YAML = (
+    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    (
+        "float",
+        re.compile(
+            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+        ),
+        list("-+.0123456789"),
+    ),
+)
+
+
+def know_json(loader: Any) -> None:
+    """Let a loader of YAML know the words of JSON alone: ``on`` and dates are texts."""
+    loader.yaml_implicit_resolvers = {}
+    for name, pattern, first in _YAML:
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
+
+
+def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -> None:
+    """Refuse a YAML text that would grow, or break its parser, before anything is built.
+
+    Aliases are refused with it: a few lines of them stand for millions of values.
+
+    Args:
+        text: The document.
+        loader: The class that is to load it.
+        least: How many values any document may hold.
+        levels: How deep it may be nested.
+
+    Raises:
+        ReadingLimitError: It does; a ``ValueError``.
+        yaml.YAMLError: It is no YAML.
+    """
+    import yaml
+
+    most, depth, count = 2 * value_limit(len(text), least=least), 0, 0
+    for event in yaml.parse(text, Loader=loader):
+        count += isinstance(event, yaml.NodeEvent)  # values and keys
+        if count > most:
+            raise _too_much(f"it holds more than {most:,} values")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > levels:
+            raise _too_deep()
+        if isinstance(event, yaml.AliasEvent):
+            raise ReadingLimitError(
+                f"'*{event.anchor}' stands for another part of the file; write that part out"
+            )
+
+
 def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:
     """Whether decoded JSON is nested no deeper than that many levels; takes no recursion."""
     level = [data]

@@ -40,11 +40,7 @@ from .proposal import (
     UnreadableProposal as UnreadableProposal,
 )
 from .proposers.blocks import Question as Question, read_answer as read_answer
-from .proposers.composites import (
-    CompositeCandidate as CompositeCandidate,
-    CompositeStream as CompositeStream,
-    propose_composites as propose_composites,
-)
+from .proposers.composites import CompositeStream as CompositeStream
 from .proposers.evidence import EvidenceProposer as EvidenceProposer
 from .proposers.observed import EvidenceConfig as EvidenceConfig
 from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score

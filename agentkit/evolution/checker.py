@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
-from agentkit.evolution.differences import ModelView, view_changes
+from agentkit.evolution.differences import view_changes
 from agentkit.evolution.dry_run import Procedure
 from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
@@ -238,12 +238,11 @@ def _about(rule: Rule, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield ("value", rule.parameter)
 
 
-def _words(definition: ToolDefinition | None) -> ModelView | None:
-    """What a model sees, but for the learned rules, which are compared by what they say."""
+def _words(definition: ToolDefinition | None) -> ToolDefinition | None:
+    """A tool without its learned rules, which are compared by what they say."""
     if definition is None:
         return None
-    bare = replace(definition.specification, rules=())
-    return ModelView.of(replace(definition, specification=bare))
+    return replace(definition, specification=replace(definition.specification, rules=()))
 
 
 # --- A tool that comes whole from another library: its texts, its place, and what it shows -------
@@ -363,69 +362,41 @@ class CandidateChecker:
         validate: All checks of a change of words and rules.
         revision: Finds earlier definitions, to rebase on.
         inserting: How InsertTool decides on tools that are new.
+        store: Where the episodes behind proposals may be kept.
     """
 
     validate: Validate
     revision: Revision
     inserting: Procedure
-
-    async def check_record(
-        self,
-        record: ProposalRecord,
-        state: LibraryState,
-        sources: tuple[str, ...] = (),
-        *,
-        overruled: tuple[FailedCheck, ...] = (),
-    ) -> CheckResult:
-        """Check a proposal again that could be read, with what persons overruled of it.
-
-        Args:
-            record: The proposal.
-            state: The newest state.
-            sources: Texts that it must not copy from.
-            overruled: What a person overrules now.
-        """
-        if record.candidate is None:
-            raise AssertionError("what can not be read is rejected with codes that stand")
-        return await self.check(
-            record.candidate,
-            record.base,
-            state,
-            sources=sources,
-            overruled=(*record.overruled, *overruled),
-            proposal=record.proposal,
-        )
+    store: object
 
     async def check(
         self,
-        candidate: ToolDefinition,
-        base: str,
+        proposal: Proposal,
         state: LibraryState,
         *,
-        sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
-        proposal: Proposal | None = None,
         episodes: Sequence[Episode] = (),
     ) -> CheckResult:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
         Args:
-            candidate: The definition as somebody wants it.
-            base: Digest of the revision that it was made from; empty for a tool that is new.
+            proposal: Who suggests what, and where its texts came from. Its base may be any
+                revision.
             state: The newest state.
-            sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
-            proposal: Who suggests it, and where its texts came from; nobody knows without it.
             episodes: Calls that the tool took in these, and its worked examples, may not be
                 refused by a new rule.
         """
-        if proposal is not None and proposal.is_arrival:
+        candidate, base, library = proposal.candidate, proposal.base, state.library
+        if proposal.is_arrival:
             return await self._arrived(candidate, state, overruled)
+        sources = source_texts(self.store, proposal.evidence)
         if not base and candidate.is_composite:
-            return await self._new(candidate, state, sources, overruled, proposal)
-        tool = state.library.get(candidate.name)
+            return await self._new(proposal, library, sources, overruled)
+        tool = library.get(candidate.name)
         if tool is None:
-            return self._unknown(candidate, base, state.library)
+            return self._unknown(candidate, base, library)
         newest = tool.definition
         moved = self._moved(candidate, base, newest)
         if isinstance(moved, FailedCheck):
@@ -433,11 +404,11 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        taken = accepted_calls(newest, state.library, episodes) if episodes else ()
+        taken = accepted_calls(newest, library, episodes) if episodes else ()
         change = ProposedChange(
             base=newest,
             candidate=moved,
-            library=state.library,
+            library=library,
             sources=sources,
             accepted=tuple(call.arguments for call in taken),
         )
@@ -445,7 +416,7 @@ class CandidateChecker:
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
-        if proposal is not None and brings_back(state.ledger, self.revision, proposal):
+        if brings_back(state.ledger, self.revision, proposal):
             needs.add("person")
         return CheckResult(
             candidate=moved,
@@ -456,18 +427,18 @@ class CandidateChecker:
 
     async def _new(
         self,
-        candidate: ToolDefinition,
-        state: LibraryState,
+        proposal: Proposal,
+        library: Library,
         sources: tuple[str, ...],
         overruled: tuple[FailedCheck, ...],
-        proposal: Proposal | None,
     ) -> CheckResult:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
         Of these only the lexical ones apply, because the others compare with words that were there
         before; and its words may name the tools that it calls.
         """
-        outcome = await plan_insert(candidate, state.library, self.inserting)
+        candidate = proposal.candidate
+        outcome = await plan_insert(candidate, library, self.inserting)
         if outcome.failed is not None:
             return CheckResult(candidate=candidate, failed=(outcome.failed,))
         if (found := outcome.duplicate) is not None:
@@ -479,8 +450,7 @@ class CandidateChecker:
                 advice="ToolManager.insert moves its worked calls to that tool",
             )
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
-        change = with_origins(change_of_new(candidate, state.library, sources), proposal)
-        report = self.validate(change)
+        report = self.validate(with_origins(change_of_new(candidate, library, sources), proposal))
         words = tuple(
             one
             for one in _standing(report.failed, overruled)
@@ -627,10 +597,8 @@ def change_of_new(
     )
 
 
-def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedChange:
+def with_origins(change: ProposedChange, proposal: Proposal) -> ProposedChange:
     """The change with where its texts came from, as far as its proposal says."""
-    if proposal is None:
-        return replace(change, written_by="unknown")
     return replace(
         change,
         origins=proposal.origins,

@@ -142,8 +142,7 @@ def recorded_reports(record: ProposalRecord) -> tuple[GateReport, ...]:
         if event.kind == record.state:
             last = {}
         elif event.kind == "assessed":
-            facts = {name: value for name, value in event.facts.items() if name != "stage"}
-            report = GateReport.from_json(facts)
+            report = GateReport.from_json(event.facts)
             last[report.gate] = report
     return tuple(last.values())
 

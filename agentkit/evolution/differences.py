@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 from agentkit.composites.codec import program_of
 from agentkit.composites.rendering import render
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_sentence
 
@@ -45,30 +44,13 @@ _BOUNDS: Mapping[str, str] = {
 """Keywords of JSON Schema that say what a value must be, as the end of a sentence."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelView:
-    """What a model is given of one tool.
+def model_view(definition: ToolDefinition) -> dict[str, Any]:
+    """What a model is given of a tool: its name, its text with the learned rules, its parameters.
 
-    Attributes:
-        name: Its name.
-        text: The summary, the usage rules and the learned rules in words.
-        parameters: The offered schema, narrowed by the learned rules.
+    The schema is narrowed by the learned rules. In the words that providers use.
     """
-
-    name: str
-    text: str
-    parameters: JsonObject = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, definition: ToolDefinition) -> ModelView:
-        """What a model is given of this definition."""
-        return cls(
-            name=definition.name, text=definition.text, parameters=definition.parameters_schema
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The view as a JSON object, in the words that providers use."""
-        return {"name": self.name, "description": self.text, "parameters": dict(self.parameters)}
+    parameters = dict(definition.parameters_schema)
+    return {"name": definition.name, "description": definition.text, "parameters": parameters}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,12 +95,14 @@ class ViewChange:
         }
 
 
-def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[ViewChange, ...]:
+def view_changes(
+    before: ToolDefinition | None, after: ToolDefinition | None
+) -> tuple[ViewChange, ...]:
     """Everything that a model sees otherwise, the text of the tool first, then by parameter.
 
     Args:
-        before: What a model sees now; None for a tool that is new.
-        after: What it would see; None for a tool that is removed.
+        before: The tool as it is; None for one that is new.
+        after: As it would be; None for one that is removed.
 
     Example:
         >>> from dataclasses import replace
@@ -127,7 +111,7 @@ def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[Vie
         ...     "type": "object", "properties": {"periods": {"type": "integer"}}})
         >>> rule = OneOf(parameter="periods", values=(36, 48))
         >>> learned = replace(loan, specification=replace(loan.specification, rules=(rule,)))
-        >>> for change in view_changes(ModelView.of(loan), ModelView.of(learned)):
+        >>> for change in view_changes(loan, learned):
         ...     print(change.place, change.keyword, change.sentence)
          description The description changes.
         periods enum periods may only be 36 or 48.
@@ -155,12 +139,12 @@ def _changes(old: _Flat, new: _Flat) -> tuple[ViewChange, ...]:
     )
 
 
-def _flat(view: ModelView | None) -> _Flat:
+def _flat(tool: ToolDefinition | None) -> _Flat:
     """Every part that a model sees, by its place and keyword."""
-    if view is None:
+    if tool is None:
         return {}
-    found = {("", DESCRIPTION): view.text} if view.text else {}
-    return found | _flat_schema(view.parameters, "")
+    found = {("", DESCRIPTION): tool.text} if tool.text else {}
+    return found | _flat_schema(tool.parameters_schema, "")
 
 
 def _flat_schema(schema: Any, place: str) -> _Flat:
@@ -269,10 +253,10 @@ def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewC
     """What models see otherwise with another library, by the names of the tools that differ."""
     found = {}
     for name in sorted({*before.tools, *after.tools}):
-        sides = [library.get(name) for library in (before, after)]
-        views = [None if tool is None else ModelView.of(tool.definition) for tool in sides]
-        changes = view_changes(*views)
-        if changes or None in views:
+        tools = [library.get(name) for library in (before, after)]
+        sides = [None if tool is None else tool.definition for tool in tools]
+        changes = view_changes(*sides)
+        if changes or None in sides:
             found[name] = changes
     return found
 

@@ -27,7 +27,7 @@ from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
-from agentkit.messages import JsonObject, ToolCall
+from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
@@ -524,46 +524,32 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
     due = given.corrected_tool
     made = [(at, call) for at, turn in enumerate(episode.turns) for call in turn.message.tool_calls]
     same = [one for one in made if one[1].name == due]
-    if same:
-        turn, call = same[-1]
-        yield from _differences(call, given.corrected_arguments or {}, turn, said)
+    if not made:
+        yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)
         return
-    if made:
-        turn, call = made[-1]
+    turn, call = (same or made)[-1]
+    about = Evidence(
+        kind="wrong_tool", message="", turn=turn, call_id=call.call_id, tool=due, expected=due
+    )
+    if not same:
         message = f"{said} says that {due} was due in place of {call.name}"
-        yield Evidence(
-            kind="wrong_tool",
-            message=message,
-            turn=turn,
-            call_id=call.call_id,
-            tool=due,
-            expected=due,
-            actual=call.name,
-        )
+        yield replace(about, message=message, actual=call.name)
         return
-    yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)
-
-
-def _differences(
-    call: ToolCall, due: Mapping[str, Any], turn: int, said: str
-) -> Iterator[Evidence]:
-    given = call.arguments
-    for name in dict.fromkeys((*due, *given)):
-        if name in due and name in given and _text(due[name]) == _text(given[name]):
+    wanted, had = given.corrected_arguments or {}, call.arguments
+    for name in dict.fromkeys((*wanted, *had)):
+        if name in wanted and name in had and _text(wanted[name]) == _text(had[name]):
             continue
-        yield Evidence(
+        yield replace(
+            about,
             kind="missing_argument"
-            if name not in given
+            if name not in had
             else "unexpected_argument"
-            if name not in due
+            if name not in wanted
             else "wrong_value",
             message=f"{said} corrected {name}",
-            turn=turn,
-            call_id=call.call_id,
-            tool=call.name,
             parameter=name,
-            expected=due.get(name),
-            actual=given.get(name),
+            expected=wanted.get(name),
+            actual=had.get(name),
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement
+from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, source_episodes
 from agentkit.evolution.decide import (
     LifecyclePolicy,
     ProposalStatus,
@@ -36,6 +36,7 @@ from agentkit.evolution.proposal import (
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, EventDraft, cut
+from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -105,7 +106,6 @@ async def submit(
     state: LibraryState,
     context: LifecycleContext,
     *,
-    sources: tuple[str, ...] = (),
     episodes: Sequence[Episode] = (),
 ) -> Transaction | None:
     """What is written of a suggestion; None for a proposal that the ledger knows.
@@ -115,8 +115,7 @@ async def submit(
         suggestion: What a proposer suggests.
         state: The newest state.
         context: What decides, and who writes what comes of it.
-        sources: Texts that a candidate must not copy from.
-        episodes: Whose accepted calls a new rule may not refuse.
+        episodes: Whose accepted calls a new rule may not refuse, beside those of its evidence.
     """
     if proposal_id in state.ledger.proposals:
         return None
@@ -134,14 +133,9 @@ async def submit(
         first = record.event("proposed", who, why, unreadable=unread)
         rejected = record.rejected("unreadable", us, failed=suggestion.failed)
         return Transaction(drafts=(first, rejected))
-    result = await context.checker.check(
-        suggestion.candidate,
-        suggestion.base,
-        state,
-        sources=sources,
-        proposal=suggestion,
-        episodes=episodes,
-    )
+    named = source_episodes(context.checker.store, suggestion.evidence)
+    known = {one.episode_id: one for one in (*named, *episodes)}
+    result = await context.checker.check(suggestion, state, episodes=tuple(known.values()))
     facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
     first = record.event("proposed", who, suggestion.reason, **facts)
     first = replace(first, evidence=suggestion.evidence)
@@ -263,7 +257,6 @@ async def overrule(
     reason: str,
     *,
     context: LifecycleContext,
-    sources: tuple[str, ...] = (),
 ) -> Transaction | None:
     """A person overrules every check that rejected a proposal, which is then taken up again.
 
@@ -277,7 +270,6 @@ async def overrule(
         person: Who overrules.
         reason: Why.
         context: What the candidate is checked with, and who writes what comes of it.
-        sources: Texts that the candidate must not copy from.
 
     Raises:
         UsageError: There is no such proposal, or it is not rejected; codes are missing, or may not
@@ -292,7 +284,8 @@ async def overrule(
     if not reason.strip():
         raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
     failed = record.failed
-    result = await context.checker.check_record(record, state, sources, overruled=failed)
+    overruled = (*record.overruled, *failed)
+    result = await context.checker.check(record.current, state, overruled=overruled)
     said = record.event("overruled", person, reason, overruled=checks_to_json(failed))
     why = f"{person.name} overruled {', '.join(record.overrulable)}"
     first = record.event("proposed", person, why, **result.facts(record.base))
@@ -374,8 +367,6 @@ async def promote(
     state: LibraryState,
     reports: Sequence[GateReport],
     context: LifecycleContext,
-    *,
-    sources: tuple[str, ...] = (),
 ) -> Transaction | ProposalStatus:
     """What is written to bring an open proposal on by a stage; or what it waits for.
 
@@ -384,7 +375,6 @@ async def promote(
         state: The newest state.
         reports: What the gates say at the stage where it is.
         context: What decides, and who writes what comes of it.
-        sources: Texts that the candidate must not copy from.
     """
     us, tool = context.author, state.library.get(record.tool_name)
     current = "" if tool is None else tool.definition.digest
@@ -398,7 +388,7 @@ async def promote(
     said = tuple(assessed(record, us, one) for one in reports if one not in known)
     if step.stage == "rejected":
         return Transaction(drafts=(*said, _ended(record, "gate", us, step.why)))
-    entered = await _enter(record, state, step.stage, step.why, context=context, sources=sources)
+    entered = await _enter(record, state, step.stage, step.why, context)
     if isinstance(entered, ProposalStatus):
         return entered
     return replace(entered, drafts=(*said, *entered.drafts))
@@ -414,12 +404,10 @@ async def _enter(
     state: LibraryState,
     stage: Stage,
     why: str,
-    *,
     context: LifecycleContext,
-    sources: tuple[str, ...],
 ) -> Transaction | ProposalStatus:
     """Check a proposal again as the library is now, and let it into its next stage."""
-    result = await context.checker.check_record(record, state, sources)
+    result = await context.checker.check(record.current, state, overruled=record.overruled)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
         rejected = record.rejected("library", context.author, failed=result.failed)
@@ -465,10 +453,10 @@ async def _activated(
         digest_before="" if result.base is None else result.base.digest,
         digest_after=candidate.digest,
     )
-    return Transaction(
-        drafts=(*superseded, active),
+    change = LibraryChange(
+        proposal_id=record.proposal_id,
         upserts=(candidate, *above),
-        change_id=record.proposal_id,
         reason=record.reason or why,
         evidence=evidence,
     )
+    return Transaction(drafts=(*superseded, active), change=change)

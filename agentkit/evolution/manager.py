@@ -8,7 +8,7 @@ what people say), and written with its events in one transaction of the ``reposi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from agentkit.evolution.checker import (
     Validate,
     change_of_new,
     decided_before,
-    source_episodes,
     source_texts,
 )
 from agentkit.evolution.compare import Assess
@@ -149,6 +148,7 @@ class ToolManager:
             validate=validate,
             revision=self._repository.revision,
             inserting=self._procedure,
+            store=store,
         )
         self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
@@ -203,7 +203,7 @@ class ToolManager:
             new = tuple(tool.definition for tool in given if tool.name not in state.library)
             return self._change("register", new, state, reason)
 
-        self._write(decide)
+        self._repository.write(decide)
         return self._repository.reload().library.version
 
     def record(
@@ -253,7 +253,7 @@ class ToolManager:
             grown = _with_recorded(state.library, worked_calls)
             return self._change("record", grown, state, reason, evidence)
 
-        return self._write(decide).version
+        return self._repository.write(decide).version
 
     def learn(
         self,
@@ -320,7 +320,7 @@ class ToolManager:
             why = reason or f"learned from {count} episode{'' if count == 1 else 's'}"
             return self._change("learn", changed, state, why, report.evidence)
 
-        done = self._write(decide)
+        done = self._repository.write(decide)
         return replace(report, version=done.version, is_written=done.transaction is not None)
 
     def insert(
@@ -387,7 +387,7 @@ class ToolManager:
                 return None
             return rollback.edit(state, change, self._author, operation)
 
-        return self._write(decide).state.library.version
+        return self._repository.write(decide).state.library.version
 
     def restore(
         self, tool_name: str, *, to_version: int, reason: str = "", author: Author | None = None
@@ -419,7 +419,7 @@ class ToolManager:
             change = replace(change, reason=reason or change.reason)
             return rollback.restore(state, change, author or self._author, to_version=to_version)
 
-        return self._write(decide).state.library.version
+        return self._repository.write(decide).state.library.version
 
     def last_change(self, which: str = "") -> Undoable | None:
         """The last change that nobody took back, whoever made it; see ``undo``.
@@ -459,7 +459,7 @@ class ToolManager:
             history=self._store.history,
             change_id=f"rollback-{uuid.uuid4().hex}",
         )
-        return self._write(undone).state.library.version
+        return self._repository.write(undone).state.library.version
 
     def submit(self, suggestion: Suggestion) -> ProposalRecord:
         """Take in what a proposer suggests, and look at it with every check.
@@ -553,10 +553,9 @@ class ToolManager:
                 person,
                 reason,
                 context=self._context,
-                sources=self._sources(state.ledger.find(proposal_id)),
             )
 
-        return _waited(lambda: self._write_async(decide)).state.ledger.find(proposal_id)
+        return _waited(lambda: self._repository.write_async(decide)).state.ledger.find(proposal_id)
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.
@@ -652,13 +651,13 @@ class ToolManager:
             StoreError: The store failed, or other writers committed first every time.
         """
         who, history = author or self._author, self._store.history
-        done = self._write(
+        done = self._repository.write(
             lambda state: rollback.roll_back(state, which, who, reason, history=history)
         )
         drafts = done.transaction.drafts if done.transaction else ()
         taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
         if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
-            raise _change_id_taken(done.transaction.change_id if done.transaction else "")
+            raise _change_id_taken(done)
         return taken
 
     def pin(
@@ -681,7 +680,9 @@ class ToolManager:
             ToolNotFoundError: The library has no such tool, then or now.
         """
         who, then = author or self._author, self._store.load(version)
-        self._write(lambda state: rollback.pin(state, version, tool_name, who, reason, then=then))
+        self._repository.write(
+            lambda state: rollback.pin(state, version, tool_name, who, reason, then=then)
+        )
         return self.served
 
     def unpin(
@@ -697,28 +698,20 @@ class ToolManager:
             StoreError: The store failed.
         """
         who = author or self._author
-        self._write(lambda state: rollback.unpin(state, tool_name, who, reason))
+        self._repository.write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
 
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
     ) -> ProposalRecord:
         """Record a suggestion with what the checks say, and ask the judge where one is needed."""
-        named = getattr(suggestion, "evidence", ())
-        known = {one.episode_id: one for one in (*source_episodes(self._store, named), *episodes)}
-        sources = source_texts(self._store, named)
 
         async def decide(state: LibraryState) -> Transaction | None:
             return await lifecycle.submit(
-                proposal_id,
-                suggestion,
-                state,
-                self._context,
-                sources=sources,
-                episodes=tuple(known.values()),
+                proposal_id, suggestion, state, self._context, episodes=episodes
             )
 
-        await self._write_async(decide)
+        await self._repository.write_async(decide)
         return await self._ask_judge(proposal_id)
 
     async def _ask_judge(self, proposal_id: str) -> ProposalRecord:
@@ -742,7 +735,7 @@ class ToolManager:
         candidate = record.candidate
         if "judge" not in record.awaits or not record.is_open or candidate is None:
             return None
-        sources = self._sources(record)
+        sources = source_texts(self._store, record.events[0].evidence)
         if not record.base:
             return change_of_new(candidate, library, sources)
         base = self.revision(record.tool_name, record.base)
@@ -769,18 +762,13 @@ class ToolManager:
             found = state.ledger.find(record.proposal_id)
             if found.state != record.state or not found.is_open:
                 return None
-            return await lifecycle.promote(
-                found,
-                state,
-                self._reports(found, state.ledger),
-                self._context,
-                sources=self._sources(found),
-            )
+            reports = self._reports(found, state.ledger)
+            return await lifecycle.promote(found, state, reports, self._context)
 
         done = await self._repository.write_async(decide)
         after = done.state.ledger.find(record.proposal_id)
-        if done.transaction and done.transaction.makes_version and after.state == record.state:
-            raise _change_id_taken(done.transaction.change_id)
+        if done.makes_version and after.state == record.state:
+            raise _change_id_taken(done)
         blocked = done.instead
         return Transition.between(
             record, after, after.events[-1].reason if blocked is None else blocked.why
@@ -793,9 +781,6 @@ class ToolManager:
             recorded |= {report.gate: report for report in self._assess(record, ledger)}
         return tuple(recorded.values())
 
-    def _sources(self, record: ProposalRecord) -> tuple[str, ...]:
-        return source_texts(self._store, record.events[0].evidence)
-
     def _open(self) -> tuple[str, ...]:
         records = self._repository.reload().ledger.proposals.values()
         return tuple(record.proposal_id for record in records if record.is_open)
@@ -804,15 +789,7 @@ class ToolManager:
         self, proposal_id: str, decide: Callable[[LibraryState], Transaction | None]
     ) -> ProposalRecord:
         """Write what somebody says of a proposal; its record afterwards."""
-        return self._write(decide).state.ledger.find(proposal_id)
-
-    def _write(self, decide: Callable[[LibraryState], Transaction | None]) -> Written[None]:
-        return self._repository.write(decide)
-
-    async def _write_async(
-        self, decide: Callable[[LibraryState], Awaitable[Transaction | None]]
-    ) -> Written[None]:
-        return await self._repository.write_async(decide)
+        return self._repository.write(decide).state.ledger.find(proposal_id)
 
     def _change(
         self,
@@ -862,7 +839,8 @@ def _with_recorded(
     return repinned(library, changed) if changed else ()
 
 
-def _change_id_taken(change_id: str) -> StoreError:
+def _change_id_taken(done: Written[Any]) -> StoreError:
+    change_id = done.transaction.change.proposal_id if done.transaction else ""
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"

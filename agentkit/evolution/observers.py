@@ -18,17 +18,16 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.checks import ContractChecker, normalize_response
-from agentkit.agent.executor import CallHistory
+from agentkit.agent.checks import normalize_response
+from agentkit.agent.executor import Execution
 from agentkit.agent.refine import refine_calls
+from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id, unrouted
-from agentkit.agent.types import FinishedRun
+from agentkit.agent.types import FinishedRun, ToolPolicy
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, SHADOW_OF, VIEW_OF
 from agentkit.errors import (
-    CompositeError,
-    DefinitionError,
     ModelConnectionError,
     ModelError,
     ModelStatusError,
@@ -41,15 +40,14 @@ from agentkit.evolution.serving import (
     experiment_for,
     running,
 )
-from agentkit.library.library import nearest_names
+from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore, Store
-from agentkit.messages import Message, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import ToolCall, ToolFailure, ToolResult, Usage
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval.cards import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -391,7 +389,7 @@ class ShadowRunner(Background[FinishedRun]):
         seconds = time.perf_counter() - started
         return Turn(
             message=message,
-            results=checked_calls(message.tool_calls, request),
+            results=await checked_calls(message.tool_calls, request),
             usage=usage,
             refine=trace,
             seconds=seconds,
@@ -414,7 +412,7 @@ class ShadowRunner(Background[FinishedRun]):
         first = original.turns[0]
         control = Turn(  # without what running its calls gave and took
             message=first.message,
-            results=checked_calls(first.message.tool_calls, request),
+            results=await checked_calls(first.message.tool_calls, request),
             usage=first.usage,
             refine=first.refine,
             seconds=first.model_seconds,
@@ -483,52 +481,36 @@ _NOT_RUN = ToolFailure(
 )
 
 
-def checked_calls(calls: Iterable[ToolCall], request: ModelRequest) -> tuple[ToolResult, ...]:
+async def checked_calls(calls: Sequence[ToolCall], request: ModelRequest) -> tuple[ToolResult, ...]:
     """A result for each call: ``failed`` with the rule that it breaks, else ``denied``, unrun.
 
-    Looked at are, in the order of the executor: whether the tool was offered, whether the arguments
-    can be read, the contract's schema, preconditions, and learned rules. No function is called.
+    An executor looks at them over tools without code or program: whether the tool was offered,
+    whether the arguments can be read, the contract's schema, preconditions, and learned rules.
 
     Args:
         calls: What a model proposed.
         request: What it was asked, with the conversation so far.
     """
-    offered = {definition.name: definition for definition in request.tools}
-    results = []
-    for call in calls:
-        failure = _failure(call, offered, request.messages)
-        found = failure or _NOT_RUN
-        results.append(
-            ToolResult(
-                call_id=call.call_id,
-                name=call.name,
-                status="denied" if failure is None else "failed",
-                text=describe_failure(call.name, found),
-                failure=found,
-                attempts=0,
-            )
+    bare = (
+        replace(one, body=None, signature=replace(one.signature, children=()))
+        for one in request.tools
+    )
+    library = Library(Tool(definition=one) for one in bare)
+    execution = Execution(policy=ToolPolicy(contracts="always"))
+    executor = execution.executor(library, SelectedTools.whole(library), said=request.messages)
+    return tuple(
+        one
+        if one.status == "failed"
+        else ToolResult(
+            call_id=one.call_id,
+            name=one.name,
+            status="denied",
+            text=describe_failure(one.name, _NOT_RUN),
+            failure=_NOT_RUN,
+            attempts=0,
         )
-    return tuple(results)
-
-
-def _failure(
-    call: ToolCall, offered: Mapping[str, ToolDefinition], said: Sequence[Message]
-) -> ToolFailure | None:
-    definition = offered.get(call.name)
-    if definition is None:
-        nearest = nearest_names(call.name, offered)
-        rule = f"Offered are {len(offered)} tools."
-        return ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
-    if call.malformed is not None:
-        return ToolFailure(kind="malformed_arguments", rule=f"It was: {call.malformed[:200]!r}.")
-    try:
-        arguments = ArgumentValidator(definition).runnable(call.arguments)
-        if isinstance(arguments, ArgumentProblem):
-            return arguments.failure()
-        checker = ContractChecker("always")
-        return checker.before(definition, arguments, CallHistory(said).known)
-    except (DefinitionError, CompositeError) as error:  # a definition that nothing can be held to
-        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+        for one in await executor.execute(calls)
+    )
 
 
 # --- A verdict on calls that nobody ran, from what happened to the calls of the run itself --------

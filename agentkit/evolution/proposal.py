@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
@@ -258,6 +258,13 @@ class ProposalRecord:
         if self.moved is not None:
             return ToolDefinition.from_json(self.moved.facts["candidate"])
         return None if self.proposal is None else self.proposal.candidate
+
+    @property
+    def current(self) -> Proposal:
+        """The proposal as it is by now, moved to the revision ``base``; of one that can be read."""
+        if self.proposal is None or self.candidate is None:
+            raise AssertionError("what can not be read is rejected with codes that stand")
+        return replace(self.proposal, candidate=self.candidate, base=self.base)
 
     @property
     def stream(self) -> str:

@@ -9,7 +9,7 @@ from agentkit.errors import UsageError
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
-from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation, written
+from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
@@ -129,21 +129,21 @@ def undo(
                 f"rollback {name} --to VERSION')"
             )
     upserts, removals = _as_before(library, change.names, change.version, history)
-    why = reason or f"take back library version {change.version}"
-    draft = written("undo", change_id, upserts, before=library, author=author, reason=why)
+    back = LibraryChange(
+        proposal_id=change_id,
+        upserts=upserts,
+        removals=removals,
+        author=author.name,
+        reason=reason or f"take back library version {change.version}",
+    )
+    done = Transaction.outside_proposals("undo", back, state, author)
     facts = {
         "undone": change.version,
         "tools_undone": list(change.names),
         "removed": list(removals),
     }
-    return Transaction(
-        drafts=(replace(draft, facts={**draft.facts, **facts}),),
-        upserts=upserts,
-        removals=removals,
-        change_id=change_id,
-        author=author,
-        reason=why,
-    )
+    (draft,) = done.drafts
+    return replace(done, drafts=(replace(draft, facts={**draft.facts, **facts}),))
 
 
 def _as_before(
@@ -236,14 +236,14 @@ def roll_back(
             facts={"operation": "rollback", "removed": list(removals)},
         )
         drafts.append(gone)
-    return Transaction(
-        drafts=tuple(drafts),
+    change = LibraryChange(
+        proposal_id=f"rollback-{taken[0]}" if changes else "",
         upserts=upserts,
         removals=removals,
-        change_id=f"rollback-{taken[0]}" if changes else "",
-        author=author,
+        author=author.name,
         reason=reason or f"take back {', '.join(reversed(taken))}",
     )
+    return Transaction(drafts=tuple(drafts), change=change)
 
 
 def _wanted(state: LibraryState, which: str) -> ProposalRecord:

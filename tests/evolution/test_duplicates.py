@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from agentkit import open_store
-from agentkit.errors import StoreError
 from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.testing import primitive_library
@@ -137,44 +136,6 @@ def test_a_stale_manager_merges_into_what_the_other_added(url):
     outcome = other.insert(twin)
     assert outcome.outcome == "merged"
     assert (outcome.duplicate.name, outcome.examples_moved) == ("plus_2", 1)
-
-
-def test_a_repeated_candidate_changes_the_library_once(url):
-    """A retry is merged into what it made the first time, from this manager or another one."""
-    manager = manager_at(url)
-    manager.insert(numbered(2))
-    for one in (manager, manager_at(url)):
-        again = one.insert(numbered(2))
-        assert again.outcome == "merged"
-        assert (again.duplicate.name, again.version, again.examples_moved) == ("plus_2", 2, 0)
-
-
-class Broken:
-    """A store whose connection is lost when something is written."""
-
-    def __init__(self, store):
-        self._store = store
-
-    def __getattr__(self, name):
-        return getattr(self._store, name)
-
-    def commit(self, change, *, expected_version):
-        """Fail."""
-        raise StoreError("the connection is lost")
-
-
-def test_a_crash_between_validation_and_commit_leaves_nothing(url):
-    """When the store fails, the manager and the file are as they were, and a retry works."""
-    store = open_store(url)
-    manager = ToolManager(Broken(store), tools=primitive_library())
-    before = manager.library
-    with pytest.raises(StoreError, match="connection is lost"):
-        manager.insert(numbered(2))
-    assert manager.library is before
-    assert store.load().digest == before.digest
-    outcome = manager_at(url).insert(numbered(2))
-    assert outcome.outcome == "added"
-    assert outcome.version == 2
 
 
 def test_a_revision_replaces_and_what_stands_above_follows(url):

@@ -94,18 +94,6 @@ def test_register_leaves_known_names_alone_and_takes_no_composites(manager, stor
         manager.register([manager.library["order_total"]])
 
 
-def test_code_that_differs_from_the_library_is_not_bound(manager, store):
-    """A tool in code whose parameters are not the stored ones is refused when the manager starts."""
-
-    @tool(name="add")
-    def other(x: int) -> int:
-        """One more."""
-        return x + 1
-
-    with pytest.raises(UsageError, match="'add' in code differ"):
-        ToolManager(store, tools=[other])
-
-
 # --- InsertTool rejects with a code, reasons and a witness, and leaves the library as it was -----
 
 
@@ -496,24 +484,6 @@ def with_body(body, *, result="float", example='{"arguments": {"x": 1}, "result"
         f"@composite(examples=[{example}])\ndef candidate(x: float) -> {result}:\n"
         f'    """A candidate."""\n    {body}\n'
     )
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "return add(x, __import__('os').system('true'))",
-        "import os\n    return add(x, 1)",
-        "while True:\n        x = add(x, 1)",
-        "add = mul\n    return add(x, x)",
-        "return candidate(add(x, 1))",
-    ],
-)
-def test_what_the_language_does_not_have_is_refused(manager, body):
-    """Attribute walks, imports, endless loops, shadowing and recursion end at their line."""
-    outcome = manager.insert(with_body(body))
-    assert outcome.failed is not None
-    assert outcome.problems
-    assert min(problem.line for problem in outcome.problems) >= 4
 
 
 @pytest.mark.parametrize(

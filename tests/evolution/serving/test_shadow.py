@@ -9,7 +9,6 @@ from agentkit.errors import (
     ModelConnectionError,
     ModelStatusError,
 )
-from agentkit.evolution.compare import shadow_pairs
 from agentkit.evolution.observers import ShadowRunner
 from agentkit.evolution.serving import LedgerWatch
 from agentkit.library.store import EpisodeFilter
@@ -123,41 +122,6 @@ async def test_the_request_is_the_same_but_for_the_definition(store, tried, rain
         assert (one.settings, one.tool_choice) == (other.settings, other.tool_choice)
         assert [t.name for t in one.tools] == [t.name for t in other.tools]
         assert reads(one, "tides") == reads(other, "tides")
-
-
-async def test_the_records_say_what_belongs_together(store, tried, rains):
-    """Gates find each pair by its labels, with both verdicts."""
-    model = reader([call(city="Bergen")], [call(city="Oslo")])
-
-    def answer(request):
-        last = request.messages[-1]
-        if isinstance(last, ToolMessage):
-            return "done" if last.text == "rain" else [call(city="Oslo")]
-        return [call(city="Bergen")] if reads(request) == OLD else [call(city="Oslo")]
-
-    model = FunctionModel(answer)
-    shadow = runner(store)
-    result = await Agent(model, tools=[rains[0]], store=store, observers=[shadow]).run(
-        "Rain?", session_id="s", metadata={"who": "me"}
-    )
-    await shadow.drain()
-
-    ((control, candidate),) = sides(store, tried)
-    assert control.metadata == {
-        "who": "me",
-        "experiment": tried.proposal_id,
-        "view_of": result.episode.episode_id,
-    }
-    assert candidate.metadata == {
-        "who": "me",
-        "experiment": tried.proposal_id,
-        "arm": "candidate",
-        "candidate_digest": tried.candidate.digest,
-        "shadow_of": control.episode_id,
-    }
-    everything = list(store.select(EpisodeFilter()))
-    (pair,) = shadow_pairs(everything, tried.proposal_id)
-    assert (pair.control, pair.candidate, pair.group) == (0, 1, "s")
 
 
 @pytest.mark.parametrize(
