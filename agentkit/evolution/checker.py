@@ -490,8 +490,6 @@ class CandidateChecker:
         change = ProposedChange(
             base=newest, candidate=moved, library=state.library, sources=sources
         )
-        taken = accepted_calls(newest, state.library, episodes) if episodes else ()
-        change = replace(change, accepted=tuple(call.arguments for call in taken))
         change = with_origins(change, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
