@@ -1,6 +1,16 @@
 from ._version import __version__ as __version__
 from .agent.agent import Agent as Agent
-from .agent.types import RunResult as RunResult
+from .agent.guardrails import (
+    Ask as Ask,
+    Block as Block,
+    Rewrite as Rewrite,
+    guardrail as guardrail,
+)
+from .agent.types import (
+    Limits as Limits,
+    RunResult as RunResult,
+    ToolPolicy as ToolPolicy,
+)
 from .composites.decorator import composite as composite
 from .episodes.episode import Episode as Episode
 from .errors import (
@@ -16,4 +26,5 @@ from .tools.definition import (
     Effects as Effects,
     ToolDefinition as ToolDefinition,
 )
+from .tools.invocation import RunContext as RunContext
 from .tools.tool import Tool as Tool

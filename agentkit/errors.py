@@ -109,7 +109,7 @@ class SourceProblem:
     """One thing that is wrong with the text or data of a composite, fit for a repair loop.
 
     Attributes:
-        code: What is wrong, one of ``agentkit.composites.problems.SourceCode``.
+        code: What is wrong, a key of ``agentkit.composites.problems.ADVICE``.
         message: The same in a sentence, with the names and values concerned.
         advice: What to write instead.
         line: Line in the text, from 1; for a program that came as data, the line of the text that

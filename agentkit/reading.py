@@ -7,10 +7,12 @@ environment makes each of them ten times as high for a file that you trust.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from typing import IO, Any, BinaryIO
 
@@ -47,6 +49,32 @@ def expanded_limit(stored: int) -> int:
 def value_limit(size: int, *, least: int = _VALUES) -> int:
     """How many values a document of ``size`` bytes, or characters, may hold."""
     return _factor() * (least + size // _BYTES_A_VALUE)
+
+
+def only_plain(path: str, flags: int, mode: int = 0o666, *, extra: int = 0) -> int:
+    """An opener for ``open`` for which a pipe or device, which may never end, is an ``OSError``.
+
+    Args:
+        path: The file; a link is followed.
+        flags: As ``open`` gives them.
+        mode: Permissions of a file that is made.
+        extra: Further flags, such as ``os.O_NOFOLLOW``.
+    """
+    descriptor = os.open(path, flags | extra | getattr(os, "O_NONBLOCK", 0), mode)
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # of a folder ``open`` tells by itself
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return descriptor
+
+
+def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
+    """A file that somebody else may have made, opened for reading; see ``only_plain``.
+
+    Raises:
+        OSError: It can not be opened, or is no plain file.
+    """
+    return open(path, "rb", opener=only_plain)
 
 
 def read_stored(source: IO[bytes], *, most: int = _MOST_STORED) -> bytes:
@@ -172,6 +200,60 @@ def check_values(text: str | bytes) -> None:
     count = 1 + _separators(_STRING.sub(b"", bare))
     if count > most:
         raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
+
+
+_YAML = (
+    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    (
+        "float",
+        re.compile(
+            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
+            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+        ),
+        list("-+.0123456789"),
+    ),
+)
+
+
+def know_json(loader: Any) -> None:
+    """Let a loader of YAML know the words of JSON alone: ``on`` and dates are texts."""
+    loader.yaml_implicit_resolvers = {}
+    for name, pattern, first in _YAML:
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
+
+
+def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -> None:
+    """Refuse a YAML text that would grow, or break its parser, before anything is built.
+
+    Aliases are refused with it: a few lines of them stand for millions of values.
+
+    Args:
+        text: The document.
+        loader: The class that is to load it.
+        least: How many values any document may hold.
+        levels: How deep it may be nested.
+
+    Raises:
+        ReadingLimitError: It does; a ``ValueError``.
+        yaml.YAMLError: It is no YAML.
+    """
+    import yaml
+
+    most, depth, count = 2 * value_limit(len(text), least=least), 0, 0
+    for event in yaml.parse(text, Loader=loader):
+        count += isinstance(event, yaml.NodeEvent)  # values and keys
+        if count > most:
+            raise _too_much(f"it holds more than {most:,} values")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > levels:
+            raise _too_deep()
+        if isinstance(event, yaml.AliasEvent):
+            raise ReadingLimitError(
+                f"'*{event.anchor}' stands for another part of the file; write that part out"
+            )
 
 
 def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:

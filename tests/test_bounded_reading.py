@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
+import os
+import sqlite3
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from agentkit import Episode
+from agentkit import Episode, open_store
 from agentkit.cli.loading import read_content
 from agentkit.cli.main import main
 from agentkit.episodes.files import encode_episode, import_episodes
@@ -23,12 +26,15 @@ from agentkit.errors import (
     ArtifactError,
     EpisodeFormatError,
     ReadingLimitError,
+    StoreFormatError,
     UsageError,
 )
 from agentkit.evaluation.task_files import load_tasks
 from agentkit.interop import openapi
-from agentkit.interop.export.file import parse_artifact
+from agentkit.interop.export.file import parse_artifact, read_artifact
 from agentkit.reading import expanded_limit, read_json, unpacked
+from agentkit.retrieval import TrainedVectors
+from agentkit.server import Keys
 from agentkit.tools.sources.json_records import DefinitionBatch, definitions_from_json
 
 BOMB = b"[" + b"[]," * 6_000_000 + b"[]]"
@@ -103,15 +109,99 @@ class Endless(io.RawIOBase):
         return len(buffer)
 
 
-@pytest.mark.parametrize("name", ["-", "endless.json"])
+@pytest.mark.parametrize("command", [["tools", "import", "-"], ["run", "-"]])
 def test_a_stream_without_an_end_is_read_to_a_bound(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``tools import -`` of what never ends says so in one line."""
+    """A command that reads what never ends says so in one line."""
     stream = io.BufferedReader(Endless())
     monkeypatch.setattr("click.open_file", lambda *_: stream)
-    with pytest.raises(UsageError, match=r"more than 67,108,864 bytes.*AGENTKIT_READ_LIMIT"):
-        read_content(name)
+    result = CliRunner().invoke(main, [*command, "--store", "memory:"])
+    assert result.exit_code == 2
+    assert "more than 67,108,864 bytes" in result.stderr
+    assert "AGENTKIT_READ_LIMIT" in result.stderr
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "a catalogue": lambda path: read_content(str(path)),
+    "episodes": lambda path: list(import_episodes(path)),
+    "tasks": load_tasks,
+    "an artifact": read_artifact,
+    "an API description": openapi.read_document,
+    "word vectors": TrainedVectors.read,
+    "keys": Keys.from_file,
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX")
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("reader", READERS)
+def test_what_is_no_plain_file_is_not_read(reader: str, kind: str, tmp_path: Path) -> None:
+    """A pipe in which nobody writes, and a device without an end, are refused at once."""
+    path = tmp_path / "given.json"
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    with pytest.raises((AgentKitError, OSError), match=r"no plain file|can not be read"):
+        READERS[reader](path)
+
+
+def vectors(header: object = None, *, scale: float = 1.0, **metadata: str) -> bytes:
+    """A file of trained word vectors of one row."""
+    numpy = pytest.importorskip("numpy")
+    arrays = {
+        "pieces": numpy.array([1], "<i4"),
+        "scales": numpy.array([scale], "<f4"),
+        "rows": numpy.ones((1, 4), "i1"),
+    }
+    body, entries = b"", {}
+    for (name, array), kind in zip(arrays.items(), ("I32", "F32", "I8"), strict=True):
+        offsets = [len(body), len(body) + array.nbytes]
+        entries[name] = {"dtype": kind, "shape": array.shape, "data_offsets": offsets}
+        body += array.tobytes()
+    told = {
+        "format": "agentkit.vectors/1",
+        "meaning": "0.5",
+        "base": "b",
+        "digest": hashlib.sha256(body).hexdigest(),
+        "provenance": "{}",
+        "figures": "{}",
+        **metadata,
+    }
+    made = {**entries, "__metadata__": told} if header is None else header
+    text = made if isinstance(made, bytes) else json.dumps(made).encode()
+    return len(text).to_bytes(8, "little") + text + body
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"scale": 3e38},
+        {"scale": float("nan")},
+        {"provenance": "[]"},
+        {"figures": "null"},
+        {"figures": "[" * 100_000},
+        {"header": b"[" * 900_000},
+        {"header": {"__metadata__": "x"}},
+        {"header": {"__metadata__": {"format": "agentkit.vectors/1"}, "pieces": 1}},
+    ],
+)
+def test_damaged_word_vectors_are_refused(content: dict[str, Any], tmp_path: Path) -> None:
+    """Numbers that overflow, and a header that is odd or deep, are one clear error."""
+    path = tmp_path / "it.vectors"
+    path.write_bytes(vectors())
+    assert TrainedVectors.read(path).meaning == 0.5
+    path.write_bytes(vectors(**content))
+    with pytest.raises(UsageError, match="can not be read as trained word vectors"):
+        TrainedVectors.read(path)
+
+
+def test_a_deep_event_is_damage_of_its_store(tmp_path: Path) -> None:
+    """Whoever may write the database breaks no reader by a hundred thousand brackets."""
+    store = open_store(f"sqlite:///{tmp_path / 'it.db'}")
+    with sqlite3.connect(tmp_path / "it.db") as database:
+        database.execute("INSERT INTO library_events VALUES (1, ?)", ("[" * 100_000,))
+    with pytest.raises(StoreFormatError, match="an event that can not be read"):
+        store.events()
+    store.close()
 
 
 def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:
@@ -158,7 +248,7 @@ def _yaml_bomb() -> str:
 )
 def test_api_descriptions_are_bounded(text: str) -> None:
     """Anchors that multiply, millions of values and thousands of levels are refused early."""
-    with little_memory(), pytest.raises(AgentKitError, match=r"values|nest"):
+    with little_memory(), pytest.raises(AgentKitError, match=r"values|nest|another part"):
         openapi.read_document(text)
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.library import LibraryChange
-from agentkit.library.episode_writer import EpisodeWriter
 from agentkit.library.sealing import write_sealed
+from agentkit.library.spilling import SpillingEpisodes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 
@@ -78,15 +79,17 @@ def test_files_of_episodes(tmp_path: Path) -> None:
 
 
 def test_spilled_episodes_and_kept_copies(tmp_path: Path) -> None:
-    """What a writer puts aside, and the copy of a library, are the owner's."""
+    """What is spilled, and the copy of a library, are the owner's."""
     store = open_store("memory:")
     store.commit(CHANGE, expected_version=0)
-    writer = EpisodeWriter(store, spill=tmp_path / "spill")
-    writer.append(EPISODE)
-    writer.close()
+    far = UnreliableStore(store)
+    far.away()
+    with SpillingEpisodes(far, folder=tmp_path / "spill") as episodes:
+        episodes.append(EPISODE)
     write_sealed(tmp_path / "copy.json", b"tools", "copy")
     assert mode(tmp_path / "copy.json") == 0o600
-    assert not (tmp_path / "spill").exists() or mode(tmp_path / "spill") == 0o700
+    (spilled,) = (tmp_path / "spill").iterdir()
+    assert (mode(tmp_path / "spill"), mode(spilled)) == (0o700, 0o600)
 
 
 def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
@@ -95,8 +98,7 @@ def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:
     store.commit(CHANGE, expected_version=0)
     store.append(EPISODE)
     folder = tmp_path / "library"
-    shared = [folder / "index.json", folder / "tools" / "ping.json"]
-    shared.append(folder / "history" / "00000001.json")
+    shared = [folder / "log.jsonl", folder / "tools" / "ping.json"]
     assert {mode(path) for path in shared} == {0o644}
     assert mode(folder / "local") == 0o700
     assert mode(folder / "local" / "episodes.db") == 0o600

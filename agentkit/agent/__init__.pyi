@@ -1,3 +1,13 @@
+from .guardrails import (
+    Ask as Ask,
+    Block as Block,
+    Guardrail as Guardrail,
+    GuardrailDecision as GuardrailDecision,
+    Guardrails as Guardrails,
+    Rewrite as Rewrite,
+    RunBlocked as RunBlocked,
+    guardrail as guardrail,
+)
 from .output import OutputFormat as OutputFormat
 from .refine import refine_calls as refine_calls
 from .session import (

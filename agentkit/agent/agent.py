@@ -14,11 +14,12 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack
 
 from agentkit import (
     agent as agent_door,  # doors: what is asked for loads then
     library as library_door,
+    models as models_door,
     tracing as tracing_door,
 )
 from agentkit._waiting import wait_for
@@ -28,6 +29,7 @@ from agentkit.agent.run import AgentRunner, DeferredResults, stream_events
 from agentkit.agent.selection import ToolSelector
 from agentkit.agent.session import (
     LibraryProvider,
+    PendingApprovals,
     Router,
     RunPreparation,
     RunStart,
@@ -36,6 +38,8 @@ from agentkit.agent.session import (
 )
 from agentkit.agent.types import (
     Decision,
+    Instruction,
+    Instructions,
     Limits,
     Observer,
     Observers,
@@ -56,9 +60,11 @@ from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.invocation import DepsT, OutputT, check_deps, check_tool_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrail
     from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
@@ -67,7 +73,7 @@ _CLOSE_SECONDS = 10.0
 """A little more than what SQLite waits for a lock, twice."""
 
 
-class Agent:
+class Agent(Generic[DepsT, OutputT]):
     """Answers requests with a model and tools.
 
     An agent holds no state of a run and may serve many runs at once. Each run is pinned to one
@@ -83,7 +89,10 @@ class Agent:
             written (``agentkit.library.code_binding``). With a ``Replica`` each run begins on the
             newest library; otherwise ``refresh`` picks it up.
         store_policy: Which version of its library runs use, and what to do while it fails.
-        instructions: The system message.
+        instructions: The system message: a text, a function of the ``RunContext`` that gives one,
+            sync or async, or several of both. Texts come first, so that prompt caches hold.
+        deps_type: The type of what runs are given as ``deps`` and tools find in
+            ``RunContext.deps``.
         output_type: A type (or JSON Schema) that the final answer must match; None for text.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
@@ -95,13 +104,15 @@ class Agent:
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
+        guardrails: Look at inputs, tool calls, tool results and outputs, see ``guardrail``.
         observers: Are told of every run that gave a result, once it is there.
         tracing: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
 
     Raises:
         ModelNotFoundError: No model answers to that name.
-        UsageError: The arguments contradict each other.
+        UsageError: The arguments contradict each other, or a cost limit is given and nobody knows
+            what the model costs.
         CodeDriftError: ``frozen``, and code and library differ.
 
     Example:
@@ -127,8 +138,9 @@ class Agent:
         library: Library | None = None,
         store: Store | str | None = None,
         store_policy: StorePolicy = StorePolicy(),  # noqa: B008 - immutable
-        instructions: str = "",
-        output_type: type | JsonObject | None = None,
+        instructions: Instruction[DepsT] | Sequence[Instruction[DepsT]] = "",
+        deps_type: type[DepsT] | None = None,
+        output_type: type[OutputT] | JsonObject | None = None,
         retriever: Retriever | Literal["auto"] | None = "auto",
         selection: SelectionPolicy = SelectionPolicy(),  # noqa: B008 - immutable
         tool_policy: ToolPolicy = ToolPolicy(),  # noqa: B008 - immutable
@@ -136,6 +148,7 @@ class Agent:
         refine: RefineMode | RefineSettings = "none",
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
+        guardrails: Iterable[Guardrail[DepsT]] = (),
         observers: Iterable[Observer] = (),
         tracing: Tracing | None = None,
         name: str = "agent",
@@ -151,6 +164,10 @@ class Agent:
         self._owns_store = isinstance(store, str)
         self._store = library_door.open_store(store) if isinstance(store, str) else store
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
+        for one in (*own, *(library or ())):
+            if one.context is not None:
+                check_tool_deps(one.name, one.context, deps_type)
+        self._deps_type = deps_type
         self._libraries = LibraryProvider(
             store=self._store,
             library=library,
@@ -160,14 +177,17 @@ class Agent:
             hides_unbound=tool_policy.unbound == "hide",
         )
         self._preparation = RunPreparation(
-            libraries=self._libraries, store=self._store, router=router
+            libraries=self._libraries,
+            store=self._store,
+            router=router,
+            approvals=PendingApprovals(self._store),
         )
         self._queue = EpisodeQueue(self._store, on_failure=store_policy.on_failure)
         self._runner = AgentRunner(
             name=name,
             model=answers,
             queue=self._queue,
-            instructions=instructions,
+            instructions=Instructions.of(instructions),
             selector=ToolSelector(retriever, policy=selection, tracing=tracing),
             execution=Execution(
                 policy=tool_policy, limits=limits, tracing=tracing, queue=self._queue
@@ -179,6 +199,8 @@ class Agent:
                 else agent_door.OutputFormat.of(output_type)
             ),
             settings=settings,
+            price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
+            guardrails=tuple(guardrails),
             observers=Observers(observers),
             tracing=tracing,
         )
@@ -233,7 +255,7 @@ class Agent:
         """Take up the newest version from the store, for runs that start from now on."""
         return self._libraries.refresh()
 
-    async def run(self, request: str, **options: Unpack[RunOptions]) -> RunResult:
+    async def run(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
         """Answer one request.
 
         Args:
@@ -246,7 +268,8 @@ class Agent:
 
         Raises:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
-            UsageError: A session was asked for without a store, or together with a history.
+            UsageError: A session was asked for without a store, or together with a history;
+                ``deps`` is of another type than ``deps_type``.
             StoreUnavailableError: The store is away, and the library of this conversation or
                 what was said in it is not at hand; a ``Replica`` refuses runs; or the store takes
                 no episodes (``on_store_failure``). No model was asked, so the same call may be
@@ -254,9 +277,9 @@ class Agent:
             EpisodeNotKeptError: The run ended and the store did not take its episode, which the
                 error carries; it is tried again. The tools did what they did.
         """
-        return await self._runner.run(await self._start(request, **options))
+        return await self._run(await self._start(request, **options))
 
-    def run_sync(self, request: str, **options: Unpack[RunOptions]) -> RunResult:
+    def run_sync(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
         """``run`` for callers without an event loop.
 
         The loop that it makes ends with the run, so observers start nothing on it.
@@ -265,39 +288,41 @@ class Agent:
             UsageError: Called where an event loop is running; await ``run`` there.
         """
 
-        async def run() -> RunResult:
+        async def run() -> RunResult[OutputT]:
             start = await self._start(request, **options)
-            return await self._runner.run(replace(start, ends_loop=True))
+            return await self._run(replace(start, ends_loop=True))
 
         return _bridge(run())
 
     async def stream(
-        self, request: str, **options: Unpack[RunOptions]
+        self, request: str, **options: Unpack[RunOptions[DepsT]]
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
         start = await self._start(request, **options)
-        events = stream_events(lambda emit: self._runner.run(replace(start, emit=emit)))
+        events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
                 yield event
 
     async def resume(
         self,
-        waiting: RunResult | Episode,
+        waiting: RunResult[OutputT] | Episode,
         *,
+        deps: DepsT | None = None,
         approvals: Mapping[str, Decision] | None = None,
         values: Mapping[str, object] | None = None,
         history: Sequence[Message] = (),
         settings: ModelSettings | None = None,
         episode_id: str | None = None,
-    ) -> RunResult:
+    ) -> RunResult[OutputT]:
         """Go on with a run whose calls were deferred.
 
         Args:
             waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
+            deps: As for ``run``.
             approvals: Decisions by call id; an approved call runs now.
             values: Results by call id, for calls that were answered outside this process.
             history: The messages before the run when they are in no store.
@@ -306,11 +331,13 @@ class Agent:
 
         Raises:
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the store has other waiting calls
-                in that episode, or they were answered before.
+                decision is neither a bool nor an ``Approval``; the episode of an approval is not
+                as the store, or without one this agent, knows it, or it was answered before;
+                ``deps`` is of another type than ``deps_type``.
             RunError: As for ``run``.
         """
         await self._queue.check()
+        check_deps(deps, self._deps_type)
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
         answers = DeferredResults(
             episode=episode,
@@ -320,13 +347,18 @@ class Agent:
         start = RunStart(
             request="",
             library=self._libraries.for_run(),
+            deps=deps,
             settings=settings,
             episode_id=episode_id
             or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
         start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
+        return await self._run(start, answers)
 
-        return await self._runner.run(start, answers)
+    async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
+        result = await self._runner.run(start, answers)
+        self._preparation.approvals.remember(result)
+        return result
 
     async def close(self) -> None:
         """Keep what waits, close the model's connections, and the store if the agent opened it.
@@ -345,16 +377,19 @@ class Agent:
         self,
         request: str,
         *,
-        history: Sequence[Message] | RunResult = (),
+        deps: DepsT | None = None,
+        history: Sequence[Message] | RunResult[Any] = (),
         session_id: str | None = None,
         metadata: Mapping[str, str] | None = None,
         settings: ModelSettings | None = None,
         episode_id: str | None = None,
     ) -> RunStart:
         await self._queue.check()
+        check_deps(deps, self._deps_type)
         start = RunStart(
             request=request,
             library=self._libraries.for_run(),
+            deps=deps,
             session_id=session_id,
             metadata=metadata or {},
             settings=settings,

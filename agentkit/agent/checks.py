@@ -9,17 +9,20 @@ password, a query, a path. So a model reads only what was meant for whoever call
 * the words of ``ModelRetry`` and ``ToolFailed``, as they are;
 * the text of ``REFUSALS``, with which Python code says that it was given a wrong value, without
   what looks like a secret;
-* of any other exception its class alone. Its text is in the log, under the id of the call.
+* of any other exception its class and a reference, under which the log has the rest, without
+  what looks like a secret.
 
-``show_exceptions`` shows every text, for development. Clients of
+``expose_errors`` shows every text, for development. Clients of
 ``agentkit.interop.mcp.LibraryServer`` read of any exception its class alone.
 """
 
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit import (
@@ -49,10 +52,10 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
 _LONGEST_READ = 4 * _LONGEST
+_LONGEST_LOGGED = 20_000
 
-REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
-"""Exceptions that speak of a value, so that a model can give another one; and our own words about
-a server that hung up."""
+REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError)
+"""Exceptions that speak of a value, so that a model can give another one."""
 _TRANSIENT = frozenset({"child_failed", "child_timeout"})
 """Failures of a composite that may be gone at a second try; all others would come again."""
 
@@ -169,9 +172,10 @@ def composite_failure(error: CompositeRunError) -> ToolFailure:
     )
 
 
-def is_transient(failure: ToolFailure) -> bool:
-    """Whether the same call may succeed when it is simply made again."""
-    if failure.kind != "tool_error":
+def is_transient(failure: ToolFailure, error: BaseException) -> bool:
+    """Whether the same call may succeed when it is simply made again; a refused value does not."""
+    cause = error.__cause__ if isinstance(error, CompositeRunError) else error
+    if failure.kind != "tool_error" or is_refusal(cause):
         return False
     return failure.cause in _TRANSIENT or failure.cause not in composites.RUN_CODES
 
@@ -187,7 +191,8 @@ def failure_of(
     call: ToolCall,
     *,
     late_seconds: float | None = None,
-    show_exceptions: bool = False,
+    expose_errors: bool = False,
+    run_id: str = "",
 ) -> ToolFailure:
     """The failure for an exception of a tool.
 
@@ -196,7 +201,8 @@ def failure_of(
             its author's words.
         call: The call, for the log.
         late_seconds: The time that was allowed, when it is over.
-        show_exceptions: Whether the texts of all exceptions are shown.
+        expose_errors: Whether the texts of all exceptions are shown.
+        run_id: The run, for the reference.
     """
     if isinstance(error, ModelRetry):
         return ToolFailure(kind="retry_requested", rule=error.message)
@@ -209,18 +215,39 @@ def failure_of(
         return ToolFailure(kind="timeout", rule=f"It was stopped after {late_seconds:g} seconds.")
     if isinstance(error, CompositeRunError):
         failure = composite_failure(error)
-        return failure if show_exceptions else _without_child_text(failure, error, call)
-    rule = described(error)[:_LONGEST] if show_exceptions else _for_model(error, call)
+        reference = _reference(run_id, call)
+        return failure if expose_errors else _without_child_text(failure, error, call, reference)
+    if expose_errors:
+        rule = described(error)[:_LONGEST]
+    else:
+        rule = _for_model(error, call, _reference(run_id, call))
     return ToolFailure(kind="tool_error", rule=rule, cause=type(error).__name__)
 
 
-def _for_model(error: BaseException, call: ToolCall) -> str:
+def _reference(run_id: str, call: ToolCall) -> str:
+    """What finds the call in the log."""
+    return blake2b(f"{run_id}/{call.call_id}".encode(), digest_size=4).hexdigest()
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether Python code says that a value is wrong; some errors are also the system's."""
+    return isinstance(error, REFUSALS) and not isinstance(error, OSError)
+
+
+def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     """As much of an exception as a model may read; the log has the rest."""
-    is_of_system = isinstance(error, OSError) and not isinstance(error, McpError)
-    if isinstance(error, REFUSALS) and not is_of_system:  # some are both
+    if is_refusal(error) or isinstance(error, McpError):
         return _without_secrets(described(error))[:_LONGEST]
-    _LOG.error("call %s of %s raised %s", call.call_id, call.name, described(error), exc_info=error)
-    return f"{type(error).__name__}. What it says is in the log."
+    whole = "".join(traceback.format_exception(error))[-_LONGEST_LOGGED:]
+    _LOG.error(
+        "reference %s: call %s of %s raised %s\n%s",
+        reference,
+        call.call_id,
+        call.name,
+        type(error).__name__,
+        _redacted(whole),
+    )
+    return f"{type(error).__name__}. What it says is in the log under reference {reference}."
 
 
 def _without_secrets(text: str) -> str:
@@ -229,16 +256,22 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return episodes.Redaction(patterns={"secret"}).text(plain)
+    return _redacted(plain)
+
+
+def _redacted(text: str) -> str:
+    return episodes.Redaction(patterns={"secret"}).text(text)
 
 
 def _without_child_text(
-    failure: ToolFailure, error: CompositeRunError, call: ToolCall
+    failure: ToolFailure, error: CompositeRunError, call: ToolCall, reference: str
 ) -> ToolFailure:
     """The failure of a composite, which quotes what a child raised."""
     rule, cause = failure.rule, error.__cause__
     if error.code == "child_failed" and cause is not None:
-        rule = rule.replace(shortened(described(cause)), _for_model(cause, call).rstrip("."))
+        rule = rule.replace(
+            shortened(described(cause)), _for_model(cause, call, reference).rstrip(".")
+        )
     return replace(failure, rule=_without_secrets(rule))
 
 

@@ -11,12 +11,14 @@ import inspect
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from agentkit import (
+    agent as agent_door,
     diagnosis,  # doors: wording loads when a call fails, spans when somebody traces
     tools as tools_door,
     tracing as spans,
@@ -56,15 +58,20 @@ from agentkit.messages import (
     ToolResult,
 )
 from agentkit.tools import rules  # a door: they load when a tool has some
+from agentkit.tools.canonical import canonical_json
 from agentkit.tools.invocation import (
     TOOL_ERRORS,
+    RunContext,
+    RunFacts,
     encode_result,
+    entered,
     is_tool_error,
     run_in_daemon_thread,
 )
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrails
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
     from agentkit.tools.rules.checking import EarlierCall
@@ -73,6 +80,7 @@ if TYPE_CHECKING:
     from agentkit.tracing.tracing import Span, Tracing
 
 
+_NOTHING: AbstractContextManager[None] = nullcontext()
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
@@ -106,6 +114,8 @@ class Execution:
         *,
         said: Sequence[Message] = (),
         emit: Emit = ignore,
+        run: RunFacts | None = None,
+        guardrails: Guardrails | None = None,
     ) -> Executor:
         """What runs the calls of one run.
 
@@ -114,6 +124,8 @@ class Execution:
             tools: The tools that the model may call.
             said: The conversation before the run.
             emit: Receives events.
+            run: What tools may know of the run.
+            guardrails: Look at calls and results; None for none.
         """
         return Executor(
             library=library,
@@ -123,6 +135,8 @@ class Execution:
             validators=self._validators.setdefault(library, {}),
             said=said,
             emit=emit,
+            run=run or RunFacts(library_version=library.version),
+            guardrails=guardrails,
         )
 
 
@@ -138,6 +152,8 @@ class Executor:
         validators: Validators by tool name, shared between the runs of an agent.
         emit: Receives events.
         said: The conversation before the run.
+        run: What tools may know of the run.
+        guardrails: Look at calls and results; None for none.
         finished: Results of the current turn so far, in order of completion.
     """
 
@@ -148,9 +164,13 @@ class Executor:
     validators: dict[str, ArgumentValidator] = field(default_factory=dict)
     emit: Emit = ignore
     said: Sequence[Message] = ()
+    run: RunFacts = field(default_factory=RunFacts)
+    guardrails: Guardrails | None = None
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
+    _failed_runs: Counter[str] = field(init=False, default_factory=Counter)
+    _final: set[tuple[str, bytes]] = field(init=False, default_factory=set)
     _history: CallHistory = field(init=False)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
@@ -245,8 +265,39 @@ class Executor:
         if not isinstance(checked, Mapping):
             self._tell_stop("validation", tool.name, "invalid_arguments")
             return self._counted(call, tool, checked.failure())
+        if self.guardrails is not None:
+            return await self._guarded(self.guardrails, call, tool, checked, span)
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked, span)
+
+    async def _guarded(
+        self,
+        guardrails: Guardrails,
+        call: ToolCall,
+        tool: Tool,
+        arguments: JsonObject,
+        span: Span | NoSpan,
+    ) -> ToolResult:
+        """What comes of a call that guardrails look at, before and after."""
+        seen = replace(call, arguments=arguments)
+        call, decision = await guardrails.check("tool_call", seen)
+        if isinstance(decision, agent_door.Block):
+            return self._failed(call, tool, kind="denied", rule=decision.reason, retryable=False)
+        checked = arguments if call is seen else await self._checked(tool, call.arguments)
+        if not isinstance(checked, Mapping):
+            return self._counted(call, tool, checked.failure())
+        asks = isinstance(decision, agent_door.Ask)
+        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool, asks=asks)
+        if refusal is not None:
+            return refusal
+        result = await self._attempts(call, tool, checked, span)
+        if result.status != "ok":
+            return result
+        result, decision = await guardrails.check("tool_result", result)
+        if isinstance(decision, agent_door.Block | agent_door.Ask):
+            rule = decision.reason or "The result is withheld."
+            return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
+        return result
 
     def _tell_stop(self, check: GuardrailName, tool: str, cause: str) -> None:
         if self.shared.tracing is not None:
@@ -266,6 +317,9 @@ class Executor:
         if self._calls_left <= 0:
             rule = f"At most {self.shared.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
+        refused = self._given_up(call, tool, arguments)
+        if refused is not None:
+            return refused
         self._calls_left -= 1
         only_reads = tool.definition.signature.effects.is_read_only
         queue = self.shared.queue
@@ -278,6 +332,17 @@ class Executor:
             return None
         self._tell_stop("contract", tool.name, broken.cause or broken.kind)
         return self._counted(call, tool, broken)
+
+    def _given_up(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
+        """A failed result for a tool that failed too often in a row, or for the very same call."""
+        failed, rule = self._failed_runs[tool.name], ""
+        if failed > self._retries(tool):
+            rule = f"It failed {failed} times in a row and is not run again."
+        elif self._final and (tool.name, canonical_json(arguments)) in self._final:
+            rule = "This very call failed for good before and is not run again."
+        if not rule:
+            return None
+        return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
 
     def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
         """A composite is no way around a rule of a child that wants another call first."""
@@ -296,9 +361,11 @@ class Executor:
             self._children_want[tool.name] = known
         return known
 
-    async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
+    async def _refusal(
+        self, call: ToolCall, tool: Tool, *, asks: bool = False
+    ) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""
-        if tool.needs_approval:
+        if tool.needs_approval or asks:
             approval = await self._approval(call, tool)
             if approval is None:
                 return _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))
@@ -342,31 +409,49 @@ class Executor:
         repeats = min(self._retries(tool), self.shared.policy.repeats)
         allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
-            outcome = await self._traced_attempt(call, tool, arguments, span)
+            outcome, may_pass = await self._traced_attempt(call, tool, arguments, span, attempt)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
-            if failure is None or not is_transient(failure) or attempt == allowed:
+            self._tally(tool, arguments, failure)
+            if not may_pass or attempt == allowed:
                 return result
             await self.shared.policy.sleep(self.shared.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
 
+    def _tally(self, tool: Tool, arguments: JsonObject, failure: ToolFailure | None) -> None:
+        """Remember how an execution ended; a success gives a tool its retries back."""
+        if failure is None:
+            self._failed_runs.pop(tool.name, None)
+        elif failure.kind == "tool_failed":  # an answer on purpose: other calls may succeed
+            self._final.add((tool.name, canonical_json(arguments)))
+        else:
+            self._failed_runs[tool.name] += 1
+
+    def _context(self, call: ToolCall, tool: Tool, attempt: int) -> AbstractContextManager[None]:
+        """Gives the run's context to a tool that takes it, or whose children may."""
+        if tool.context is None and not tool.definition.is_composite:
+            return _NOTHING
+        return entered(
+            RunContext(run=self.run, attempt=attempt, call_id=call.call_id, tool_name=tool.name)
+        )
+
     async def _traced_attempt(
-        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan
-    ) -> ToolResult:
-        """One attempt; what a composite calls in it is told where that is wanted."""
+        self, call: ToolCall, tool: Tool, arguments: JsonObject, span: Span | NoSpan, number: int
+    ) -> tuple[ToolResult, bool]:
+        """One attempt, and whether another may pass; tells of a composite's calls if wanted."""
         tracing = self.shared.tracing
         traced = None if tracing is None or tracing.child_spans == "off" else _traceable(tool)
         if tracing is None or traced is None or isinstance(span, NoSpan):
-            return await self._attempt(call, tool, arguments, tool.function)
+            return await self._attempt(call, tool, arguments, tool.function, number)
         children: list[TracedCall] = []
         failed = True
         try:
-            result = await self._attempt(call, tool, arguments, traced(children.append))
-            failed = result.failure is not None
+            ended = await self._attempt(call, tool, arguments, traced(children.append), number)
+            failed = ended[0].failure is not None
         finally:
             if failed or tracing.child_spans == "all":
                 spans.tell_children(tracing, span, call.call_id, self.library, children)
-        return result
+        return ended
 
     async def _attempt(
         self,
@@ -374,13 +459,15 @@ class Executor:
         tool: Tool,
         arguments: JsonObject,
         function: Callable[..., Any] | None,
-    ) -> ToolResult:
+        number: int,
+    ) -> tuple[ToolResult, bool]:
         policy, seconds = self.shared.policy, tool.timeout_seconds
         seconds = policy.timeout_seconds if seconds is None else seconds
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                value = await _invoked(tool, function, arguments)
+                with self._context(call, tool, number):
+                    value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
         except TOOL_ERRORS as error:
@@ -388,13 +475,17 @@ class Executor:
                 raise
             late = seconds if deadline.expired() else None
             failure = failure_of(
-                error, call, late_seconds=late, show_exceptions=policy.show_exceptions
+                error,
+                call,
+                late_seconds=late,
+                expose_errors=policy.expose_errors,
+                run_id=self.run.run_id,
             )
-            return self._counted(call, tool, failure)
+            return self._counted(call, tool, failure), is_transient(failure, error)
         if broken is None:
-            return result
+            return result, False
         self._tell_stop("postcondition", tool.name, broken.cause or broken.kind)
-        return self._counted(call, tool, broken)
+        return self._counted(call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from agentkit.agent.types import (
     Decision,
     Emit,
     FinishedRun,
+    Instructions,
     NoSpan,
     Observers,
     RefineSettings,
@@ -65,11 +67,13 @@ from agentkit.models.base import (
     TextDelta,
     ToolChoice,
 )
-from agentkit.tools.invocation import encode_result
+from agentkit.tools.invocation import RunFacts, encode_result
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.guardrails import Guardrail, Guardrails
     from agentkit.agent.output import OutputFormat
+    from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
 
 _CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
@@ -85,12 +89,14 @@ class AgentRunner:
         name: The agent's name.
         model: Answers.
         queue: Takes episodes to their store.
-        instructions: The system message; empty for none.
+        instructions: The system message.
         selector: Which tools are offered.
         execution: How calls are run, and the limits.
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
         settings: How to generate, where a run does not say.
+        price: What tokens cost, where the limit on costs needs it and the model does not say.
+        guardrails: Look at what goes in and out.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -98,12 +104,14 @@ class AgentRunner:
     name: str
     model: ChatModel
     queue: EpisodeQueue
-    instructions: str
+    instructions: Instructions
     selector: ToolSelector
     execution: Execution
     refinement: RefineSettings
     output_format: OutputFormat | None
     settings: ModelSettings
+    price: Price | None
+    guardrails: tuple[Guardrail[Any], ...]
     observers: Observers
     tracing: Tracing | None
 
@@ -125,7 +133,7 @@ class AgentRunner:
             episode_id=start.episode_id,
             request=start.request,
             history=start.history,
-            instructions=self.instructions,
+            instructions=self.instructions.text,
             conversation_id=start.session_id,
             resumes=start.resumes,
             wants_json=self.output_format is not None,
@@ -154,9 +162,17 @@ class Run:
         self._began = time.perf_counter()
         self._at = datetime.now(UTC)
         self._turns: list[Turn] = []
-        self._usage = Usage()
+        self._facts = RunFacts(
+            deps=start.deps,
+            run_id=start.episode_id,
+            session_id=start.session_id,
+            metadata=start.metadata,
+            library_version=start.library.version,
+        )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
+        self._guards = self._guardrails()
+        self._system: tuple[SystemMessage, ...] = ()
         self._messages = self._opening()
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
@@ -167,25 +183,38 @@ class Run:
         self._emit(RunStarted(library_version=self._start.library.version, labels=self._labels))
         try:
             asked, (stop_reason, output) = await self._work(answers)
+            self._facts.is_over = True
         except BaseException as error:
+            self._facts.is_over = True
+            if self._guards is not None and isinstance(error, agent_door.RunBlocked):
+                return await self._kept("blocked", None, error)
             episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
             await self._agent.queue.put(episode)
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
                 raise RunError(f"the model {name!r} failed: {error}", episode=episode) from error
             raise
-        episode = self._episode(stop_reason, output=self._as_data(stop_reason, output))
+        result = await self._kept(stop_reason, output)
+        if self._agent.observers:
+            self._agent.observers.tell(self._finished(asked, result))
+        return result
+
+    async def _kept(
+        self, stop_reason: StopReason, output: Any, error: BaseException | None = None
+    ) -> RunResult:
+        """The result of a run whose episode is kept."""
+        episode = self._episode(stop_reason, error, output=self._as_data(stop_reason, output))
         unkept = await self._agent.queue.put(episode)
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
-        said = self._messages[1:] if self._agent.instructions else self._messages
         result = RunResult(
-            output=output, episode=episode, messages=tuple(said), is_kept=unkept is None
+            output=output,
+            episode=episode,
+            messages=tuple(self._messages) if error is None else self._start.history,
+            is_kept=unkept is None,
         )
         self._emit(RunFinished(result=result))
-        if self._agent.observers:
-            self._agent.observers.tell(self._finished(asked, result))
         return result
 
     async def _work(
@@ -196,6 +225,8 @@ class Run:
             executor = self._executor_for(SelectedTools.whole(self._start.library))
             self._under_way = lambda: answers.so_far(executor)
             self._add(await answers.turn(executor))
+        if self._guards is not None and self._start.request:
+            await self._check_input(self._guards)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -203,8 +234,10 @@ class Run:
             shown=self._start.shown,
             emit=self._emit,
         )
-        self._usage += self._selection.usage
+        self._facts.usage += self._selection.usage
         self._executor = self._executor_for(self._selection.tools)
+        text = await self._agent.instructions.for_run(self._facts)
+        self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
         asked = self._request() if self._agent.observers and answers is None else None
         end = None
@@ -242,9 +275,22 @@ class Run:
         self._add(turn)
         return turn
 
+    def _guardrails(self) -> Guardrails | None:
+        given = self._agent.guardrails
+        return agent_door.Guardrails(given, self._facts) if given else None
+
+    async def _check_input(self, guards: Guardrails) -> None:
+        """Let guardrails see the request, and go on with what they make of it."""
+        request, _ = await guards.check("input", self._start.request)
+        self._start = replace(self._start, request=request)
+        self._messages[-1] = UserMessage(text=request)
+
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = self._request()
-        response = self._normal(await self._ask(request))
+        if self._guards is None:
+            response = self._normal(await self._ask(request))
+        else:
+            response = await self._guarded_answer(self._guards, request)
         if self._agent.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
         response, trace = await agent_door.refine_calls(
@@ -253,12 +299,52 @@ class Run:
         self._emit(CallsRefined(trace=trace))
         return self._normal(response), trace
 
+    async def _guarded_answer(self, guards: Guardrails, request: ModelRequest) -> ModelResponse:
+        """The answer that guardrails let through; nothing of it is shown before."""
+        beside = bool(self._start.request) and not self._turns
+        if beside and guards.has("input", beside_model=True):
+            looking = asyncio.create_task(
+                guards.check("input", self._start.request, beside_model=True)
+            )
+            asking = asyncio.create_task(self._ask(request))
+            try:
+                await asyncio.wait({looking, asking}, return_when=asyncio.FIRST_EXCEPTION)
+                await looking
+                asked = await asking
+            finally:
+                looking.cancel()
+                asking.cancel()
+                await asyncio.gather(looking, asking, return_exceptions=True)
+        else:
+            asked = await self._ask(request)
+        response = self._normal(asked)
+        if not response.message.tool_calls and guards.has("output"):
+            response = await self._guarded_output(guards, response)
+        if self._emit is not ignore and response.message.text:
+            self._emit(TextDelta(text=response.message.text))
+        return response
+
+    async def _guarded_output(self, guards: Guardrails, response: ModelResponse) -> ModelResponse:
+        """The answer as guardrails let it pass; one that does not fit the format is no output."""
+        form, value, problem = self._agent.output_format, response.message.text, ""
+        if form is not None:
+            value, problem = form.parse(response.message.text)
+        if problem:
+            return response
+        self._under_way = lambda: Turn(message=response.message, usage=response.usage)
+        checked, _ = await guards.check("output", value)
+        if checked is value:
+            return response
+        text = checked if form is None else json.dumps(form.to_data(checked), ensure_ascii=False)
+        return replace(response, message=replace(response.message, text=text))
+
     def _normal(self, response: ModelResponse) -> ModelResponse:
         return replace(response, message=normalize_response(response.message, self._turns))
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""
-        model, listens = self._agent.model, self._emit is not ignore and not refinement
+        is_shown = self._emit is not ignore and self._guards is None  # or else when checked
+        model, listens = self._agent.model, is_shown and not refinement
         streams = listens and isinstance(model, StreamingChatModel)
         tracing = self._agent.tracing
         begun = tracing and spans.chat_span(
@@ -274,6 +360,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            if self._agent.price is not None and response.usage.cost_usd is None:
+                cost = self._agent.price.cost_of(response.usage)
+                response = replace(response, usage=replace(response.usage, cost_usd=cost))
             span.value = response
         if listens and not streams and response.message.text:
             self._emit(TextDelta(text=response.message.text))
@@ -301,7 +390,7 @@ class Run:
         """Record a complete turn and show its results to the model."""
         self._under_way = None
         self._turns.append(turn)
-        self._usage += turn.usage
+        self._facts.usage += turn.usage
         self._messages.append(turn.message)
         self._messages.extend(
             ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
@@ -320,7 +409,9 @@ class Run:
             answer = self._answer(turn.message.text)
             if answer is not None:
                 return answer
-        limit = self._agent.execution.limits.reached(steps=len(self._turns), usage=self._usage)
+        limit = self._agent.execution.limits.reached(
+            steps=len(self._turns), usage=self._facts.usage
+        )
         return None if limit is None else (limit, None)
 
     def _answer(self, text: str) -> tuple[StopReason, Any] | None:
@@ -346,7 +437,7 @@ class Run:
     def _request(self) -> ModelRequest:
         agent, start, tools = self._agent, self._start, self._executor.tools
         return ModelRequest(
-            messages=tuple(self._messages),
+            messages=(*self._system, *self._messages),
             tools=tools.definitions,
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
@@ -363,15 +454,18 @@ class Run:
     def _opening(self) -> list[Message]:
         """What the model reads first."""
         opening: list[Message] = [*self._start.history]
-        if self._agent.instructions:
-            opening.insert(0, SystemMessage(text=self._agent.instructions))
         if self._start.request:
             opening.append(UserMessage(text=self._start.request))
         return opening
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
         return self._agent.execution.executor(
-            self._start.library, tools, said=self._start.history, emit=self._emit
+            self._start.library,
+            tools,
+            said=self._start.history,
+            emit=self._emit,
+            run=self._facts,
+            guardrails=self._guards,
         )
 
     def _episode(
@@ -391,11 +485,12 @@ class Run:
             session_id=start.session_id,
             history_length=len(start.history),
             resumes=start.resumes,
-            usage=self._usage,
+            usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
             metadata=self._labels,
+            guardrails=() if self._guards is None else tuple(self._guards.records),
         )
         return episode
 

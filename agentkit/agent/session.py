@@ -7,14 +7,15 @@ import hashlib
 import os
 import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import Emit, RunResult, deferred_calls, ignore
+from agentkit.agent.types import Emit, RunResult, ignore
 from agentkit.episodes import Episode, Turn
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
 from agentkit.errors import LibraryWarning, UsageError
@@ -39,6 +40,10 @@ def new_episode_id() -> str:
 
 
 _TIME_DIGITS = 12
+_MOST_PENDING = 10_000
+"""Runs that wait for a decision, or were decided, that an agent keeps in mind."""
+
+T = TypeVar("T")
 
 
 def continuation_id(episode_id: str) -> str:
@@ -65,10 +70,12 @@ class RunStart:
         ends_loop: Whether the event loop ends with the run.
         episode_id: Id of the episode that the run will be.
         began_ns: When, in nanoseconds since 1970.
+        deps: What tools find in their ``RunContext``.
     """
 
     request: str
     library: Library
+    deps: object = None
     history: tuple[Message, ...] = ()
     shown: ShownTools = field(default_factory=ShownTools)
     session_id: str | None = None
@@ -151,10 +158,12 @@ def untraced(labels: Mapping[str, str]) -> dict[str, str]:
 def happened(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes of a conversation without shadow runs and other records beside it.
 
+    What a guardrail blocked is no part of it: neither a request nor an answer is to come back.
     What was imported is no part of it: a file could make up results, and route it by its labels.
     """
     labelled = ((one, one.metadata) for one in episodes)
-    return [one for one, of in labelled if not (is_extra_record(of) or is_imported(of))]
+    own = (one for one, of in labelled if not (is_extra_record(of) or is_imported(of)))
+    return [one for one in own if one.stop_reason != "blocked"]
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
@@ -316,6 +325,83 @@ class LibraryProvider:
         return library.without(tool.name for tool in library if not tool.is_bound)
 
 
+class PendingApprovals:
+    """Which runs wait for a decision, so that an approval is for calls that were asked about, once.
+
+    An episode that is handed back may have travelled, to a browser for instance, and a person
+    approved what it shows. So it must be as the store has it, or be of a run of this agent; without
+    a store only the latter counts.
+
+    Args:
+        store: Where episodes are kept.
+    """
+
+    def __init__(self, store: EpisodeStore | None) -> None:
+        self._store = store
+        self._own: OrderedDict[str, bytes] = OrderedDict()
+        self._answered: OrderedDict[str, object] = OrderedDict()
+
+    def remember(self, result: RunResult) -> None:
+        """Keep in mind that a run waits, if it does."""
+        if result.stop_reason == "deferred":
+            _put(self._own, result.episode.episode_id, _as_asked(result.episode))
+
+    def check(self, episode: Episode) -> None:
+        """Refuse a run that is not known, or not as it is known. The store may be read.
+
+        Raises:
+            UsageError: As said.
+        """
+        episode_id = episode.episode_id
+        is_answered = self._kept(continuation_id(episode_id)) is not None
+        if is_answered or episode_id in self._answered:
+            raise _answered_before(episode_id)
+        given = _as_asked(episode)
+        if self._own.get(episode_id) == given:
+            return
+        kept = self._kept(episode_id)
+        if kept is None or is_imported(kept.metadata) or _as_asked(kept) != given:
+            raise UsageError(
+                f"no run {episode_id!r} waits that is as this one, and an approval is for what was "
+                "asked. Go on with the unchanged result, or with what store.get() gives; without "
+                "a store, only the agent that asked takes approvals"
+            )
+
+    def take(self, episode: Episode) -> None:
+        """Note that the decision is carried out now.
+
+        Raises:
+            UsageError: It was before.
+        """
+        mine = object()
+        if self._answered.setdefault(episode.episode_id, mine) is not mine:
+            raise _answered_before(episode.episode_id)
+        _put(self._answered, episode.episode_id, mine)
+        self._own.pop(episode.episode_id, None)
+
+    def _kept(self, episode_id: str) -> Episode | None:
+        return None if self._store is None else self._store.get(episode_id)
+
+
+def _put(memory: OrderedDict[str, T], episode_id: str, value: T) -> None:
+    memory[episode_id] = value
+    while len(memory) > _MOST_PENDING:
+        memory.popitem(last=False)
+
+
+def _as_asked(episode: Episode) -> bytes:
+    """A digest of a run, without what was judged of it since."""
+    record = replace(episode, verdict=None, diagnosis=None).to_json()
+    return hashlib.sha256(canonical_json(record)).digest()
+
+
+def _answered_before(episode_id: str) -> UsageError:
+    return UsageError(
+        f"the waiting calls of {episode_id} were answered before, and nothing runs twice; go on "
+        "with a new request"
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunPreparation:
     """Finds where runs begin.
@@ -324,11 +410,13 @@ class RunPreparation:
         libraries: The library's versions.
         store: Where conversations are kept; None when callers keep them.
         router: Decides which library each run uses; None leaves it as it is.
+        approvals: Which runs wait for a decision.
     """
 
     libraries: LibraryProvider
     store: EpisodeStore | None
     router: Router | None
+    approvals: PendingApprovals
 
     async def of_request(self, start: RunStart, history: Sequence[Message] | RunResult) -> RunStart:
         """The start of a run for a new request.
@@ -372,11 +460,11 @@ class RunPreparation:
             decides: Whether somebody decided on a call, so that it may run now.
 
         Raises:
-            UsageError: The store has other waiting calls in that run, or an answer to them.
+            UsageError: No such run waits, or it was answered before (``PendingApprovals``).
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
-        if decides and self.store is not None:
-            await asyncio.to_thread(_check_as_kept, waiting, self.store)
+        if decides:
+            await asyncio.to_thread(self.approvals.check, episode)
         said, shown = await self._before(waiting, history)
         start = replace(
             start,
@@ -387,7 +475,10 @@ class RunPreparation:
             metadata=untraced(unrouted(episode.metadata)),
             resumes=episode.episode_id,
         )
-        return await self._routed(start, episode.metadata, is_new=False)
+        start = await self._routed(start, episode.metadata, is_new=False)
+        if decides:
+            self.approvals.take(episode)
+        return start
 
     async def _routed(self, start: RunStart, known: Mapping[str, str], *, is_new: bool) -> RunStart:
         """The start with the library and the labels that the router gives it.
@@ -438,31 +529,6 @@ class RunPreparation:
         earlier = takewhile(lambda e: e.episode_id != episode.episode_id, session)
         # What waits repeats the turn of one that it goes on from.
         return conversation([*earlier, own]), shown
-
-
-def _check_as_kept(waiting: RunResult | Episode, store: EpisodeStore) -> None:
-    """Refuse answers to other calls than those that are kept, and a second answer.
-
-    An episode may have travelled, to a browser for instance, and a person approved what it shows.
-    The result of this process is its own.
-    """
-    episode = waiting.episode if isinstance(waiting, RunResult) else waiting
-    if store.get(continuation_id(episode.episode_id)) is not None:
-        raise UsageError(
-            f"the waiting calls of {episode.episode_id} were answered before, and nothing runs "
-            "twice; go on with a new request"
-        )
-    kept = store.get(episode.episode_id) if isinstance(waiting, Episode) else None
-    if kept is not None and _calls_of(kept) != _calls_of(episode):
-        raise UsageError(
-            f"the calls that wait in this copy of {episode.episode_id} are not those that the "
-            "store has; go on with what store.get() gives"
-        )
-
-
-def _calls_of(episode: Episode) -> list[tuple[str, str, bytes]]:
-    calls = deferred_calls(episode)
-    return [(call.call_id, call.name, canonical_json(call.arguments)) for call in calls]
 
 
 def _shown_in(history: Sequence[Message] | RunResult) -> ShownTools:

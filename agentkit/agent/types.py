@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
+from agentkit.tools.invocation import DepsT, OutputT, RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunResult:
+class RunResult(Generic[OutputT]):
     """The outcome of one run.
 
     Attributes:
@@ -29,15 +31,16 @@ class RunResult:
             that goes on while its store fails; see ``StorePolicy``.
     """
 
-    output: Any
+    output: OutputT
     episode: Episode
     messages: tuple[Message, ...]
     is_kept: bool = True
 
     @property
     def text(self) -> str:
-        """The text of the model's last message."""
-        return self.episode.turns[-1].message.text if self.episode.turns else ""
+        """The text of the model's last message; empty when a guardrail blocked it."""
+        turns = () if self.stop_reason == "blocked" else self.episode.turns
+        return turns[-1].message.text if turns else ""
 
     @property
     def stop_reason(self) -> StopReason:
@@ -60,10 +63,12 @@ class RunResult:
         return deferred_calls(self.episode)
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What ``Agent.run``, ``run_sync`` and ``stream`` take beside the request.
 
     Attributes:
+        deps: What tools find in ``RunContext.deps``: a database handle, who the user is. It is
+            not stored.
         session_id: Continue this conversation; its earlier episodes are read from the store and
             its library version is kept.
         history: What was said before, for callers who keep the conversation themselves: the
@@ -75,8 +80,9 @@ class RunOptions(TypedDict, total=False):
             ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
     """
 
+    deps: DepsT
     session_id: str | None
-    history: Sequence[Message] | RunResult
+    history: Sequence[Message] | RunResult[Any]
     metadata: Mapping[str, str] | None
     settings: ModelSettings | None
     episode_id: str | None
@@ -99,7 +105,8 @@ class Limits:
         max_steps: Model turns. Refinement rounds belong to their turn.
         max_calls: Tool calls started. Further ones fail with a reason that the model reads.
         max_tokens: Tokens read and written, checked after each turn.
-        max_cost_usd: Price, checked after each turn; only adapters that know prices report it.
+        max_cost_usd: Price, checked after each turn, by what the model states or else by the table
+            of ``agentkit models prices``. Where no price is known, making the agent is an error.
         max_result_chars: Longest text of one result that the model reads; the episode keeps the
             whole value.
     """
@@ -183,13 +190,15 @@ class ToolPolicy:
             any other to the caller (``RunResult.deferred``).
         approve: Asks a person about calls that need it; without it such calls are deferred.
         timeout_seconds: Longest run of one attempt.
-        retries: Per tool and run: how often the model may try again after a failure.
+        retries: Per tool and run: how often a tool is run again that fails, whether the model tries
+            again or the runtime; a success gives them back. A call that ``ToolFailed`` ended is
+            never run again.
         repeats: How often a call that raised is made again without asking the model, where the
             tool is safe to repeat; no more than it has retries. Waits double, so this is a small
             number even where the model may try for as long as it likes.
         backoff_seconds: Wait before the first repeat; doubles each time.
         sleep: How to wait; a test passes its own.
-        show_exceptions: Show the model the text of every exception of a tool, for development;
+        expose_errors: Show the model the text of every exception of a tool, for development;
             otherwise it reads only what was meant for it, see ``agentkit.agent.checks``.
         contracts: ``always`` checks the pre- and postconditions of every tool that the model
             calls; a broken one is a failed call that says which and why.
@@ -203,7 +212,7 @@ class ToolPolicy:
     repeats: int = 3
     backoff_seconds: float = 0.2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    show_exceptions: bool = False
+    expose_errors: bool = False
     contracts: Literal["off", "always"] = "off"
 
     def __post_init__(self) -> None:
@@ -231,6 +240,51 @@ class SelectionPolicy:
 
     search_tool: bool = True
     show_cards: bool = True
+
+
+Instruction: TypeAlias = str | Callable[[RunContext[DepsT]], str | Awaitable[str]]
+"""A text of the system message, or a function that gives one for a run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Instructions:
+    """The system message of an agent.
+
+    Attributes:
+        text: The part that is the same for all runs; it comes first.
+        functions: Give the other parts, in this order.
+    """
+
+    text: str = ""
+    functions: tuple[Callable[[RunContext[Any]], Any], ...] = ()
+
+    @classmethod
+    def of(cls, given: Instruction[Any] | Sequence[Instruction[Any]]) -> Instructions:
+        """From one text or function, or several."""
+        parts: list[Any] = [given] if isinstance(given, str) or callable(given) else list(given)
+        texts = [part for part in parts if isinstance(part, str)]
+        functions = tuple(part for part in parts if not isinstance(part, str))
+        if odd := next((one for one in functions if not callable(one)), None):
+            raise UsageError(f"instructions are texts and functions of a RunContext; got {odd!r}")
+        return cls(text="\n\n".join(filter(None, texts)), functions=functions)
+
+    async def for_run(self, facts: RunFacts) -> str:
+        """The whole message for one run.
+
+        Raises:
+            UsageError: A function gives something else than a text.
+        """
+        if not self.functions:
+            return self.text
+        texts, context = [self.text], RunContext[Any](run=facts)
+        for function in self.functions:
+            made = function(context)
+            text = await made if inspect.isawaitable(made) else made
+            if not isinstance(text, str):
+                name = getattr(function, "__name__", repr(function))
+                raise UsageError(f"the instructions {name} gave {text!r:.80}; return a text")
+            texts.append(text)
+        return "\n\n".join(filter(None, texts))
 
 
 REFINE_PROMPT = (

@@ -1,14 +1,16 @@
-"""``agentkit tools add``: Python tools, composites, and what people edited in files."""
+"""``agentkit tools add`` and ``agentkit tools import``: Python tools, composites, catalogues."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, TextIO
 
 import click
 
-from agentkit.cli.loading import load_tools
+from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import (
     AsJson,
     OnConflict,
@@ -19,31 +21,40 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.stores import manager_of, opened, opened_to_read, person
-from agentkit.cli.tools import import_definitions, report_import
+from agentkit.cli.output import plural, print_json, say, say_some
+from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
 from agentkit.errors import SourceProblem, UsageError
+from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
-from agentkit.evolution.insertion import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion import SAME_TOOL, InsertOutcome
 from agentkit.evolution.manager import ToolManager
-from agentkit.library.directory import HandEdit
+from agentkit.evolution.validation.approvals import acts_through_others
+from agentkit.evolution.validation.foreign_texts import suspicions
+from agentkit.interop import openapi
+from agentkit.interop.export.importing import ImportedTool, ImportRequest, propose_tools
+from agentkit.library import Library, LibraryChange, Store
+from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.sources.json_records import RejectedEntry, definitions_from_json
+from agentkit.tools.tool import Tool
 
+ARTIFACT = b'"agentkit_artifact"'
+"""The key with which an artifact begins."""
+
+_ALL = " (--json names all)"
 _LONGEST_SOURCE = 1_000_000
 """Characters of the text of one composite."""
 
 
-@command(short_help="Add Python tools, a composite, or edited files.")
+@command(short_help="Add Python tools, or a composite.")
 def add(
-    sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]|TOOL]...")] = (),
+    sources: Annotated[tuple[str, ...], argument("[MODULE:NAME|FILE.py[:NAME]]...")] = (),
     *,
     composite: Annotated[TextIO | None, option(type=click.File(encoding="utf-8"))] = None,
-    edited: bool = False,
     targets: Targets,
     dry_run: bool = False,
     revise: bool = False,
     run_undeclared: bool = False,
-    remove: bool = False,
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
@@ -53,32 +64,23 @@ def add(
 
     The code stays where it is: to run these tools, give the same target to 'agentkit run --tools'.
 
-    With --composite the function in FILE is never run as Python: its text is read into a program
-    that calls tools of the library, tried on its worked calls, and then added, or merged into a
+    With --composite the function in FILE is not run as Python. Its text is parsed into a program
+    that calls tools of the library and tried on its worked calls; then it is added, merged into a
     tool that does the same, or rejected with the reason and exit status 1.
-
-    With --edited each edited file is checked like any other suggestion and waits for 'agentkit
-    review'; 'agentkit check' lists such files.
 
     Args:
         composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
-        edited: Suggest what people edited in the files of a store dir:PATH, for each TOOL or for
-            all.
         dry_run: With --composite: say what would happen.
         revise: With --composite: replace a composite of the same name.
         run_undeclared: Also run tools that declare no effects while trying composites: your word
             that they touch nothing. Otherwise they answer from their worked calls.
-        remove: With --edited: take out tools whose files were deleted.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
       agentkit tools add tools.py                 every @tool in the file
       agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'
       agentkit tools add --composite order_total.py --tools calculator.py --dry-run
-      agentkit tools add --edited --store dir:library
     """
-    if composite is not None and edited:
-        raise UsageError("--composite and --edited exclude each other; give one")
     if composite is not None:
         policy = InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
         code = load_tools(targets)
@@ -86,29 +88,18 @@ def add(
             manager = manager_of(store, code, trying=policy, author=person())
             _add_composite(manager, composite, reason, dry_run=dry_run, as_json=as_json)
         return
-    if edited:
-        _propose_edits(store_url, sources, targets, reason, removes=remove, as_json=as_json)
-        return
     sources = sources or targets  # those of the project
     if not sources:
-        raise UsageError(
-            "what should be added? Give a Python file such as tools.py, --composite FILE, "
-            "or --edited"
-        )
+        raise UsageError("what should be added? Give a Python file, or --composite FILE")
     definitions = [tool.definition for tool in load_tools(sources)]
     with opened(store_url) as store:
         why = reason or f"add {' '.join(sources)}"
-        plan, version = import_definitions(store, definitions, on_conflict, why)
-    report_import(plan, version, as_json=as_json)
+        plan, version = _import_definitions(store, definitions, on_conflict, why)
+    _report_import(plan, version, as_json=as_json)
 
 
 def _add_composite(
-    manager: ToolManager,
-    file: TextIO,
-    reason: str,
-    *,
-    dry_run: bool,
-    as_json: bool,
+    manager: ToolManager, file: TextIO, reason: str, *, dry_run: bool, as_json: bool
 ) -> None:
     """Make a composite of the one function in a file, and add it, unless it is a dry run.
 
@@ -118,9 +109,9 @@ def _add_composite(
     try:
         source = file.read(_LONGEST_SOURCE + 1)
     except UnicodeDecodeError as error:
-        raise UsageError(f"{file.name}: not a text in UTF-8 ({error})") from error
+        raise UsageError(f"{file.name}: not UTF-8 text ({error})") from error
     if len(source) > _LONGEST_SOURCE:
-        raise UsageError(f"{file.name}: has more than {_LONGEST_SOURCE:,} characters")
+        raise UsageError(f"{file.name}: more than {_LONGEST_SOURCE:,} characters")
     if dry_run:
         outcome = manager.preview(source)
     else:
@@ -128,42 +119,40 @@ def _add_composite(
     if as_json:
         print_json({**outcome.to_json(), "dry_run": dry_run})
     else:
-        _tell_outcome(outcome, source, file.name, dry_run=dry_run)
-    if isinstance(outcome, Rejected):
+        _tell_outcome(outcome, source, file.name, would="would be " if dry_run else "")
+    if outcome.failed is not None:
         raise click.exceptions.Exit(1)
 
 
-def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
-    would = "would be " if dry_run else ""
-    match outcome:
-        case Added(definition=definition):
-            children = ", ".join(child.name for child in definition.signature.children)
-            done = "revised" if outcome.revised and not dry_run else f"{would}added"
-            again = ", ".join(outcome.repinned)
+def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, would: str) -> None:
+    if outcome.failed is not None:
+        say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
+        for problem in outcome.problems:
+            _say_place(problem, source, file)
+        if not outcome.problems:
+            say(f"  {outcome.failed.advice}")
+    elif (found := outcome.duplicate) is not None:
+        if moved := outcome.examples_moved:
+            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
             click.echo(
-                f"{definition.name} {done}: library version {outcome.version}, depth "
-                f"{outcome.depth}, saves {plural(outcome.saved_calls, 'call')}, calls {children}"
-                + (f"; pinned to it anew: {again}" if again else "")
+                f"{would}merged into {found.name}, {found.reason}: {plural(moved, 'worked call')} "
+                f"moved there; library version {outcome.version}"
+                + (f" ({renamed})" if renamed else "")
             )
-        case Merged(into=into):
-            if moved := outcome.examples_moved:
-                renamed = ", ".join(f"{a} is {b}" for a, b in outcome.parameters.items() if a != b)
-                click.echo(
-                    f"{would}merged into {into}, {outcome.reason}: {plural(moved, 'worked call')} "
-                    f"moved there; library version {outcome.version}"
-                    + (f" ({renamed})" if renamed else "")
-                )
-            else:
-                stays = f"the library stays at version {outcome.version}"
-                click.echo(f"{into} does this already, {outcome.reason}; {stays}")
-            if f"def {into}(" in source and outcome.reason != SAME_TOOL:
-                say(f"--revise puts this text in the place of {into}")
-        case Rejected(problems=problems):
-            say(f"rejected [{outcome.code}]: {outcome.explanation}")
-            for problem in problems:
-                _say_place(problem, source, file)
-            if not problems:
-                say(f"  {outcome.advice}")
+        else:
+            stays = f"the library stays at version {outcome.version}"
+            click.echo(f"{found.name} does this already, {found.reason}; {stays}")
+        if f"def {found.name}(" in source and found.reason != SAME_TOOL:
+            say(f"--revise replaces {found.name} with this text")
+    elif outcome.definition is not None:
+        children = ", ".join(child.name for child in outcome.definition.signature.children)
+        done = f"{would}{'revised' if outcome.is_revision else 'added'}"
+        again = ", ".join(outcome.repinned)
+        click.echo(
+            f"{outcome.name} {done}: library version {outcome.version}, depth {outcome.depth}, "
+            f"saves {plural(outcome.saved_calls, 'call')}, calls {children}"
+            + (f"; also pinned to it: {again}" if again else "")
+        )
 
 
 def _say_place(problem: SourceProblem, source: str, file: str) -> None:
@@ -177,81 +166,173 @@ def _say_place(problem: SourceProblem, source: str, file: str) -> None:
     say(f"    {problem.advice}")
 
 
-def edit_words(edit: HandEdit) -> str:
-    """``changed``, ``new`` or ``deleted``, and whether the library changed the tool too."""
-    what = "deleted" if edit.is_deletion else "new" if edit.before is None else "changed"
-    if edit.is_conflict and not (edit.before is None and edit.newest is None):
-        what += "; the library changed it too"
-    return what
+@command("import", short_help="Import definitions from FILE, such as a catalogue.")
+def import_(
+    file: str,
+    *,
+    prefix: str = "",
+    on_conflict: OnConflict,
+    overrule: tuple[str, ...] = (),
+    reason: Reason,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
+
+    Accepts the formats of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
+    OpenAPI 3 descriptions as JSON or YAML, whose operations become tools.
+
+    Unusable entries are reported, and so are tools whose words address the model, ask for secrets
+    or hide characters; the exit status is then 1, and the others are imported in one new library
+    version. Tools that act through others (programs and rules that call what is not declared
+    read-only) wait in 'agentkit review'. --overrule takes a tool that you have read in any case.
+
+    Args:
+        prefix (TEXT): Comes before the name of each operation (OpenAPI).
+        overrule (TOOL): Import a tool although checks speak against its words, or although it
+            would wait, because you read it
+
+    Examples:
+      agentkit tools import catalogue.json
+      agentkit tools import functions.jsonl --on-conflict suffix
+      agentkit tools import openapi.yaml --prefix github_
+      curl -s https://example.com/tools.json | agentkit tools import -
+    """
+    data = read_content(file)
+    if ARTIFACT in data[:200]:
+        raise UsageError(f"{file} is an artifact; type: agentkit import {file}")
+    why = reason or f"import {file}"
+    rejected: Sequence[RejectedEntry] = ()
+    report = None
+    if _is_openapi(data):
+        reference = "" if file == "-" else file
+        found = openapi.openapi_tools(data, reference=reference, prefix=prefix)
+        definitions, report = found.definitions, found.report
+    else:
+        batch = definitions_from_json(data, reference=file)
+        definitions, rejected = batch.definitions, batch.rejected
+    if unknown := sorted(set(overrule) - {one.name for one in definitions}):
+        raise UsageError(f"the file has no tool {unknown[0]!r} to overrule")
+    against = {
+        one.name: "; ".join(map(str, failed))
+        for one in definitions
+        if one.name not in overrule and (failed := suspicions(one))
+    }
+    passed = [one for one in definitions if one.name not in against]
+    with opened(store_url) as store:
+        plan, version = _import_definitions(store, passed, on_conflict, why, vouched=overrule)
+        waiting: Sequence[ImportedTool] = ()
+        if plan.held:
+            request = ImportRequest(person=person(), reason=why)
+            manager = manager_of(store, author=person())
+            waiting = asyncio.run(propose_tools(plan.held.values(), manager, request))
+    _report_import(
+        plan, version, rejected, api=report, against=against, waiting=waiting, as_json=as_json
+    )
 
 
-def fault_words(edit: HandEdit) -> str:
-    """Why the file can not be taken; empty when it can."""
-    return f"{edit.file.name}: {'; '.join(edit.faults)}" if edit.faults else ""
+def _is_openapi(data: bytes) -> bool:
+    """Whether the content of a file is an API description: JSON or YAML with its key."""
+    text = data.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if text[:1] in {b"{", b"["}:
+        try:
+            return openapi.is_openapi(json.loads(text))
+        except (ValueError, RecursionError):
+            return False
+    return any(line.startswith((b"openapi:", b"swagger:")) for line in text.splitlines()[:200])
 
 
-def _propose_edits(
-    store_url: str,
-    names: Sequence[str],
-    targets: Sequence[str],
+def _import_definitions(
+    store: Store,
+    definitions: Sequence[ToolDefinition],
+    on_conflict: ConflictPolicy,
     reason: str,
     *,
-    removes: bool,
+    vouched: Collection[str] | None = None,
+) -> tuple[ImportPlan, int]:
+    """Put definitions into the library in one new version.
+
+    Args:
+        store: Of the library.
+        definitions: What comes.
+        on_conflict: What happens to names that are taken.
+        reason: Why, for the history.
+        vouched: Names of those that somebody has read, where others may have to wait for a person;
+            None where the caller vouches for all.
+
+    Returns:
+        What became of each name, and the library version afterwards.
+    """
+    plan = ImportPlan()
+    proposal_id = change_id("import")
+
+    def build(library: Library) -> LibraryChange | None:
+        nonlocal plan
+        plan = plan_import(definitions, library, on_conflict=on_conflict)
+        if vouched is not None:
+            _hold(plan, library, vouched)
+        upserts = tuple(plan.upserts.values())
+        if not upserts:
+            return None
+        return LibraryChange(
+            proposal_id=proposal_id, upserts=upserts, author=author(), reason=reason
+        )
+
+    version = commit(store, build, operation="import")
+    return plan, version
+
+
+def _hold(plan: ImportPlan, library: Library, vouched: Collection[str]) -> None:
+    """Take out of a plan what acts through other tools, unless somebody has read it."""
+    came_as = {new: old for old, new in plan.renamed}
+    coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
+    tools = {**coming, **library.tools}  # what is here says itself what it does
+    for name, tool in coming.items():
+        if came_as.get(name, name) not in vouched and acts_through_others(tool.definition, tools):
+            plan.hold(name)
+
+
+def _report_import(
+    plan: ImportPlan,
+    version: int,
+    rejected: Sequence[RejectedEntry] = (),
+    *,
+    api: openapi.OpenApiReport | None = None,
+    against: Mapping[str, str] = MappingProxyType({}),
+    waiting: Sequence[ImportedTool] = (),
     as_json: bool,
 ) -> None:
-    """Make proposals of the edits of some tools, or of all, in the name of the person here.
-
-    Each edit is checked like any other suggestion, and moved onto the newest definition when the
-    library changed meanwhile. 'agentkit review' then shows and decides.
+    """Print what became of each definition.
 
     Raises:
-        UsageError: A file of that name was not edited.
-        Exit: With status 1, where a file can not be taken, or its proposal is rejected.
+        Exit: With status 1, where one could not be imported.
     """
-    with opened_to_read(store_url) as store:
-        if not isinstance(store, EditedStore):
-            raise UsageError(
-                f"the store {store_url} keeps no files that people edit; name one with "
-                "--store dir:PATH"
-            )
-        found = [edit for edit in store.edits() if not names or edit.name in names]
-        if unknown := sorted(set(names) - {edit.name for edit in found}):
-            raise UsageError(f"no file of {', '.join(map(repr, unknown))} was edited by hand")
-        manager = manager_of(store, load_tools(targets), author=person())
-        came = asyncio.run(
-            propose_edits(found, manager, person=person(), reason=reason, removes=removes)
-        )
-        for one in came:
-            if one.outcome == "contained":
-                store.take_back(one.edit.name)
+    unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     if as_json:
-        print_json([one.to_json() for one in came])
+        of_api = {} if api is None else {"openapi": api.to_json()}
+        held = [one.to_json() for one in waiting]
+        left_out = {"held": held, "unusable": unusable, "suspicious": dict(against)}
+        print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
     else:
-        for one in came:
-            click.echo(f"{one.edit.name}: {_edit_outcome(one)}")
-        if any(one.record is not None and one.record.is_open for one in came):
-            say("'agentkit review' shows what waits, 'agentkit review approve ID' lets it in")
-        if not came:
-            say("no file was edited by hand")
-    bad = {"rejected", "quarantined"}
-    if any(
-        one.outcome == "faulty" or (one.record is not None and one.record.state in bad)
-        for one in came
-    ):
+        names = ("added", "replaced", "renamed", "skipped")
+        counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
+        counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
+        counts |= {"suspicious": len(against), "held": len(waiting)}
+        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        click.echo(f"{told or 'nothing to import'}; library version {version}")
+    say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
+    say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
+    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
+    say_some((f"{shown(one.name)} is held: {shown(one.why, 400)}" for one in waiting), rest=_ALL)
+    if against or waiting:
+        waits = "; 'agentkit review' lists what is held" if waiting else ""
+        say(f"import a tool that you have read with --overrule TOOL{waits}")
+    if plan.refused:
+        say("--on-conflict says which definition a name keeps, 'suffix' keeps both")
+    if api is not None:
+        say(api.summary)
+        say(f"calls go to {api.server or 'no known server'}")
+        say_some((f"{one.label} is not mapped: {one.reason}" for one in api.unusable), rest=_ALL)
+        say_some(api.notes)
+    if unusable or plan.refused or against or waiting or (api is not None and api.unusable):
         raise click.exceptions.Exit(1)
-
-
-def _edit_outcome(one: ProposedEdit) -> str:
-    if one.record is not None:
-        why = "; ".join(check.message for check in one.record.failed)
-        return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
-    match one.outcome:
-        case "faulty":
-            return f"not taken: {fault_words(one.edit)}"
-        case "deleted":
-            changed = ", and the library changed it" if one.edit.is_conflict else ""
-            return f"its file is gone{changed}; --remove takes the tool out, git brings it back"
-        case "removed":
-            return "taken out"
-        case _:
-            return "the library has it already; its file is up to date again"

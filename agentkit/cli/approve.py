@@ -59,8 +59,14 @@ def approve(
         chosen = _chosen(server, tool)
         if not as_json:
             _show(server, chosen)
+        what = f"{plural(len(chosen), 'tool')} of {name}"
         if chosen and not yes:
-            _ask(chosen, name)
+            if not is_interactive():
+                raise UsageError(
+                    f"nobody can be asked here to approve {what}; read the list, then repeat the "
+                    "command with --yes"
+                )
+            click.confirm(f"Approve {what}?", abort=True, err=True)
         version = store.load().version
         if chosen:
             server.approve(*(held.name for held in chosen))
@@ -74,7 +80,7 @@ def approve(
             approved = [one.name for one in chosen]
             print_json({"server": name, "version": version, "approved": approved, "held": held})
         elif chosen:
-            say(f"{plural(len(chosen), 'tool')} of {name} approved; the library is at {version}.")
+            say(f"approved {what}; library version {version}")
 
 
 def _place(given: Sequence[str], variables: Sequence[str]) -> Place:
@@ -122,18 +128,3 @@ def _show(server: McpServer, chosen: Sequence[HeldTool]) -> None:
                 print_text(f"says of itself: {', '.join(hints)}", indent="    ")
         if held.code != "unapproved":
             print_text(one_line(" ".join(held.reasons)), indent="    ")
-
-
-def _ask(chosen: Sequence[HeldTool], name: str) -> None:
-    """Have a person agree.
-
-    Raises:
-        UsageError: Nobody can be asked.
-        Abort: They do not agree.
-    """
-    if not is_interactive():
-        raise UsageError(
-            f"nobody can be asked here to approve {plural(len(chosen), 'tool')} of {name}; look "
-            "at them, then give the same command with --yes"
-        )
-    click.confirm(f"Approve {plural(len(chosen), 'tool')} of {name}?", abort=True, err=True)

@@ -67,10 +67,11 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now if need be; None when there is no such command."""
-        place = self._places.get(cmd_name)
-        if place is None:
+        if cmd_name not in self._places:
             return super().get_command(ctx, cmd_name)
-        return _loaded(place)
+        module, _, attribute = self._places[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -149,8 +150,8 @@ class LazyGroup(CommandGroup):
             raise
         except AgentKitError as error:
             kind = Misuse if _is_misuse(error) else Failure
-            text = _lines(error)
-            raise kind(text if ctx.obj is None else ctx.obj.placed(text)) from error
+            lines = (line.rstrip() for line in str(error).splitlines() if line.strip())
+            raise kind("\n".join(lines)) from error  # lists stay lists
         except FileNotFoundError as error:
             raise Misuse(f"{error.filename}: no such file or folder") from error
         except OSError as error:
@@ -163,12 +164,6 @@ class LazyGroup(CommandGroup):
                 f"unexpected {type(error).__name__}: {_line(error)} "
                 f"(run '{self.name} --debug ...' for the trace, and please report it)"
             ) from error
-
-
-def _loaded(place: str) -> click.Command:
-    module, _, attribute = place.partition(":")
-    command: click.Command = getattr(import_module(module), attribute)
-    return command
 
 
 def _summary(plugin: EntryPoint) -> str:
@@ -211,11 +206,6 @@ def _is_misuse(error: AgentKitError) -> bool:
     return is_absent or isinstance(
         error, UsageError | LookupError | UnknownSchemeError | DatasetError | DuplicateToolError
     )
-
-
-def _lines(error: AgentKitError) -> str:
-    """What an error of ours says: lists, such as two configurations beside each other, stay so."""
-    return "\n".join(line.rstrip() for line in str(error).splitlines() if line.strip())
 
 
 def _line(error: Exception) -> str:

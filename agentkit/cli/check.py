@@ -13,7 +13,6 @@ from typing import Annotated, Literal
 import click
 from click.core import ParameterSource
 
-from agentkit.cli.add import edit_words, fault_words
 from agentkit.cli.options import FOLDER, AsJson, StoreUrl, argument, command
 from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
 from agentkit.cli.project import FILE, Project, current_project
@@ -32,16 +31,14 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import file_of, open_to_read
 from agentkit.library.pins import library_faults, pin_faults, repinned, with_current_pins
 from agentkit.library.signing import KEY_VARIABLE, key_texts, read_verifier
+from agentkit.tools.definition import ToolDefinition
 
 _SHOWN = 20
-_INDENT = " " * 6
-_AMOUNTS = ("versions", "tools", "events", "episodes")
 _REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
 """Faults that moving pins and joining effects anew fixes."""
 
 _MOST_BYTES = 5_000_000
 _NAMED = 5
-_CODE = frozenset({".py", ".toml"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,20 +70,19 @@ def check(
 ) -> None:
     """Report what is wrong with the library and its store; the exit status is 1 when something is.
 
-    Everything is read: the store itself, every definition with its digest, the chain of events and
-    its signatures, every episode; then composites: circles of calls, children that are missing or
-    have changed, programs, effects and conditions; then files that people edited; then what a
-    stranger could use: files that everybody can read or change, keys in the project's files, MCP
-    servers that nobody approved, events without a signature among signed ones. With TOOL only these
-    composites are looked at. Notes leave the exit status at 0. Where a project has no store yet,
-    its files are looked at. Nothing is written without --repin.
+    Reads everything: the store, every definition with its digest, the chain of events and its
+    signatures, every episode; then composites (circles, missing or changed children, programs,
+    effects, conditions) and files that people edited; then what a stranger could use: files that
+    everybody can read or change, keys in the project's files, MCP servers that nobody approved,
+    events without a signature among signed ones. With TOOL only these composites are checked.
+    Before a project has a store, its files are checked. Nothing is written without --repin.
 
-    A key for the signatures of events comes from the variable AGENTKIT_AUDIT_KEY, or from the file
+    The key for signatures of events comes from the variable AGENTKIT_AUDIT_KEY, or from the file
     that AGENTKIT_AUDIT_KEY_FILE names.
 
     Args:
-        repin: First pin composites, and those above them, to the tools as they are now. It says
-            that you looked at what changed; nothing is validated by it.
+        repin: First pin composites, and those above them, to the current tools. It says that you
+            looked at what changed; nothing is validated by it.
 
     Examples:
       agentkit check
@@ -109,31 +105,52 @@ def check(
             for one in library_faults(library, names or None)
         ]
         if not names and not is_damaged:
-            found += security_findings(current_project(), store_url, library, store.events())
+            found += _security(current_project(), store_url, library, store.events())
     composites = sum(library[name].definition.is_composite for name in names or library.tools)
     faults = [one for one in found if one.severity != "note"]
     notes = [one for one in found if one.severity == "note"]
+    counts = {} if checked is None else checked.to_json()
+    amounts = {name: counts[name] for name in ("versions", "tools", "events", "episodes") if counts}
     if as_json:
-        amounts = {} if checked is None else checked.to_json()
         record = {
             "is_sound": not faults,
             "library_version": library.version,
             "faults": [asdict(one) for one in faults],
             "notes": [asdict(one) for one in notes],
-            "store": {name: amounts.get(name) for name in _AMOUNTS} if amounts else None,
+            "store": amounts or None,
             "composites": composites,
             "repinned": list(moved),
         }
         print_json(record)
     else:
         if moved:
-            say(f"pinned anew: {', '.join(moved)}; library version {library.version}")
-        _print(faults, notes, _amounts(checked, composites))
+            say(f"repinned {', '.join(moved)}; library version {library.version}")
+        told = (
+            plural(count, name[:-1])
+            for name, count in (*amounts.items(), ("composites", composites))
+        )
+        click.echo(f"checked {', '.join(told)}")
+        _print(notes, "notes")
+        _print(faults, "faults")
+        said = plural(len(faults), "fault") if faults else "nothing is wrong"
+        click.secho(f"\n{said}", fg="red" if faults else None, bold=bool(faults))
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
     if faults:
         raise click.exceptions.Exit(1)
+
+
+def _print(findings: Sequence[Finding], title: str) -> None:
+    """Each finding in sentences: a table would break the commands over lines."""
+    if findings:
+        click.echo(f"\n{title}")
+    for one in findings[:_SHOWN]:
+        print_text(f"{shown(one.place)}: {shown(one.message, 600)}", indent="  ")
+        if one.advice:
+            print_text(one.advice, indent="      ")
+    if len(findings) > _SHOWN:
+        click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
 
 
 def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
@@ -162,7 +179,7 @@ def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Store]:
-    """The store; an empty one in a project that has made none yet, whose files are looked at.
+    """The store; an empty one in a project that has made none yet, whose files are checked.
 
     Raises:
         StoreLookupError: There is no such store, and it was asked for by name, or for its tools.
@@ -173,7 +190,7 @@ def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Stor
         with closing(open_to_read(url)) as store:
             yield store
         return
-    message = f"there is no store at {url} yet, so only the project's files were looked at"
+    message = f"there is no store at {url} yet, so only the project's files were checked"
     found.append(_note(url, message, "'agentkit tools add' makes it"))
     yield MemoryStore()
 
@@ -188,13 +205,14 @@ def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
         yield Finding(place=one.place, code="damage", message=one.message)
     edits = store.edits() if isinstance(store, EditedStore) and not damage else ()
     for edit in edits:
+        message = f"{edit.file.name} {edit.summary}"
         if edit.faults:
-            advice = "correct the file, or let git bring it back"
-            message = fault_words(edit)
+            advice = "correct the file, or restore it with git"
             yield Finding(place=edit.name, code="edit", message=message, advice=advice)
         else:
-            message = f"{edit.file.name}: {edit_words(edit)} by hand"
-            yield _note(edit.name, message, "'agentkit tools add --edited' suggests it", "edit")
+            yield _note(
+                edit.name, message, "propose_edits in agentkit.evolution proposes it", "edit"
+            )
     edited = tuple(f"{edit.file}: " for edit in edits)
     yield from (_note("store", one) for one in checked.notes if not one.startswith(edited))
 
@@ -210,62 +228,47 @@ def _library(store: Store, *, is_damaged: bool) -> Library:
     except AgentKitError as error:
         if not is_damaged:
             raise
-        say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
+        say(f"composites are not checked: {one_line(shown(str(error), 300))}")
         return Library()
 
 
-def _amounts(checked: StoreCheck | None, composites: int) -> str:
-    parts = []
-    if checked is not None:
-        newest = f" ({plural(checked.tools, 'tool')} in the newest)"
-        parts += [
-            plural(checked.versions, "version") + (newest if checked.versions else ""),
-            plural(checked.events, "event"),
-            plural(checked.episodes, "episode"),
-        ]
-    return ", ".join([*parts, plural(composites, "composite")])
-
-
-def _print(faults: Sequence[Finding], notes: Sequence[Finding], amounts: str) -> None:
-    if not faults and not notes:
-        click.echo(f"nothing is wrong: {amounts}")
-        return
-    click.echo(f"read  {amounts}")
-    _print_findings(notes, "worth knowing")
-    _print_findings(faults, "what is wrong")
-    click.echo()
-    told = plural(len(faults), "fault") if faults else "nothing is wrong"
-    click.secho(told, fg="red" if faults else None, bold=bool(faults))
-
-
-def _print_findings(findings: Sequence[Finding], title: str) -> None:
-    """Each finding in sentences: a table would break the commands over lines."""
-    if not findings:
-        return
-    click.echo(f"\n{title}")
-    for one in findings[:_SHOWN]:
-        print_text(f"{shown(one.place)}: {shown(one.message, 600)}", indent="  ")
-        if one.advice:
-            print_text(one.advice, indent=_INDENT)
-    if len(findings) > _SHOWN:
-        click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
-
-
-def security_findings(
+def _security(
     project: Project, store_url: str, library: Library, events: Sequence[LibraryEvent]
 ) -> Iterator[Finding]:
     """What a stranger could use: nothing is written, and no server is asked."""
-    yield from _readable(store_url)
-    yield from _writable(project)
-    yield from _keys(project)
+    if os.name == "posix":
+        yield from _readable(store_url)
+    named = [project.root / FILE]
+    for key in ("tools", "tasks", "held_out", "environment"):
+        files = (value.partition(":")[0] for value in project.keys.get(key, ()))
+        named += [Path(one) for one in files if Path(one).suffix]
+    for path in dict.fromkeys(named):
+        if path.is_file():
+            yield from _in_file(path)
     yield from _unapproved(library, events)
+    if silent := [one.name for one in library.definitions if _writes_unasked(one)]:
+        message = (
+            f"nobody is asked before a model calls {_listed(silent)} from outside, which may write"
+        )
+        advice = "declare those destructive that need approval, in the file they came from"
+        yield _note("tools", message, advice, "unasked")
     yield from _unsigned(events)
+
+
+def _writes_unasked(definition: ToolDefinition) -> bool:
+    """Whether a tool from elsewhere may write and needs no approval."""
+    effects = definition.signature.effects
+    is_foreign = definition.origin.kind in {"mcp", "openapi"}
+    return is_foreign and not effects.destructive and effects.writes is not False
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest
 
 
 def _readable(store_url: str) -> Iterator[Finding]:
     """Files with people's words that every user of the machine can read."""
-    if os.name != "posix":
-        return
     path, folder = file_of(store_url), folder_of(store_url)
     places = [] if path is None else [path.with_name(path.name + end) for end in ("", "-wal")]
     if path is not None and path.parent.name == FOLDER:
@@ -275,52 +278,30 @@ def _readable(store_url: str) -> Iterator[Finding]:
     for place in places:
         is_empty = place.is_file() and not place.stat().st_size  # as reading leaves a log of SQLite
         if place.exists() and not is_empty and stat.S_IMODE(place.stat().st_mode) & 0o007:
+            message = "every user of this machine can read it, with requests and arguments"
             yield Finding(
                 place=str(place),
                 code="readable",
                 severity="warning",
-                message="every user of this machine can read it, with the requests and arguments "
-                "of episodes",
+                message=message,
                 advice=f"chmod o= {place}",
             )
 
 
-def _files(project: Project) -> Iterator[Path]:
-    """The files of a project that are there, each once."""
-    named = [project.root / FILE]
-    for key in ("tools", "tasks", "held_out", "environment"):
-        files = (value.partition(":")[0] for value in project.keys.get(key, ()))
-        named += [Path(one) for one in files if Path(one).suffix]
-    return (path for path in dict.fromkeys(named) if path.is_file())
-
-
-def _writable(project: Project) -> Iterator[Finding]:
-    """Code and settings that every user of the machine can change."""
-    for path in _files(project) if os.name == "posix" else ():
-        if stat.S_IMODE(path.stat().st_mode) & stat.S_IWOTH:
-            yield Finding(
-                place=str(path),
-                code="writable",
-                message="every user of this machine can change what runs here",
-                advice=f"look at what it says, then chmod o-w {path}",
-            )
-
-
-def _keys(project: Project) -> Iterator[Finding]:
-    """Keys in files that are likely to be shared."""
-    for path in _files(project):
-        if path.stat().st_size > _MOST_BYTES:
-            continue
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for number, line in enumerate(lines, start=1):
-            if what := _secret_in(line, is_code=path.suffix in _CODE):
-                yield Finding(
-                    place=f"{path}:{number}",
-                    code="key",
-                    message=f"it holds what looks like {what}",
-                    advice="revoke it where it was issued, and read the new one from an "
-                    "environment variable",
-                )
+def _in_file(path: Path) -> Iterator[Finding]:
+    """A file of the project that everybody can change, and keys in it."""
+    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & stat.S_IWOTH:
+        message = "every user of this machine can change what runs here"
+        advice = f"read the file, then chmod o-w {path}"
+        yield Finding(place=str(path), code="writable", message=message, advice=advice)
+    if path.stat().st_size > _MOST_BYTES:
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    for number, line in enumerate(lines, start=1):
+        if what := _secret_in(line, is_code=path.suffix in {".py", ".toml"}):
+            message = f"it holds what looks like {what}"
+            advice = "revoke it at its issuer, and read the new one from an environment variable"
+            yield Finding(place=f"{path}:{number}", code="key", message=message, advice=advice)
 
 
 def _secret_in(line: str, *, is_code: bool) -> str:
@@ -340,12 +321,8 @@ def _secret_in(line: str, *, is_code: bool) -> str:
 
 def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Finding]:
     """MCP servers whose tools came in without a person."""
-    seen = {
-        (name, digest)
-        for event in events
-        if event.author.kind == "person"
-        for name, digest in event_digests(event)
-    }
+    by_people = [event for event in events if event.author.kind == "person"]
+    seen = {approved for event in by_people for approved in event_digests(event)}
     servers: dict[str, list[str]] = {}
     for one in library.definitions:
         if one.origin.kind == "mcp" and (one.name, one.digest) not in seen:
@@ -355,7 +332,7 @@ def _unapproved(library: Library, events: Sequence[LibraryEvent]) -> Iterator[Fi
             place=server,
             code="server",
             severity="warning",
-            message=f"no person approved {_listed(names)} of this MCP server as they are now",
+            message=f"nobody approved {_listed(names)} of this MCP server",
             advice=f"read them ('agentkit tools show {names[0]}'), then import the listing "
             "yourself ('agentkit tools import FILE --on-conflict replace'), or take it back "
             f"('agentkit rollback {names[0]}')",
@@ -368,18 +345,12 @@ def _unsigned(events: Sequence[LibraryEvent]) -> Iterator[Finding]:
     later = (one for one in events if first is not None and one.sequence > first)
     unsigned = [one.sequence for one in later if not one.signature]
     if unsigned:
+        count = plural(len(unsigned), "event")
         yield Finding(
             place=f"event {unsigned[0]}",
             code="unsigned",
             severity="warning",
-            message=f"{plural(len(unsigned), 'event')} from here on have no signature, though "
-            f"events are signed since event {first}",
+            message=f"{count} from here on without a signature; signed since event {first}",
             advice=f"set {KEY_VARIABLE} for every program that writes; 'agentkit log --verify' "
             "shows who wrote them",
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    rest = len(names) - _NAMED
-    return f"{shown} and {rest:,} more" if rest > 0 else shown

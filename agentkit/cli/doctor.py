@@ -25,7 +25,6 @@ from agentkit.cli.stores import opened_to_read
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checks import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, Finding, Kind, listed
-from agentkit.evaluation.doctor.provider_rules import PROVIDERS
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import definitions_from_json
 
@@ -40,7 +39,6 @@ def doctor(
     *,
     check: Annotated[tuple[str, ...], option(type=click.Choice(tuple(KINDS)))] = (),
     tool: tuple[str, ...] = (),
-    provider: Annotated[tuple[str, ...], option(type=click.Choice(PROVIDERS))] = (),
     limit: FromZero | None = None,
     exit_code: bool = False,
     store_url: StoreUrl,
@@ -58,7 +56,6 @@ def doctor(
     Args:
         check (CODE): Only this finding, each in full
         tool (NAME): Only what was found in this tool, in full
-        provider: Whose rules to check [default: anthropic, gemini, openai]
         limit: Most findings of a kind, 0 for all. [default: 20, all with --json]
         exit_code: Exit status 1 when there are errors.
 
@@ -67,7 +64,7 @@ def doctor(
       agentkit tools doctor catalogue.jsonl.gz
       agentkit tools doctor --check confused --limit 50
     """
-    catalogue = _catalogue(files, provider, store_url)
+    catalogue = _catalogue(files, store_url)
     checkup = examine(catalogue, codes=check, tools=tool)
     if as_json:
         print_json(checkup.to_json(limit=limit or None))
@@ -79,16 +76,13 @@ def doctor(
         raise click.exceptions.Exit(1)
 
 
-def _catalogue(files: Sequence[str], providers: Sequence[str], store_url: str) -> Catalogue:
+def _catalogue(files: Sequence[str], store_url: str) -> Catalogue:
     """The tools of the files, or of the library with its episodes."""
     if files:
-        definitions = [one for name in files for one in _read(name)]
-        catalogue = Catalogue.of(definitions, providers=providers)
+        catalogue = Catalogue.of([one for name in files for one in _read(name)])
     else:
         with opened_to_read(store_url) as store:
-            catalogue = Catalogue.of(
-                store.load().definitions, episodes=store.select(), providers=providers
-            )
+            catalogue = Catalogue.of(store.load().definitions, episodes=store.select())
     count = len(catalogue.library)
     if count <= _MANY:
         return catalogue

@@ -15,7 +15,6 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import Answers, AsJson, FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
-    Column,
     cut,
     fold,
     one_line,
@@ -28,9 +27,9 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.diagnosis.labels import NOT_FAILURES
-from agentkit.episodes import Diagnosis, Episode, Turn, Verdict
+from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
 from agentkit.episodes.files import export_episodes, write_episodes
-from agentkit.episodes.labels import SHADOW_OF, SPAN_ID, TRACE_ID, VIEW_OF, is_extra_record
+from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
@@ -113,14 +112,10 @@ def list_(
     if not found:
         say(_NONE if choice == EpisodeChoice() else "no episode fits")
         return
-    of_tasks = any("task" in one.metadata for one in found)
-    columns: list[Column | str] = ["episode", "started UTC", *([fold("task")] if of_tasks else [])]
-    columns += [fold("ended"), fold("verdict"), right("tokens"), cut("request")]
     rows = [
         (
             one.episode_id,
             one.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-            *([shown(one.metadata.get("task", ""))] if of_tasks else []),
             _ended(one),
             _judged(one),
             f"{one.usage.total_tokens:,}",
@@ -128,7 +123,8 @@ def list_(
         )
         for one in found
     ]
-    print_table(columns, rows)
+    titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
+    print_table([*titles, cut("request")], rows)
     say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
 
 
@@ -202,13 +198,13 @@ def show(
 
 def _feedback_line(verdict: Verdict) -> str:
     """What a user said of the answer, in one line."""
+    details = verdict.details
     parts = ["feedback: " + ("good" if verdict.passed else "not good")]
-    parts += [str(verdict.details.get("source", ""))]
-    if reason := verdict.details.get("reason"):
-        parts.append(f"in their words: {one_line(str(reason))}")
-    if call := verdict.details.get("corrected_call"):
+    parts += [str(details["source"])] if details.get("source") else []
+    parts += [one_line(str(details["reason"]))] if details.get("reason") else []
+    if call := details.get("corrected_call"):
         arguments = json.dumps(call["arguments"], ensure_ascii=False)
-        parts.append(f"right would be {call['name']} {arguments}")
+        parts.append(f"expected {call['name']} {arguments}")
     return "; ".join(parts)
 
 
@@ -346,27 +342,23 @@ def result_line(result: ToolResult) -> str:
 
 def _print_episode(episode: Episode) -> None:
     """Print an episode from the request to the verdict."""
-    parts = [_beginning(episode), iter([("", "")])]
-    for number, turn in enumerate(episode.turns, start=1):
-        parts += [_turn(number, turn), iter([("", "")])]
-    for part in (*parts, _ending(episode)):
+    parts = [_beginning(episode)]
+    parts += [_turn(number, turn) for number, turn in enumerate(episode.turns, start=1)]
+    for at, part in enumerate([*parts, _ending(episode)]):
+        if at:
+            click.echo()
         for title, text in part:
             lines = _cut(text).replace("\n", "\n" + " " * 10)
             print_line(f"{title:<10}{lines}".rstrip())
 
 
 def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
-    yield "episode", episode.episode_id
-    yield "started", episode.started_at
+    yield "episode", f"{episode.episode_id}, {episode.started_at}"
     yield "model", f"{episode.model}, library version {episode.library_version}"
     if episode.session_id:
         yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
-    labels = dict(episode.metadata)
-    apart = {"settings": labels.pop("settings", ""), "trace": labels.pop(TRACE_ID, "")}
-    labels.pop(SPAN_ID, None)
-    if labels:
-        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
-    yield from ((title, text) for title, text in apart.items() if text)
+    if episode.metadata:
+        yield "labels", ", ".join(f"{name}={value}" for name, value in episode.metadata.items())
     yield "request", episode.request
 
 
@@ -376,8 +368,7 @@ def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "  offered", ", ".join(turn.retrieval.offered) or "nothing"
     if (trace := turn.refine) is not None:
         end = "two answers agreed" if trace.converged else "no two answers in a row agreed"
-        extra = f"{trace.usage.total_tokens:,} extra tokens"
-        yield "  refine", f"{trace.mode}: {plural(trace.iterations, 'round')}, {end}, {extra}"
+        yield "  refine", f"{trace.mode}: {plural(trace.iterations, 'round')}, {end}"
         for at, calls in enumerate(trace.proposals):
             chosen = "*" if at == trace.chosen else " "
             yield "", f"{chosen} {at}: {'; '.join(map(call_line, calls))}"
@@ -404,42 +395,30 @@ def _ending(episode: Episode) -> Iterator[tuple[str, str]]:
     read = f"{usage.prompt_tokens:,} tokens read ({usage.cached_tokens:,} cached)"
     wrote = f"{usage.completion_tokens:,} written, {episode.seconds:.1f} s"
     yield "usage", f"{plural(usage.requests, 'request')}, {read}, {wrote}"
-    if episode.verdict is not None:
-        yield from _verdict_lines(episode.verdict)
+    if (verdict := episode.verdict) is not None:
+        score = "" if verdict.score in {0.0, 1.0} else f", score {verdict.score:.3f}"
+        yield "verdict", f"{_verdict(episode)}{score} ({verdict.verifier or 'no verifier named'})"
+        yield from (("", _evidence(one)) for one in verdict.evidence)
     if episode.diagnosis is not None:
-        found = () if episode.verdict is None else episode.verdict.evidence
-        yield from _diagnosis(episode.diagnosis, told={one.message for one in found})
+        yield from _diagnosis(episode.diagnosis)
 
 
-def _verdict_lines(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    told = "passed" if verdict.passed else "failed"
-    if verdict.fault is not None:
-        told = f"{label_name(verdict.fault)}, which says nothing about the agent"
-    elif verdict.score not in {0.0, 1.0}:
-        told += f", score {verdict.score:.3f}"
-    yield "verdict", f"{told}{f' ({verdict.verifier})' if verdict.verifier else ''}"
-    for one in verdict.evidence:
-        yield "", f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.message}"
-    if verdict.metrics:
-        values = (f"{label_name(name)} {value:g}" for name, value in verdict.metrics.items())
-        yield "metrics", ", ".join(values)
+def _evidence(one: Evidence) -> str:
+    return f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.message}"
 
 
-def _diagnosis(diagnosis: Diagnosis, told: set[str]) -> Iterator[tuple[str, str]]:
-    """Each turn that something is wrong with, and what the verdict has not said already."""
+def _diagnosis(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    """Each turn that something is wrong with, what was found there, and what helps."""
     yield "diagnosis", label_name(diagnosis.label)
     for turn in diagnosis.turns:
-        if turn.label in NOT_FAILURES:
-            continue
-        about = ".".join(filter(None, (turn.tool, turn.parameter)))
-        named = f"{label_name(turn.label)}{f' ({about})' if about else ''}"
-        others = ", ".join(label_name(label) for label in turn.labels if label != turn.label)
-        yield "", f"turn {turn.turn + 1}: {named}{f', also {others}' if others else ''}"
-        for message in dict.fromkeys(finding.message for finding in turn.evidence):
-            if message not in told:
-                yield "", f"  found {message}"
-        if turn.hint:
-            yield "", f"  hint  {turn.hint}"
+        if turn.label not in NOT_FAILURES:
+            about = ".".join(filter(None, (turn.tool, turn.parameter)))
+            labels = ", ".join(map(label_name, dict.fromkeys((turn.label, *turn.labels))))
+            yield "", f"turn {turn.turn + 1}: {labels}{f' ({about})' if about else ''}"
+            for message in dict.fromkeys(finding.message for finding in turn.evidence):
+                yield "", f"  {message}"
+            if turn.hint:
+                yield "", f"  hint: {turn.hint}"
     for one in diagnosis.recoveries:
         kind, outcome = label_name(one.kind), label_name(one.outcome)
         yield "", f"turn {one.turn + 1}: the failed call of {one.tool} ({kind}): {outcome}"

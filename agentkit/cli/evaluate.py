@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import click
 
 from agentkit._waiting import wait_for
+from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate_report import (
     earlier_run,
     listener,
@@ -179,10 +180,14 @@ def evaluation(
       agentkit eval bfcl --library sqlite:///evolved.db --run after --report after.html
       agentkit eval --compare before after
     """
-    _check_reports(report)
+    for path in report:
+        if path.suffix.lower() not in _REPORTS:
+            raise click.UsageError(f"--report writes .html and .md files, and {path} is neither")
+        if not path.expanduser().parent.is_dir():
+            raise click.UsageError(f"--report {path}: there is no folder {path.parent}; make it")
     if compare_runs:
         if is_typed("benchmark"):
-            raise click.UsageError("give either a BENCHMARK or --compare, not both")
+            raise click.UsageError("give a BENCHMARK or --compare, not both")
         with opened_to_read(answers) as store:
             one, other = (_finished(store, run, answers) for run in compare_runs)
         comparison = compare(one, other)
@@ -226,11 +231,8 @@ def evaluation(
         print_evaluation(found)
         tell_next(found, answers, earlier)
     if outcome.unfinished:
-        say(
-            f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model "
-            f"failed (last with: {shown(outcome.error, 200)}); the same command tries them again."
-        )
-        click.get_current_context().exit(1)
+        count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
+        raise Failure(f"the model failed in {count} (last: {error}); the same command retries them")
 
 
 def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:
@@ -256,7 +258,10 @@ def _questions(
 ) -> tuple[Benchmark, Library | None]:
     """The tasks that were asked for, and the definitions to ask with."""
     told = LineProgress("Reading the questions")
-    own = _own_tools(how, what)
+    own = None if how.environment is None else environment_from(how.environment)
+    if own is None and (code := load_tools(what.targets)):
+        by_name(code, Library())  # refuses two of one name, before each task is
+        own = with_tools(code)
     known = None if own is not None or is_benchmark_name(name) else _held_library(what)
     benchmark = load_benchmark(
         name,
@@ -279,15 +284,6 @@ def _questions(
     if what.sample is not None:
         tasks = stratified(tasks, what.sample, seed=what.seed)
     return replace(benchmark, tasks=tasks), library
-
-
-def _own_tools(how: AskingOptions, what: EvalOptions) -> EnvironmentFactory | None:
-    """What makes the world of a task out of the user's own code; None without code."""
-    if how.environment is not None:
-        return environment_from(how.environment)
-    code = load_tools(what.targets)
-    by_name(code, Library())  # refuses two of one name, before each task is
-    return with_tools(code) if code else None
 
 
 def _library(
@@ -353,15 +349,6 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
             "'agentkit episodes list --json'"
         )
     return report
-
-
-def _check_reports(paths: Sequence[Path]) -> None:
-    """Make sure, before anything is asked, that reports can be written."""
-    for path in paths:
-        if path.suffix.lower() not in _REPORTS:
-            raise click.UsageError(f"--report writes .html and .md files, and {path} is neither")
-        if not path.expanduser().parent.is_dir():
-            raise click.UsageError(f"--report {path}: there is no folder {path.parent}; make it")
 
 
 def _write_reports(found: EvaluationReport | Comparison, paths: Sequence[Path]) -> None:

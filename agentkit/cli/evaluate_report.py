@@ -16,7 +16,6 @@ from agentkit.evaluation.loading import is_benchmark_name
 from agentkit.evaluation.results.comparison import Comparison
 from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.tables import (
-    Align,
     Table,
     comparison_tables,
     headline,
@@ -61,8 +60,9 @@ def print_comparison(comparison: Comparison) -> None:
     runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
     click.echo(f"a is {runs[0]}, b is {runs[1]}")
     table, *others = comparison_tables(comparison)
-    first, tasks, _, _, _, *rest = table.columns
-    short: tuple[tuple[str, Align], ...] = (("a", "right"), ("b", "right"), ("b - a", "right"))
+    first, tasks, a, b, difference, *rest = table.columns
+    named = zip(("a", "b", "b - a"), (a, b, difference), strict=True)
+    short = [(title, align) for title, (_, align) in named]
     _print(replace(table, columns=(first, tasks, *short, *rest)))
     for other in others:
         if other.title == "What differs":

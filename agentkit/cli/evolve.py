@@ -49,7 +49,7 @@ from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.review import STATE_WORDS
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
+from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ModelSettings, resolve_model
@@ -344,54 +344,53 @@ def _log(outcome: EvolutionReport) -> None:
     """The decisions with the time, for a log; what waits as it waited before is left out."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     moved = tuple(one for one in outcome.considered if one.before != one.record.state)
-    for line in _decisions(replace(outcome, considered=moved), with_reasons=False):
+    for line in _decisions(replace(outcome, considered=moved)):
         say(f"{at} {line}")
 
 
 def _print_round(outcome: EvolutionReport) -> None:
     """What a round looked at, each decision, what was passed over, and what to do next."""
-    for line in _looked_at(outcome):
-        say(line)
-    for line in _decisions(outcome, with_reasons=True):
+    seen = outcome.looked_at
+    looked = f"{plural(seen.episodes, 'episode')}, {seen.judged:,} judged"
+    say(f"looked at {looked}, {seen.went_wrong:,} went wrong")
+    if seen.imported:
+        said = "which anybody may have written; --own learns from them too"
+        say(f"skipped {plural(seen.imported, 'imported episode')}, {said}")
+    for one in seen.failing[:_MOST_FAILING]:
+        labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
+        calls = plural(round(one.observed), "call")
+        say(f"  {shown(one.tool)}: {one.failures:,.0f} of {calls}: {labels}")
+    for line in _decisions(outcome):
         click.echo(line)
-    if outcome.passed_over:
-        click.echo("passed over:")
-    for one in outcome.passed_over[:_MOST_PASSED_OVER]:
-        click.echo(f"  {shown(one.place)}: {one_line(shown(one.why, _LONGEST))}")
+    for passed in outcome.passed_over[:_MOST_PASSED_OVER]:
+        click.echo(f"skipped {shown(passed.place)}: {one_line(shown(passed.why, _LONGEST))}")
     rest = len(outcome.passed_over) - _MOST_PASSED_OVER
     if rest > 0:
         say(f"  and {rest:,} more; --json has all")
     if not (outcome.has_learned or outcome.passed_over):
-        say(_why_nothing(outcome))
-    promoted = len(outcome.promoted)
+        say(_why_nothing(seen))
     changed = f", library version {outcome.after}" if outcome.after != outcome.before else ""
-    say(f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}")
+    count = plural(len(outcome.considered), "proposal")
+    say(f"{count}, {len(outcome.promoted)} promoted{changed}")
     for line in _next_commands(outcome):
         say(f"next: {line}{typed('store', 'store_url')}")
 
 
-def _decisions(outcome: EvolutionReport, *, with_reasons: bool) -> Iterator[str]:
+def _decisions(outcome: EvolutionReport) -> Iterator[str]:
     """A line for each proposal, for what was learned, and for each proposer that was silent."""
     for one in outcome.considered:
-        record = one.record
-        why = one_line(shown(_found(one), _LONGEST))
+        record, why = one.record, one.why
+        if one.report is not None and one.report.reason not in why:
+            why = f"{one.report.reason}; {why}"
+        told = one_line(shown(why, _LONGEST))
         state = STATE_WORDS[record.state]
-        yield f"{shown(record.tool_name)}: {state}; {why} ({shown(record.proposal_id)})"
-        if with_reasons and record.reason:
+        yield f"{shown(record.tool_name)}: {state}; {told} ({shown(record.proposal_id)})"
+        if record.reason:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
-    learned = outcome.learned
-    if learned is not None and learned.added:
-        yield str(learned)
+    if outcome.learned is not None and outcome.learned.added:
+        yield str(outcome.learned)
     for silent in outcome.silent:
         yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
-
-
-def _found(one: ProposalOutcome) -> str:
-    """Why a proposal stands where it does, the comparison in words first."""
-    if one.report is None:
-        return one.why
-    told = one.report.reason
-    return one.why if told in one.why else f"{told}; {one.why}"
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
@@ -406,33 +405,13 @@ def _next_commands(outcome: EvolutionReport) -> list[str]:
     return found or ["agentkit eval" if has_examples else "agentkit episodes list"]
 
 
-def _looked_at(outcome: EvolutionReport) -> Iterator[str]:
-    seen = outcome.looked_at
-    runs = [f"{count:,} of the run {shown(name)}" for name, count in seen.runs.items() if name]
-    named = f" ({', '.join(runs[:3])})" if runs else ""
-    if list(seen.runs.values()) == [seen.episodes] and runs:
-        named = f" of the run {shown(next(iter(seen.runs)))}"
-    counts = f"{seen.judged:,} judged, {seen.went_wrong:,} went wrong"
-    yield f"looked at {plural(seen.episodes, 'episode')}{named}: {counts}"
-    if seen.imported:
-        yield (
-            f"left aside {plural(seen.imported, 'imported episode')}, which anybody may have "
-            "written; --own learns from them too"
-        )
-    for one in seen.failing[:_MOST_FAILING]:
-        labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
-        yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
-
-
-def _why_nothing(outcome: EvolutionReport) -> str:
+def _why_nothing(seen: LookedAt) -> str:
     """Why a round found nothing at all."""
-    seen = outcome.looked_at
-    if not seen.episodes and seen.imported:
-        return "nothing is left to learn from: all episodes were imported"
     if not seen.episodes:
-        return "nothing is left to learn from: all episodes answer tasks that decide"
+        every = "were imported" if seen.imported else "answer tasks that decide"
+        return f"nothing is left to learn from: all episodes {every}"
     if not seen.calls:
         return "no tool was called, so there is nothing to learn about one"
     if not seen.went_wrong:
         return "no call failed, and no verdict says that an answer was wrong"
-    return "what went wrong says nothing about a tool: no refusal and no evidence names one"
+    return "no refusal and no evidence names a tool"

@@ -12,7 +12,7 @@ import click
 
 from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
-from agentkit.reading import read_stored, unpacked
+from agentkit.reading import open_plain, read_stored, unpacked
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
@@ -93,7 +93,7 @@ def read_content(name: str) -> bytes:
         UsageError: The file can not be read.
     """
     try:
-        with click.open_file(name, "rb") as file:
+        with click.open_file("-", "rb") if name == "-" else open_plain(name) as file:
             return unpacked(read_stored(file))
     except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
         reason = getattr(error, "strerror", None) or error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -24,114 +24,11 @@ from agentkit.cli.stores import opened_to_read
 from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
-from agentkit.library.chain_check import ChainFault, FaultCode, verify_chain, verify_library
+from agentkit.library.chain_check import event_digests, verify_chain, verify_library
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.library.signing import key_text, key_texts, read_verifier
-from agentkit.library.store import ToolRevision
 
 _LONGEST_REASON = 600
-
-
-def _row(event: LibraryEvent) -> tuple[object, ...]:
-    return (
-        event.sequence,
-        event.at[:19].replace("T", " ") or "at an unknown time",
-        label_name(event.kind),
-        shown(event.tool_name),
-        event.library_version if event.digest_after else "",
-        who(event.author),
-        one_line(shown(event.reason, _LONGEST_REASON)),
-    )
-
-
-def _facts(event: LibraryEvent) -> Iterator[tuple[str, str]]:
-    """All that one event says."""
-    facts = {
-        "event": f"{event.sequence}, {label_name(event.kind)}",
-        "when": f"{event.at[:19].replace('T', ' ')} UTC",
-        "who": who(event.author),
-        "prompt": event.author.prompt_hash,
-        "why": event.reason,
-        "tool": event.tool_name,
-        "proposal": event.proposal_id,
-        "library": f"version {event.library_version}",
-        "before": event.digest_before,
-        "after": event.digest_after,
-        "evidence": "\n".join(event.evidence),
-        "facts": event.facts and json.dumps(dict(event.facts), indent=2, ensure_ascii=False),
-        "hash": event.hash,
-        "previous": event.previous or "none, this is the first",
-        "signature": event.signature or "none",
-    }
-    return ((name, value) for name, value in facts.items() if value)
-
-
-def who(author: Author) -> str:
-    """``Ada``, ``judge-1 (model)``."""
-    name = shown(author.name) or "nobody"
-    return name if author.kind == "person" else f"{name} ({shown(author.kind)})"
-
-
-_AREAS: Mapping[str, frozenset[FaultCode]] = {
-    "chain": frozenset({"gap", "order", "link", "unreadable", "clock"}),
-    "signatures": frozenset({"unsigned", "signature", "unchecked"}),
-    "end": frozenset({"head"}),
-    "definitions": frozenset({"definition", "untold"}),
-}
-"""What is looked at, and what may be found there."""
-
-_SHOWN = 10
-_VERDICT_INDENT = " " * 15
-
-
-def _print_verdict(
-    events: Sequence[LibraryEvent],
-    found: Sequence[ChainFault],
-    *,
-    has_key: bool,
-    expected: ChainHead | None,
-) -> None:
-    """Print what was looked at, what was not, and each fault."""
-    click.echo(_span(events))
-    fine = {
-        "chain": "whole",
-        "signatures": "made with the key" if has_key else "none, and no key was given",
-        "end": _end(expected),
-        "definitions": "as the events say",
-    }
-    for area, codes in _AREAS.items():
-        own = [one for one in found if one.code in codes]
-        faults = [one for one in own if not one.is_note]
-        words = plural(len(faults), "fault") if faults else fine[area]
-        if any(one.code == "unchecked" for one in own):
-            words = "not checked"
-        click.echo(f"  {area:<13}{click.style(words, fg='red') if faults else words}")
-        for line in _details(own):
-            print_text(line, indent=_VERDICT_INDENT)
-    click.echo(f"  {'head':<13}{ChainHead.of(events[-1] if events else None)}")
-    if any(not one.is_note for one in found):
-        click.secho("the log was changed after it was written", fg="red", bold=True)
-
-
-def _details(found: Sequence[ChainFault]) -> Iterator[str]:
-    ordered = sorted(found, key=lambda one: one.is_note)
-    for one in ordered[:_SHOWN]:
-        yield f"{'note: ' if one.is_note else ''}{shown(one.message)}"
-    if len(ordered) > _SHOWN:
-        yield f"... and {len(ordered) - _SHOWN:,} more (--json names all)"
-
-
-def _span(events: Sequence[LibraryEvent]) -> str:
-    if not events:
-        return "no events"
-    days = sorted({shown(events[0].at[:10]), shown(events[-1].at[:10])})
-    return f"{plural(len(events), 'event')}, {' to '.join(days)}"
-
-
-def _end(expected: ChainHead | None) -> str:
-    if expected is None:
-        return "not compared; --expect takes what 'agentkit log --head' printed before"
-    return f"holds the end that was seen before, event {expected.sequence}"
 
 
 @command()
@@ -157,7 +54,7 @@ def log(
     AGENTKIT_AUDIT_KEY, or from the file that AGENTKIT_AUDIT_KEY_FILE names.
 
     Args:
-        tool (NAME): Only this tool; --json adds its definitions.
+        tool (NAME): Only this tool.
         kind (WORD): Only these.
         limit: Only the newest N events, 0 for all.
         head: Print where the log ends, as NUMBER:HASH.
@@ -178,38 +75,44 @@ def log(
     if (number is not None) + head + verify > 1:
         raise UsageError("NUMBER, --head and --verify exclude each other; give one")
     with opened_to_read(store_url) as store:
-        if verify:
-            _verify(store, key_file, signed_from, expect, as_json=as_json)
-            return
         events = store.events()
-        if head:
+        if verify:
+            _verify(store, events, key_file, signed_from, expect, as_json=as_json)
+        elif head:
             end = ChainHead.of(events[-1] if events else None)
             as_data = {"sequence": end.sequence, "hash": end.hash}
             print_json(as_data) if as_json else click.echo(str(end))
         elif number is not None:
-            event = _event(events, number)
-            print_json(_record(event)) if as_json else print_facts(_facts(event))
+            _show(events, number, as_json=as_json)
         else:
-            revisions = _revisions(store, tool, events) if tool else ()
-            made = {one.version: one for one in revisions}
-            found = [
-                event
-                for event in events
-                if (not tool or _is_about(event, tool, made)) and kind in {None, event.kind}
-            ]
-            _list(found, limit, made, as_json=as_json)
+            about = _about(store, events, tool) if tool else events
+            _list([one for one in about if kind in {None, one.kind}], limit, as_json=as_json)
 
 
-def _list(
-    found: Sequence[LibraryEvent],
-    limit: int,
-    made: Mapping[int, ToolRevision],
-    *,
-    as_json: bool,
-) -> None:
+def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[LibraryEvent]:
+    """The events about a tool, also those that wrote many at once.
+
+    Raises:
+        ToolNotFoundError: Nothing is known of a tool of that name.
+    """
+    written = {one.version for one in store.history(tool)}
+    found = [
+        event
+        for event in events
+        if event.tool_name == tool
+        or (event.kind == "written" and event.library_version in written)
+        or any(name == tool for name, _ in event_digests(event))
+    ]
+    if not found and not written:
+        library = store.load()
+        raise ToolNotFoundError(tool, nearest=library.nearest(tool), version=library.version)
+    return found
+
+
+def _list(found: Sequence[LibraryEvent], limit: int, *, as_json: bool) -> None:
     kept = found[-limit:] if limit else found
     if as_json:
-        print_json([_record(event, made.get(event.library_version)) for event in kept])
+        print_json([_record(event) for event in kept])
         return
     columns = (right("#"), "when (UTC)", "what", fold("tool"), right("version"))
     print_table((*columns, fold("who"), fold("why")), map(_row, kept))
@@ -218,46 +121,57 @@ def _list(
     say(f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows all about one")
 
 
-def _revisions(store: Store, tool: str, events: Sequence[LibraryEvent]) -> Sequence[ToolRevision]:
-    """The definitions that a tool has had.
+def _row(event: LibraryEvent) -> tuple[object, ...]:
+    return (
+        event.sequence,
+        event.at[:19].replace("T", " ") or "at an unknown time",
+        label_name(event.kind),
+        shown(event.tool_name),
+        event.library_version if event.digest_after else "",
+        who(event.author),
+        one_line(shown(event.reason, _LONGEST_REASON)),
+    )
+
+
+def who(author: Author) -> str:
+    """``Ada``, ``judge-1 (model)``."""
+    name = shown(author.name) or "nobody"
+    return name if author.kind == "person" else f"{name} ({shown(author.kind)})"
+
+
+def _show(events: Sequence[LibraryEvent], number: int, *, as_json: bool) -> None:
+    """Print all that one event says.
 
     Raises:
-        ToolNotFoundError: Nothing is known of a tool of that name.
+        StoreLookupError: There is no such event.
     """
-    revisions = store.history(tool)
-    if not revisions and not any(event.tool_name == tool for event in events):
-        library = store.load()
-        raise ToolNotFoundError(tool, nearest=library.nearest(tool), version=library.version)
-    return revisions
-
-
-def _event(events: Sequence[LibraryEvent], number: int) -> LibraryEvent:
     event = next((one for one in events if one.sequence == number), None)
     if event is None:
         last = events[-1].sequence if events else 0
-        raise StoreLookupError(
-            f"there is no event {number}; the last one is {last} ('agentkit log')"
-        )
-    return event
+        raise StoreLookupError(f"there is no event {number}; the last one is {last}")
+    if as_json:
+        print_json(_record(event))
+        return
+    facts = {label_name(name): value for name, value in _record(event).items() if value}
+    facts["author"] = who(event.author)
+    print_facts((name, _as_text(value)) for name, value in facts.items())
 
 
-def _is_about(event: LibraryEvent, tool: str, made: Mapping[int, ToolRevision]) -> bool:
-    """Whether an event is about a tool, also where it wrote many at once."""
-    wrote = event.kind == "written" and event.library_version in made
-    return event.tool_name == tool or wrote
+def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return (
+        json.dumps(value, indent=2, ensure_ascii=False) if isinstance(value, dict) else str(value)
+    )
 
 
-def _record(event: LibraryEvent, revision: ToolRevision | None = None) -> dict[str, Any]:
-    """An event as a JSON object, with the definition that it made where one was asked for."""
-    record = {**event.to_json(), "hash": event.hash}
-    if revision is not None and (event.digest_after or event.kind == "written"):
-        definition = revision.definition
-        record["definition"] = None if definition is None else definition.to_json()
-    return record
+def _record(event: LibraryEvent) -> dict[str, Any]:
+    return {**event.to_json(), "hash": event.hash}
 
 
 def _verify(
     store: Store,
+    events: Sequence[LibraryEvent],
     key_files: Sequence[str],
     signed_from: int,
     expect: str | None,
@@ -265,26 +179,34 @@ def _verify(
     as_json: bool,
 ) -> None:
     texts = tuple(map(key_text, key_files)) or key_texts()
-    expected = None if expect is None else ChainHead.parse(expect)
-    events = store.events()
     found = verify_chain(
         events,
         verifier=read_verifier(texts) if texts else None,
         signed_from=signed_from,
-        expected_head=expected,
+        expected_head=None if expect is None else ChainHead.parse(expect),
     )
     found += verify_library(store, events)
     faults = [fault for fault in found if not fault.is_note]
+    notes = [fault for fault in found if fault.is_note]
+    head = str(ChainHead.of(events[-1] if events else None))
     if as_json:
         record = {
             "events": len(events),
-            "head": str(ChainHead.of(events[-1] if events else None)),
+            "head": head,
             "is_whole": not faults,
             "faults": [fault.to_json() for fault in faults],
-            "notes": [fault.to_json() for fault in found if fault.is_note],
+            "notes": [fault.to_json() for fault in notes],
         }
         print_json(record)
     else:
-        _print_verdict(events, found, has_key=bool(texts), expected=expected)
+        for one in (*faults, *notes):
+            print_text(f"{'note' if one.is_note else one.code}: {shown(one.message)}")
+        told = "the log was changed after it was written" if faults else "the log is intact"
+        click.secho(f"{plural(len(events), 'event')}: {told}", fg="red" if faults else None)
+        click.echo(f"head {head}")
+        if not texts:
+            say("signatures were not checked: no key was given (--key-file)")
+        if expect is None:
+            say("--expect HEAD, with what --head printed before, shows whether the end was cut off")
     if faults:
         raise click.exceptions.Exit(1)

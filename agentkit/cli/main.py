@@ -30,8 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Write the library for others, or an artifact.",
     ),
     "import": ("agentkit.cli.transfer:import_file", "Bring in an artifact, or episodes."),
-    "diff": ("agentkit.cli.diff:diff", "See what changed between two libraries."),
-    "store": ("agentkit.cli.store:store", "Copy stores, and compare them."),
+    "store": ("agentkit.cli.transfer:store", "Copy stores, and compare them."),
     "models": ("agentkit.cli.models:models", "List and install the weights of local models."),
     "check": ("agentkit.cli.check:check", "Report what is wrong, and what to do about it."),
 }

@@ -10,10 +10,11 @@ import click
 
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import AsJson, command
-from agentkit.cli.output import LineProgress, fold, print_json, print_table, right, say
-from agentkit.errors import AgentKitError, ModelNotFoundError
+from agentkit.cli.output import Column, LineProgress, fold, print_json, print_table, right, say
+from agentkit.errors import AgentKitError, ModelNotFoundError, UsageError
 from agentkit.fetch import Progress
 from agentkit.library import nearest_names
+from agentkit.models.prices import Price, all_prices, tell_price
 
 ENTRY_POINT_GROUP = "agentkit.weights"
 """A plugin registers a ``WeightsSource`` here, usually a module."""
@@ -71,7 +72,6 @@ def _list(*, as_json: bool) -> None:
         rows += [
             {
                 "name": info.name,
-                "installed": info.name in installed,
                 "path": str(source.path(info.name)) if info.name in installed else None,
                 "size_bytes": info.size_bytes,
                 "licence": info.licence,
@@ -83,19 +83,11 @@ def _list(*, as_json: bool) -> None:
         print_json(rows)
         return
     table = [
-        (
-            row["name"],
-            "yes" if row["installed"] else "no",
-            f"{row['size_bytes'] / 1e6:.0f}",
-            row["licence"],
-            row["summary"],
-        )
+        (row["name"], f"{row['size_bytes'] / 1e6:.0f}", row["licence"], row["summary"], row["path"])
         for row in rows
     ]
-    print_table(["model", "installed", right("MB"), "licence", fold("what it is")], table)
-    for row in rows:
-        if row["installed"]:
-            say(f"{row['name']} lies in {row['path']}; delete the file to free its room")
+    wide = map(fold, ("what it is", "installed"))
+    print_table(["model", right("MB"), "licence", *wide], table)
     say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
 
 
@@ -114,6 +106,53 @@ def install(name: str, *, as_json: AsJson) -> None:
     print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
 
 
+@command(short_help="Show what models cost, or say what the model NAME costs.", group=models)
+def prices(
+    name: str | None = None,
+    *,
+    prompt: float | None = None,
+    completion: float | None = None,
+    cached: float | None = None,
+    as_json: AsJson,
+) -> None:
+    """Show what models cost, by the table that limits on costs use, or say what NAME costs.
+
+    Prices are US dollars per million tokens. Those of an installed litellm go before the ones that
+    agentkit carries, and yours before both; they are kept in $AGENTKIT_CACHE, or ~/.cache/agentkit.
+
+    Args:
+        name: The model, as the provider calls it.
+        prompt: Price of tokens read.
+        completion: Price of tokens written.
+        cached: Price of tokens read from the provider's prompt cache; as others unless given.
+
+    Examples:
+      agentkit models prices
+      agentkit models prices my-model --prompt 0.5 --completion 1.5
+    """
+    if prompt is not None or completion is not None:
+        if name is None or prompt is None or completion is None:
+            raise UsageError("a price needs the model's NAME, --prompt and --completion")
+        tell_price(name, Price(prompt=prompt, completion=completion, cached=cached))
+    rows = [
+        {"name": one, "prompt": price.prompt, "completion": price.completion}
+        | {"cached": price.cached, "source": source}
+        for one, price, source in all_prices()
+        if name in (None, one)
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    titles: list[Column | str] = [
+        "model",
+        right("read"),
+        right("written"),
+        right("cached"),
+        "source",
+    ]
+    print_table(titles, [tuple("" if v is None else str(v) for v in row.values()) for row in rows])
+
+
 def fetched_weights(name: str) -> Path:
     """The file of some weights, fetched now unless it is there.
 
@@ -121,23 +160,17 @@ def fetched_weights(name: str) -> Path:
         AgentKitError: There is no plugin for local models, or the weights can not be fetched.
         ModelNotFoundError: No weights have that name.
     """
-    source = _source_of(name)
-    if name not in {info.name for info in source.installed()}:
-        source.install(name, LineProgress(f"Fetching {name}"))
-    return source.path(name)
-
-
-def _source_of(name: str) -> WeightsSource:
-    known: dict[str, WeightsSource] = {
-        info.name: source for source in _sources() for info in source.available()
-    }
+    known = {info.name: source for source in _sources() for info in source.available()}
     if name not in known:
         nearest = nearest_names(name, known)
         hint = f" Did you mean {', '.join(map(repr, nearest))}?" if nearest else ""
         raise ModelNotFoundError(
             f"no weights are named {name!r}; there are: {', '.join(known)}.{hint}"
         )
-    return known[name]
+    source = known[name]
+    if name not in {info.name for info in source.installed()}:
+        source.install(name, LineProgress(f"Fetching {name}"))
+    return source.path(name)
 
 
 def _sources() -> list[WeightsSource]:

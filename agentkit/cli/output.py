@@ -27,6 +27,7 @@ PIPED_WIDTH = 120
 
 _GAP = 2
 _NARROWEST = 8
+_WHERE_LINES_ARE_LONG = 40
 _SAID = 10
 _SECONDS_BETWEEN_LINES = 15.0
 _SECONDS_ON_TERMINAL = 0.2
@@ -79,7 +80,7 @@ def say_some(messages: Iterable[str], *, rest: str = "") -> None:
 
 
 def print_text(text: str, *, indent: str = "") -> None:
-    """A sentence on stdout, on as many lines as it takes."""
+    """A sentence on stdout, on as many lines as it takes; further ones are indented."""
     lines = wrap(
         text,
         width=stdout().width,
@@ -130,6 +131,7 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
         rows: Cells are plain text, never markup, and what a terminal would obey is made visible.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -137,50 +139,25 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
     shown = [Column(title=one) if isinstance(one, str) else one for one in columns]
     cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    widths = _widths(shown, cells, console)
+    has_long_lines = not console.is_terminal and any(one.fit == "cut" for one in shown)
+    least, narrow = 0, _WHERE_LINES_ARE_LONG if has_long_lines else _NARROWEST
+    for at, column in enumerate(shown):
+        is_whole = column.fit == "keep" or (column.fit == "cut" and not console.is_terminal)
+        widest = max(map(cell_len, (column.title, *(row[at] for row in cells))))
+        least += (widest if is_whole else min(widest, narrow)) + _GAP
+        table.add_column(column.title, justify=column.align, no_wrap=is_whole, overflow="fold")
     # A line that the terminal breaks can still be read; a number broken over lines can not.
-    console.width = max(console.width, sum(widths) + _GAP * (len(widths) - 1))
-    for column, width in zip(shown, widths, strict=True):
-        is_cut = column.fit == "cut"
-        overflow: Literal["ellipsis", "fold"] = "ellipsis" if is_cut else "fold"
-        table.add_column(
-            column.title, justify=column.align, width=width, no_wrap=is_cut, overflow=overflow
-        )
+    console.width = max(console.width, least - _GAP)
     for row in cells:
-        table.add_row(*map(Text, row))
+        table.add_row(
+            *(
+                Text(cell, no_wrap=True, overflow="ellipsis") if column.fit == "cut" else cell
+                for cell, column in zip(row, shown, strict=True)
+            )
+        )
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def _widths(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], console: Console
-) -> list[int]:
-    """Share out the line: columns that fold or are cut share what the others leave.
-
-    Where not all fits, titles are broken between words.
-    """
-    from rich.cells import cell_len
-
-    def needed(at: int, titles: Iterable[str]) -> int:
-        lines = (line for row in rows for line in row[at].splitlines())
-        return max(map(cell_len, (*titles, *lines)))
-
-    left = console.width - _GAP * (len(columns) - 1)
-    widths = [needed(at, [column.title]) for at, column in enumerate(columns)]
-    if sum(widths) > left:
-        widths = [needed(at, column.title.split()) for at, column in enumerate(columns)]
-    shrinking = [at for at, column in enumerate(columns) if column.fit != "keep"]
-    left -= sum(width for at, width in enumerate(widths) if at not in shrinking)
-    are_cut = [columns[at].fit == "cut" for at in shrinking]
-    order = sorted(zip(are_cut, shrinking, strict=True), key=lambda one: (one[0], widths[one[1]]))
-    for done, (is_cut, at) in enumerate(order):
-        parts = 2 if any(are_cut) and not is_cut else len(shrinking) - done
-        width = min(widths[at], max(left // parts, _NARROWEST))
-        left -= width
-        if console.is_terminal or not is_cut:
-            widths[at] = width
-    return widths
 
 
 def stdout() -> Console:

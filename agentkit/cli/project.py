@@ -9,7 +9,7 @@ import difflib
 import json
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.resources import files
 from pathlib import Path
@@ -28,10 +28,11 @@ from agentkit.cli.options import (
     command,
 )
 from agentkit.cli.output import print_json, say
-from agentkit.errors import UsageError
+from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
 from agentkit.library.opening import file_of
+from agentkit.reading import open_plain, read_stored
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retriever
 
@@ -39,7 +40,6 @@ FILE = "agentkit.toml"
 WITHOUT = frozenset({"init", "demo", "models"})
 """Commands that have nothing to do with the project they are started in."""
 
-_MOST_BYTES = 1_000_000
 _Kinds = Mapping[str, type | tuple[type, ...]]
 _NUMBER = (int, float)
 _TOP: _Kinds = {
@@ -68,7 +68,7 @@ class Project:
         policy: The stages that a proposal goes through.
         rules: The knobs of its comparisons.
         retriever: Finds the tools of a request; None for the default.
-        keys: What the file says, by key: how a message names it.
+        keys: The files and modules that the file names, by key.
     """
 
     root: Path
@@ -78,19 +78,6 @@ class Project:
     rules: GateConfig = field(default_factory=GateConfig)
     retriever: Retriever | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def names_modules(self) -> bool:
-        """Whether its code is named as ``package.module``, and not by files alone."""
-        code = (*self.keys.get("tools", ()), *self.keys.get("environment", ()))
-        return any(one and not one.partition(":")[0].endswith(".py") for one in code)
-
-    def placed(self, message: str) -> str:
-        """A message with the key of the file before it, where it is about the value of one."""
-        for key, values in self.keys.items():
-            if any(message.startswith(one) or repr(one) in message for one in values if one):
-                return f"{self.root / FILE}: {key}: {message}"
-        return message
 
     def defaults_of(
         self, name: str, command: click.Command, context: click.Context
@@ -136,8 +123,9 @@ def find_project(start: Path | None = None) -> Project:
     if root is None:
         return Project(root=folder)
     try:
-        return _project(root, _read(root / FILE))
-    except (OSError, ValueError, RecursionError, UsageError) as error:
+        with open_plain(root / FILE) as file:
+            return _project(root, tomllib.loads(read_stored(file).decode()))
+    except (OSError, ValueError, RecursionError, ReadingLimitError, UsageError) as error:
         raise UsageError(f"{root / FILE}: {error}") from error
 
 
@@ -168,8 +156,8 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     elif command is not None:
         context.default_map = {name: project.defaults_of(name, command, context)}
     context.obj = project
-    if project.names_modules and str(project.root) not in sys.path:
-        sys.path.insert(0, str(project.root))  # found wherever the command is started
+    if project.keys and str(project.root) not in sys.path:
+        sys.path.append(str(project.root))  # its modules are found wherever the command is started
 
 
 def current_project() -> Project:
@@ -179,15 +167,6 @@ def current_project() -> Project:
     return Project(root=Path()) if found is None else found
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
-    if len(content) > _MOST_BYTES:
-        message = f"it has more than {_MOST_BYTES:,} bytes; was another file meant?"
-        raise ValueError(message)
-    return tomllib.loads(content.decode())
-
-
 def _project(root: Path, written: Mapping[str, Any]) -> Project:
     """The project that a file describes; its paths are seen from its folder."""
     tables = {key: one for key, one in written.items() if isinstance(one, dict) and key not in _TOP}
@@ -195,8 +174,11 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     _check(read, _TOP)
     gates = read.get("gates", {})
     _check(gates, _GATES, "[gates] ")
-    retrieval = read.get("retrieval")
-    _check(retrieval or {}, _RETRIEVAL, "[retrieval] ")
+    retriever = None
+    if (retrieval := read.get("retrieval")) is not None:
+        _check(retrieval, _RETRIEVAL, "[retrieval] ")
+        vectors = {"vectors": root / retrieval["vectors"]} if "vectors" in retrieval else {}
+        retriever = default_retriever(**{**retrieval, **vectors})
     tools = [_placed(one, root) for one in read.get("tools", ())]
     tasks, held_out, environment = (
         _placed(read.get(key), root) for key in ("tasks", "held_out", "environment")
@@ -212,23 +194,15 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         **{key: gates.get(key) for key in ("shadow", "canary")},
     }
     named = {"tasks": tasks, "held_out": held_out, "environment": environment}
-    named |= {key: read.get(key, "") for key in ("store", "model", "judge")}
     return Project(
         root=root,
         defaults={name: value for name, value in values.items() if value},
         tables=tables,
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
         rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
-        retriever=None if retrieval is None else _retriever(retrieval, root),
+        retriever=retriever,
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
-
-
-def _retriever(written: Mapping[str, Any], root: Path) -> Retriever:
-    """The retriever of ``[retrieval]``."""
-    settings = dict(written)
-    vectors = settings.pop("vectors", None)
-    return default_retriever(vectors=None if vectors is None else root / vectors, **settings)
 
 
 def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
@@ -240,20 +214,14 @@ def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
     for key, value in values.items():
         kind = kinds.get(key)
         if kind is None:
-            raise UsageError(f"{table}{key}: {_no_such(key, kinds)}")
+            near = difflib.get_close_matches(key, kinds, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(kinds)}"
+            raise UsageError(f"{table}{key}: there is no such key; {hint}")
         fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-        is_list_of_others = isinstance(value, list) and not all(isinstance(v, str) for v in value)
-        if not fits or is_list_of_others:
+        if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
             names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
             wanted = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
             raise UsageError(f"{table}{key}: {wanted} is wanted, got {value!r}")
-
-
-def _no_such(key: str, keys: Iterable[str]) -> str:
-    known = list(keys)
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"there is no such key; {hint}"
 
 
 def _placed(place: str | None, root: Path) -> str:

@@ -13,7 +13,8 @@ from agentkit.cli.options import typed
 from agentkit.cli.output import plural, print_line
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.differences import PARAMETER, ViewChange
-from agentkit.evolution.review import Comparison, Conversation, Review
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.review import Conversation, Review
 
 ADDED, REMOVED, WRONG, DIM, HEADING = "green", "red", "bold red", "dim", "bold cyan"
 """The styles of lines."""
@@ -154,10 +155,9 @@ def _arguments(one: Conversation) -> Iterator[Line]:
         yield Line(f"and {len(ordered) - _MOST_ARGUMENTS} more", DIM, 4)
 
 
-def _comparisons(comparisons: Iterable[Comparison]) -> Iterator[Line]:
-    for one in comparisons:
-        yield Line(one.report.reason)
-        report = one.report
+def _comparisons(comparisons: Iterable[GateReport]) -> Iterator[Line]:
+    for report in comparisons:
+        yield Line(report.reason)
         for title, names, key, style in (
             ("gained", report.gained, "wins", ADDED),
             ("lost", report.lost, "losses", REMOVED),

@@ -7,7 +7,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from agentkit.agent.types import (
     ToolsRetrieved,
 )
 from agentkit.cli.episodes import call_line, result_line
-from agentkit.cli.loading import load_tools
+from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import (
     AsJson,
     Frozen,
@@ -110,7 +110,8 @@ def make_agent(
             raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
         with read_source(library_place) as source:
             library = source.load()
-    with binding_told():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
         agent = Agent(
             options.model,
             tools=load_tools(options.targets),
@@ -143,14 +144,6 @@ def make_agent(
     return agent
 
 
-@contextmanager
-def binding_told() -> Iterator[None]:
-    """What ``tell_binding`` says needs no warning by Python."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LibraryWarning)
-        yield
-
-
 def tell_binding(binding: CodeBinding) -> None:
     """Say what binding code to the library came to, a line each; nothing when nothing changed."""
     if binding.registered:
@@ -178,15 +171,13 @@ class AskAtTerminal:
         if not is_interactive():
             return Approval(approved=False, reason="Nobody is there to approve it.")
         async with self._turn:
-            approved = await run_in_daemon_thread(lambda: _confirm(f"Run {call_line(call)}?"))
+            try:
+                approved = await run_in_daemon_thread(
+                    lambda: click.confirm(f"Run {call_line(call)}?", default=False, err=True)
+                )
+            except click.Abort:  # Ctrl-D
+                approved = False
         return Approval(approved=approved, reason="" if approved else "The user said no.")
-
-
-def _confirm(question: str) -> bool:
-    try:
-        return click.confirm(question, default=False, err=True)
-    except click.Abort:  # Ctrl-D
-        return False
 
 
 async def _answer(
@@ -274,7 +265,8 @@ def run(
       agentkit run "Book a table for two" --catalogue --refine adaptive --json
       echo "Hello" | agentkit run - --model openai:gpt-4o-mini
     """
-    text = (sys.stdin.read() if question == "-" else question).strip()
+    typed = read_content("-").decode(errors="replace") if question == "-" else question
+    text = typed.strip()
     if not text:
         raise click.UsageError("the question is empty")
 
@@ -313,65 +305,43 @@ def chat(
       agentkit chat --session 019a5c2b7d10
       printf 'Hello\nWhat did I say?\n' | agentkit chat
     """
+    has_terminal = sys.stdin.isatty()
+    failure: RunError | None = None
+    # Lines are read outside the event loop, where Ctrl-C ends them at once.
     with opened(store_url) as store, asyncio.Runner() as runner:
         approve = AskAtTerminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
-        talk = _Conversation(runner, agent, session or new_episode_id(), as_json=as_json)
+        session = session or new_episode_id()
+        if has_terminal:
+            tools = f"{plural(len(agent.library), 'tool')} of library version"
+            say(f"{agent.model.name}, {tools} {agent.library.version}. {_HELP}")
         try:
-            talk.hold()
+            for line in _typed() if has_terminal else sys.stdin:
+                match line.strip():
+                    case "":
+                        continue
+                    case "/exit":
+                        break
+                    case "/new":
+                        session = new_episode_id()
+                        say("A new conversation.")
+                    case "/tools":
+                        say("\n".join(agent.library.tools))
+                    case text if text.startswith("/"):
+                        say(_HELP)
+                    case text:
+                        failure = None
+                        print_record = print_json_line if as_json else None
+                        try:
+                            runner.run(_answer(agent, text, session, print_record=print_record))
+                        except RunError as error:  # the conversation can go on
+                            say(f"Error: {error}")
+                            failure = error
         finally:
-            say(f"To go on: agentkit chat --session {talk.session_id}")
+            say(f"To go on: agentkit chat --session {session}")
             runner.run(agent.close())
-    if talk.failure is not None and not sys.stdin.isatty():
-        raise talk.failure
-
-
-class _Conversation:
-    """What is said, line by line.
-
-    Lines are read outside the event loop, where Ctrl-C ends them at once.
-    """
-
-    def __init__(
-        self, runner: asyncio.Runner, agent: Agent, session_id: str, *, as_json: bool
-    ) -> None:
-        self.session_id = session_id
-        self.failure: RunError | None = None
-        self._runner = runner
-        self._agent = agent
-        self._print = print_json_line if as_json else None
-
-    def hold(self) -> None:
-        """Answer every line, until the input ends or the user leaves."""
-        library = self._agent.library
-        if sys.stdin.isatty():
-            tools = f"{plural(len(library), 'tool')} of library version {library.version}"
-            say(f"{self._agent.model.name}, {tools}. {_HELP}")
-        for line in _typed() if sys.stdin.isatty() else sys.stdin:
-            match line.strip():
-                case "":
-                    continue
-                case "/exit":
-                    return
-                case "/new":
-                    self.session_id = new_episode_id()
-                    say("A new conversation.")
-                case "/tools":
-                    say("\n".join(self._agent.library.tools))
-                case text if text.startswith("/"):
-                    say(_HELP)
-                case text:
-                    self._say(text)
-
-    def _say(self, text: str) -> None:
-        """Answer one message; a failure is told and the conversation can go on."""
-        self.failure = None
-        try:
-            answer = _answer(self._agent, text, self.session_id, print_record=self._print)
-            self._runner.run(answer)
-        except RunError as error:
-            say(f"Error: {error}")
-            self.failure = error
+    if failure is not None and not has_terminal:
+        raise failure
 
 
 def _typed() -> Iterator[str]:

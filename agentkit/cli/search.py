@@ -1,4 +1,4 @@
-"""``agentkit search``."""
+"""``agentkit search``: how tools rank for a request, and why."""
 
 from __future__ import annotations
 
@@ -67,20 +67,15 @@ def search(
         say(_why_nothing(found, library))
         return
     offered = {definition.name for definition in found.offered}
-    columns: list[Column | str] = [right("#"), "", fold("tool"), right("score"), cut("summary")]
-    if explain:
-        columns[-1:] = [fold("of which"), fold("why")]
+    columns: list[Column | str] = [right("#"), "", fold("tool"), right("score")]
+    columns += [fold("of which"), fold("why")] if explain else [cut("summary")]
     rows = []
     for rank, hit in enumerate(found.hits[:limit], start=1):
-        mark = "*" if hit.definition.name in offered else ""
-        row = (rank, mark, hit.definition.name, f"{hit.score:.3f}")
-        shares = (f"{name.replace('_', ' ')} {score:+.3f}" for name, score in hit.fields.items())
-        more = (
-            (", ".join(shares), hit.reason)
-            if explain
-            else (one_line(hit.definition.description.summary),)
-        )
-        rows.append((*row, *more))
+        name = hit.definition.name
+        shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
+        summary = one_line(hit.definition.description.summary)
+        more = (", ".join(shares), hit.reason) if explain else (summary,)
+        rows.append((rank, "*" if name in offered else "", name, f"{hit.score:.3f}", *more))
     print_table(columns, rows)
     say(
         f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
@@ -91,32 +86,27 @@ def search(
 
 def _print_stages(found: Retrieval) -> None:
     """What each stage left and cost, and what else there is to know."""
-    print_table(
-        ["stage", right("tools left"), right("tokens"), right("CPU ms")],
-        [
-            (
-                _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
-                f"{one.survivors:,}",
-                f"{one.tokens:,}" if one.tokens else "",
-                f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
-            )
-            for one in found.stages
-        ],
-    )
+    rows = [
+        (
+            _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
+            f"{one.survivors:,}",
+            f"{one.tokens:,}" if one.tokens else "",
+            f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
+        )
+        for one in found.stages
+    ]
+    print_table(["stage", *map(right, ("tools left", "tokens", "CPU ms"))], rows)
+    notes = ["CPU times are those of a first query, loading included; later ones take less."]
+    notes += [f"No tool has: {', '.join(found.unmatched)}"] if found.unmatched else []
     click.echo()
-    print_text("CPU times are those of a first query, loading included; later ones take less.")
-    if found.unmatched:
-        print_text(f"No tool has: {', '.join(found.unmatched)}")
-    for note in found.notes:
-        print_text(f"Note: {note}")
+    for note in (*notes, *found.notes):
+        print_text(note)
     click.echo()
 
 
 def _why_nothing(found: Retrieval, library: Library) -> str:
     if not library:
-        return (
-            "The library is empty; 'agentkit tools import FILE' or 'agentkit tools add' fills it."
-        )
+        return "The library is empty; fill it with 'agentkit tools import FILE' or 'tools add'."
     why = f"No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
     if not terms(found.query):
         why = "The query has no words to search for."

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -22,17 +23,17 @@ from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, binding_told, make_agent, tell_binding
+from agentkit.cli.run import AgentOptions, make_agent, tell_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
-from agentkit.errors import UsageError
+from agentkit.errors import LibraryWarning, UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
 from agentkit.library.episode_stores import with_episodes
-from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
 from agentkit.library.opening import file_of
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -42,7 +43,6 @@ from agentkit.tools.tool import Tool
 
 _EVOLVE_SECONDS = 30.0
 _LEDGER_SECONDS = 5.0
-_MOST_IN_MEMORY = 100  # episodes that wait for a store that is away: a killed server loses those
 _MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
@@ -212,7 +212,8 @@ def _serve_mcp(
 
     keys, code = server.keys, load_tools(options.targets)
     with opened(store_url) as store, _followed(store, server.refresh) as source:
-        with binding_told():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
                 source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
             )
@@ -254,12 +255,11 @@ def _followed(store: Store, refresh: float) -> Iterator[Store]:
 def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Store]:
     """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
     with opened(url) as store, ExitStack() as held:
-        writer = None
+        episodes = None
         if spill is not None:
-            settings = WriterSettings(max_count=_MOST_IN_MEMORY, wait_seconds=1, close_seconds=2)
-            writer = held.enter_context(EpisodeWriter(store, spill=spill, settings=settings))
+            episodes = held.enter_context(SpillingEpisodes(store, folder=spill))
         source = held.enter_context(_followed(store, refresh))
-        yield source if writer is None else with_episodes(source, episodes=writer)
+        yield source if episodes is None else with_episodes(source, episodes=episodes)
 
 
 @contextmanager
@@ -314,22 +314,16 @@ def _finish(agent: Agent, store_url: str) -> None:
         say(f"{count} are in {path}; once the store is back: agentkit import --own {path}")
 
 
-def _write_lines(logger: logging.Logger, *, level: int) -> None:
-    """Have a logger write lines with the time on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger.handlers = [handler]
-    logger.setLevel(level)
-
-
 def _write_log(*, each_request: bool) -> None:
     """What goes wrong is written in any case; what strangers send wrongly, with each request."""
     of_protocol = logging.getLogger("uvicorn.error")
+    of_protocol.setLevel(logging.WARNING if each_request else logging.ERROR)
     if each_request:
-        _write_lines(logging.getLogger("agentkit.server"), level=logging.INFO)
-        _write_lines(of_protocol, level=logging.WARNING)
-    else:
-        of_protocol.setLevel(logging.ERROR)
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        for logger in (logging.getLogger("agentkit.server"), of_protocol):
+            logger.handlers = [handler]
+        logging.getLogger("agentkit.server").setLevel(logging.INFO)
 
 
 def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``agentkit export`` and ``agentkit import``: artifacts, formats of others, files of episodes."""
+"""``agentkit export``, ``import`` and ``store copy``: artifacts, other formats, whole stores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,9 +15,12 @@ from typing import Annotated, Literal, get_args
 
 import click
 
+from agentkit.cli.add import ARTIFACT
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     AsJson,
+    AtVersion,
     OnConflict,
     Reason,
     StoreUrl,
@@ -26,9 +30,18 @@ from agentkit.cli.options import (
     option,
     typed_options,
 )
-from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say, say_some
+from agentkit.cli.output import (
+    fold,
+    one_line,
+    plural,
+    print_facts,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    slow_step,
+)
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
-from agentkit.cli.tools import ARTIFACT
 from agentkit.episodes import Episode
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.episodes.labels import as_imported
@@ -38,7 +51,10 @@ from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import EpisodeStore, signing
+from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.episode_stores import append_all
+from agentkit.library.opening import file_of, open_to_read
+from agentkit.reading import open_plain
 
 _FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256
@@ -52,39 +68,36 @@ def export(
     *,
     form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
     output: Annotated[str | None, option("-o", "--output")] = None,
-    at: int | None = None,
+    at: AtVersion,
     no_history: bool = False,
     sign: bool = False,
-    source: Annotated[str | None, option("--from")] = None,
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
     """Write the library into a file: all of it, or the tools TOOL with what they call.
 
-    An artifact holds definitions, history, evidence and digests. The other formats are for
-    programs that know only their own; what they can not express is listed on stderr, and in full
-    by --json, which prints a record of what was written instead of the text itself.
+    An artifact holds definitions, history, evidence and digests. The other formats are those of
+    providers and MCP; what they can not express is counted on stderr, and listed by --json, which
+    prints a record of what was written instead of the text itself.
 
     Args:
         form: What to write. An artifact holds everything, and
             'agentkit import' reads it.
         output (FILE): Where to write; .gz is compressed.
-        at (VERSION): An earlier version.
         no_history: Leave earlier revisions and the events out of an artifact.
         sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
-        source (FILE): An artifact to read instead of the store.
 
     Examples:
       agentkit export -o tools.json                  everything, with its history
       agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
       agentkit export --format openai -o openai.json
       agentkit export order_total --format mcp       a tool, with what it calls
-      agentkit export --from tools.json --format anthropic
+      agentkit export --store artifact:tools.json --format anthropic
     """
     is_artifact = form == "artifact"
     if sign and not is_artifact:
-        raise UsageError("only an artifact can be signed: leave --format away")
-    with read_source(source or store_url, version=at) as store:
+        raise UsageError("only an artifact can be signed; leave --format out")
+    with read_source(store_url, version=at) as store:
         history = is_artifact and not no_history
         artifact = exporting.artifact_of(store, version=at, history=history, only=names)
     library = artifact.library
@@ -98,9 +111,9 @@ def export(
         digest = exporting.write_artifact(artifact, output)
         if as_json:
             print_json(record | {"digest": digest})
-            return
-        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
-        click.echo(digest)
+        else:
+            say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
+            click.echo(digest)
         return
     rendering = formats.render(library, form)
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
@@ -112,10 +125,8 @@ def export(
         content = {"content": rendering.value} if output is None else {}
         losses = [loss.to_json() for loss in rendering.losses]
         print_json(record | content | {"names": dict(rendering.names), "losses": losses})
-        return
-    lost = ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items())
-    unsaid = f"can not express all of it: {lost}; --json tells where"
-    say(f"{form} {unsaid if lost else 'says all of it'}")
+    elif lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
+        say(f"{form} can not express {lost}; --json lists where")
 
 
 def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
@@ -134,8 +145,6 @@ class ArtifactOptions:
     Attributes:
         approve (TOOL): Agree to a tool to which a person must agree
         approve_all: Agree to all of these.
-        overrule (TOOL): Take a new tool although checks speak against its words: you read them, and
-            the log says so
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
             will do
         restore: Make an empty store what the artifact's store was, with all of its history.
@@ -145,7 +154,6 @@ class ArtifactOptions:
     on_conflict: OnConflict
     approve: tuple[str, ...] = ()
     approve_all: bool = False
-    overrule: tuple[str, ...] = ()
     targets: Targets
     key_file: tuple[str, ...] = ()
     restore: bool = False
@@ -210,11 +218,12 @@ def import_file(
 def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
     """What a file holds, by its beginning."""
     try:
-        with Path(name).open("rb") as file:
+        with open_plain(name) as file:
             head = file.read(_HEAD_BYTES)
-        if head.startswith(b"\x1f\x8b"):
-            with gzip.open(name) as packed:
-                head = packed.read(_HEAD_BYTES)
+            if head.startswith(b"\x1f\x8b"):
+                file.seek(0)
+                with gzip.open(file) as packed:
+                    head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: can not be read ({reason})") from error
@@ -261,7 +270,6 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json
         on_conflict=one.on_conflict,
         approved=one.approve,
         approves_all=one.approve_all,
-        overruled=one.overrule,
         reason=one.reason or f"import {file}",
     )
     # Looking makes no file.
@@ -296,9 +304,8 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
     failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
-    if any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
-        first = "'agentkit review show ID' tells what speaks against it, and how to overrule it"
-        say(f"{first if is_written else ''}{again} --overrule TOOL")
+    if is_written and any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
+        say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json: bool) -> None:
@@ -324,3 +331,87 @@ def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
         count += len(batch)
         append_all(store, batch)
     return count
+
+
+@click.group(cls=CommandGroup)
+def store() -> None:
+    """Copy a store as a whole, or compare two.
+
+    A store is named by its URL: sqlite:///library.db, library.db, postgres://..., redis://...,
+    dir:library, artifact:tools.json, https://... . 'agentkit check' looks for damage in one.
+    """
+
+
+@command(short_help="Copy the store SOURCE into the store TARGET.", group=store)
+def copy(
+    source: str,
+    target: str,
+    *,
+    dry_run: bool = False,
+    no_episodes: bool = False,
+    as_json: AsJson,
+) -> None:
+    """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
+
+    Versions keep their numbers and times, events their hashes and signatures, episodes their order.
+    TARGET is empty, or holds the beginning of the same history, which is then completed: run the
+    command again after an interruption, or to bring a copy up to date. What is in TARGET is never
+    changed, and SOURCE is only read.
+
+    With --dry-run the exit status is 1 when the stores differ; the first difference in versions,
+    tools, events and episodes is named.
+
+    Args:
+        dry_run: Copy nothing; say how TARGET differs.
+        no_episodes: Copy definitions and events only.
+
+    Examples:
+      agentkit store copy library.db sqlite:///backup.db
+      agentkit store copy library.db postgres://agentkit@db/agentkit
+      agentkit store copy library.db sqlite:///backup.db --dry-run
+      agentkit store copy artifact:tools.json restored.db --no-episodes
+    """
+    episodes = not no_episodes
+    if dry_run:
+        _compare(source, target, episodes=episodes, as_json=as_json)
+        return
+    if target.strip().lower().partition(":")[0] == "memory":
+        raise UsageError("a copy in memory: would be gone with this command; name another target")
+    one, other = file_of(source), file_of(target)
+    is_same_file = one is not None and other is not None and one.resolve() == other.resolve()
+    if source == target or is_same_file:
+        raise UsageError("SOURCE and TARGET are the same store; name another target")
+    with closing(open_to_read(source)) as ours, opened(target) as theirs:
+        report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        facts = {} if report.held == Amount() else {"held": report.held}
+        facts |= {"copied": report.copied}
+        told = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
+        print_facts([*told, ("the same", _words(report.compared, episodes=episodes))])
+    if report.is_behind:
+        say("the source has grown since; run the command again to copy that too")
+
+
+def _compare(first: str, second: str, *, episodes: bool, as_json: bool) -> None:
+    """Print the first differences between two stores.
+
+    Raises:
+        Exit: With status 1, where there is one.
+    """
+    with closing(open_to_read(first)) as ours, closing(open_to_read(second)) as theirs:
+        found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_facts([("the same", _words(found, episodes=episodes))])
+        for one in found.differences:
+            say(f"{one.part} {one.place}: {one.message}")
+    if not found.is_equal:
+        raise click.exceptions.Exit(1)
+
+
+def _words(amount: Amount | Comparison, *, episodes: bool) -> str:
+    parts = [plural(amount.versions, "version"), plural(amount.events, "event")]
+    return ", ".join([*parts, *([plural(amount.episodes, "episode")] if episodes else [])])

@@ -1,9 +1,9 @@
 from .annotations import Expr as Expr
 from .checks import check_program as check_program
 from .codec import (
-    literal_of as literal_of,
-    program_digest as program_digest,
+    called_in as called_in,
     program_from_json as program_from_json,
+    program_of as program_of,
     program_to_json as program_to_json,
 )
 from .composite import (

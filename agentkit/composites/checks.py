@@ -7,13 +7,12 @@ meaning is found here, on the program, so that a program that came as data is he
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import islice
-from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.dataflow import Uses, dead_calls, truth
+from agentkit.composites.dataflow import dead_calls, is_constant
 from agentkit.composites.language import (
     BUILTINS,
     CONSUMERS,
@@ -25,14 +24,7 @@ from agentkit.composites.language import (
     is_dotted,
     written,
 )
-from agentkit.composites.problems import (
-    CompositeLimits,
-    Fault,
-    Place,
-    SourceCode,
-    did_you_mean,
-    placed,
-)
+from agentkit.composites.problems import CompositeLimits, Fault, Place, did_you_mean, placed
 from agentkit.errors import SourceProblem
 from agentkit.tools.definition import Signature
 from agentkit.tools.tool import Tool
@@ -62,9 +54,6 @@ def check_program(
     limits: CompositeLimits | None = None,
 ) -> tuple[SourceProblem, ...]:
     """What is wrong with a program; data has no lines, so each problem stands at the start.
-
-    The nodes must hold what ``language`` says, as all that ``program_from_json`` or ``parse`` gives
-    do.
 
     Args:
         program: From a text or from data.
@@ -98,9 +87,7 @@ def size_faults(program: ir.Program, limits: CompositeLimits) -> list[Fault]:
         if depth > limits.nesting:
             return [too_deep(node, limits)]
         if count > limits.nodes:
-            message = f"the program has more than {limits.nodes} nodes"
-            advice = "Split it into two composites, one of which calls the other."
-            return [Fault(program, "too_large", message, advice)]
+            return [Fault(program, "too_large", f"the program has more than {limits.nodes} nodes")]
         deeper = depth if isinstance(node, _WRAPPERS) else depth + 1
         waiting.extend((part, deeper) for part in ir.parts(node))
     return []
@@ -108,13 +95,16 @@ def size_faults(program: ir.Program, limits: CompositeLimits) -> list[Fault]:
 
 def too_deep(node: object, limits: CompositeLimits) -> Fault:
     """The fault of a node that is nested beyond the limit."""
-    return Fault(
-        node,
-        "too_large",
-        f"nested more than {limits.nesting} deep",
+    advice = (
         "Assign inner parts to variables first; use a dict literal and .get() for a long chain "
-        "of elif.",
+        "of elif."
     )
+    return Fault(node, "too_large", f"nested more than {limits.nesting} deep", advice)
+
+
+def recursive_call(node: object, own: str) -> Fault:
+    """The fault of a composite that calls itself."""
+    return Fault(node, "recursive_call", f"`{own}` calls itself")
 
 
 def find_faults(
@@ -141,18 +131,12 @@ def find_faults(
     checker = _Checker(variables, children, name, callable_names, bound=())
     checker.parameters(program)
     if checker.block(program.body):
-        checker.fault(
-            program.body[-1] if program.body else program,
-            "missing_return",
-            "a way through the function ends without `return`",
-            "End every way with `return value`; write `return None` where there is nothing to "
-            "give.",
-        )
+        end = program.body[-1] if program.body else program
+        checker.fault(end, "missing_return", "a way through the function ends without `return`")
     checker.clashes(variables)
-    if children:
-        for call in dead_calls(program, checker.uses, children):
-            message = f"the result of `{call.child}` is never used, and the tool changes nothing"
-            checker.fault(call, "dead_call", message, "Delete the call, or use its result.")
+    for call in dead_calls(program, children or {}):
+        message = f"the result of `{call.child}` is never used, and the tool changes nothing"
+        checker.fault(call, "dead_call", message)
     return checker.faults
 
 
@@ -172,12 +156,7 @@ class Taker(IntEnum):
 
 
 class _Checker:
-    """Walks a program once and notes faults, and what each statement reads and calls.
-
-    Attributes:
-        faults: What is wrong so far.
-        uses: What each statement itself reads and calls.
-    """
+    """Walks a program once and notes faults."""
 
     def __init__(
         self,
@@ -189,7 +168,6 @@ class _Checker:
         bound: Iterable[str],
     ) -> None:
         self.faults: list[Fault] = []
-        self.uses: dict[int, Uses] = {}
         self._variables = variables  # every name that is set anywhere
         self._bound = set(bound)  # names that are set on every way to here
         self._set: set[str] = set()  # names that were complained about, or need not be
@@ -197,12 +175,10 @@ class _Checker:
         self._own = own
         self._tool_names = tool_names
         self._called: set[str] = set()
-        self._reads: set[str] = set()
-        self._calls: list[ir.Call] = []
         self._targets: tuple[str, ...] = ()  # loop variables of the comprehensions around
         self._comprehensions = self._loops = self._hints = 0
 
-    def fault(self, node: object, code: SourceCode, message: str, advice: str) -> None:
+    def fault(self, node: object, code: str, message: str, advice: str = "") -> None:
         """Note a fault."""
         self.faults.append(Fault(node, code, message, advice))
 
@@ -210,12 +186,11 @@ class _Checker:
 
     def parameters(self, program: ir.Program) -> None:
         """Look at the parameters."""
-        seen: set[str] = set()
+        for name, count in Counter(one.name for one in program.parameters).items():
+            if count > 1:
+                last = next(one for one in reversed(program.parameters) if one.name == name)
+                self.fault(last, "parameter", f"the parameter `{name}` is there twice")
         for parameter in program.parameters:
-            if parameter.name in seen:
-                message = f"the parameter `{parameter.name}` is there twice"
-                self.fault(parameter, "parameter", message, "Give each parameter its own name.")
-            seen.add(parameter.name)
             self._bind(parameter, (parameter.name,))
 
     def clashes(self, variables: Mapping[str, ir.Node]) -> None:
@@ -237,35 +212,27 @@ class _Checker:
     def _check_name(self, name: str, node: ir.Node) -> bool:
         """Whether a name may be set."""
         if name[:1] == "_":
-            code: SourceCode = "parameter" if isinstance(node, ir.Parameter) else "underscore_name"
+            code = "parameter" if isinstance(node, ir.Parameter) else "underscore_name"
             message = f"the name `{name}` starts with an underscore"
             self.fault(node, code, message, "Use a plain name, such as `item`.")
         elif name in RESERVED:
-            message, advice = f"`{name}` is a function of the language", f"`{name}_value`"
-            self.fault(node, "name_shadowing", message, f"Use another name, such as {advice}.")
+            self.fault(node, "name_shadowing", f"`{name}` is a function of the language")
         elif name == self._own:
-            message = f"`{name}` is the composite's own name"
-            self.fault(node, "name_shadowing", message, "Use another name for the variable.")
+            self.fault(node, "name_shadowing", f"`{name}` is the composite's own name")
         else:
             return True
         return False
 
-    def _read(self, name: str, node: ir.Node) -> None:
-        if name in self._bound:
-            self._reads.add(name)
-        elif name in self._variables:
-            self._reads.add(name)
-            message = f"`{name}` is not set on every way to here"
-            advice = "Set it before the if or the loop, for example to None, 0 or []."
-            self.fault(node, "possibly_unbound", message, advice)
-        elif name in BUILTINS:
-            message = f"`{name}` is a function and can only be called"
-            advice = f"Call it, `{name}(...)`; functions are no values here."
-            self.fault(node, "unknown_name", message, advice)
-        elif name in self._tool_names:
-            message = f"`{name}` is a tool and can only be called"
-            advice = f"Call it, `{name}(...)`; tools are no values here."
-            self.fault(node, "unknown_name", message, advice)
+    def _name(self, node: ir.Name) -> None:
+        name = node.name
+        if name in self._targets or name in self._bound:
+            return
+        if name in self._variables:
+            self.fault(node, "possibly_unbound", f"`{name}` is not set on every way to here")
+        elif name in BUILTINS or name in self._tool_names:
+            what = "function" if name in BUILTINS else "tool"
+            advice = f"Call it, `{name}(...)`; {what}s are no values here."
+            self.fault(node, "unknown_name", f"`{name}` is a {what} and can only be called", advice)
         else:
             advice = did_you_mean(name, self._variables) or (
                 f"Add it to the parameters, or write it in quotes if it is a text: '{name}'."
@@ -281,55 +248,40 @@ class _Checker:
             if not goes_on and not is_reported:
                 is_reported = True
                 message = "nothing comes here: all ways before end in return, break or continue"
-                self.fault(node, "unreachable_code", message, "Delete it, or move it before.")
+                self.fault(node, "unreachable_code", message)
             goes_on = self._statement(node) and goes_on
         return goes_on
 
     def _statement(self, node: ir.Statement) -> bool:
         match node:
             case ir.Assign(value=value, targets=targets):
-                self._evaluate(node, value)
+                self.visit(value)
                 self._bind(node, targets)
+            case ir.Update(value=value, target=target):
+                if target not in self._bound:
+                    message = f"`{target}` is not set on every way to here"
+                    self.fault(node, "possibly_unbound", message)
+                self.visit(value)
+                self._bind(node, (target,))
             case ir.Do(call=call):
-                self._evaluate(node, call)
+                self.visit(call)
             case ir.Return(value=value):
-                self._evaluate(node, value)
+                self.visit(value)
                 return False
             case ir.If():
                 return self._if(node)
             case ir.For():
                 self._for(node)
-            case ir.Update(value=value, target=target):
-                self._evaluate(node, value)
-                self._bind(node, (target,))
             case ir.Break() | ir.Continue():
                 if not self._loops:
                     word = "break" if isinstance(node, ir.Break) else "continue"
-                    message = f"`{word}` outside of a loop"
-                    self.fault(node, "syntax", message, "Delete it, or return a value.")
+                    advice = "Delete it, or return a value."
+                    self.fault(node, "syntax", f"`{word}` outside of a loop", advice)
                 return False
         return True
 
-    def _evaluate(
-        self,
-        node: ir.Statement,
-        value: ir.Expression,
-        taker: Taker = Taker.VALUE,
-        *,
-        is_test: bool = False,
-    ) -> None:
-        """Look at the expression of a statement, and note what it uses."""
-        self._reads, self._calls = set(), []
-        if isinstance(node, ir.Update):
-            self._read(node.target, node)
-        if is_test:
-            self._test(value)
-        else:
-            self.visit(value, taker)
-        self.uses[id(node)] = frozenset(self._reads), tuple(self._calls)
-
     def _if(self, node: ir.If) -> bool:
-        self._evaluate(node, node.test, is_test=True)
+        self._test(node.test)
         before = self._bound
         self._bound = set(before)
         through = self.block(node.then)
@@ -342,7 +294,7 @@ class _Checker:
         return through or around
 
     def _for(self, node: ir.For) -> None:
-        self._evaluate(node, node.source, Taker.ITERATOR)
+        self.visit(node.source, Taker.ITERATOR)
         before = set(self._bound)
         self._bind(node, node.targets)
         self._loops += 1
@@ -354,32 +306,34 @@ class _Checker:
 
     def visit(self, node: ir.Expression, taker: Taker = Taker.VALUE) -> None:
         """Look at an expression and all that is in it."""
-        look = _LOOKS.get(type(node))
-        if look is not None:
-            look(self, node, taker)
-        else:
-            for part in ir.parts(node):
-                self.visit(part)  # type: ignore[arg-type]  # an operation holds expressions only
+        match node:
+            case ir.Name():
+                self._name(node)
+            case ir.Call():
+                self._call(node)
+            case ir.Builtin():
+                self._builtin(node, taker)
+            case ir.Method():
+                self._method(node, taker)
+            case ir.Comprehension():
+                self._comprehension(node, taker)
+            case ir.Conditional(test=test, then=then, otherwise=otherwise):
+                self._test(test)
+                self.visit(then)
+                self.visit(otherwise)
+            case ir.Compare():
+                self._compare(node)
+            case _:
+                for operand in ir.operands(node):
+                    self.visit(operand)
 
     def _test(self, node: ir.Expression) -> None:
         """Look at an expression that decides which way to go."""
         self.visit(node)
-        known = truth(node)
-        if known is not None:
-            message = f"this condition is always {'true' if known else 'false'}"
-            advice = "Keep the part that runs, or test something that the arguments decide."
-            self.fault(node, "constant_condition", message, advice)
+        if is_constant(node):
+            self.fault(node, "constant_condition", "this condition always comes out the same")
 
-    def _name(self, node: ir.Name, _: Taker) -> None:
-        if node.name not in self._targets:
-            self._read(node.name, node)
-
-    def _conditional(self, node: ir.Conditional, _: Taker) -> None:
-        self._test(node.test)
-        self.visit(node.then)
-        self.visit(node.otherwise)
-
-    def _compare(self, node: ir.Compare, _: Taker) -> None:
+    def _compare(self, node: ir.Compare) -> None:
         none = [isinstance(one, ir.Constant) and one.value is None for one in node.operands]
         for at, operator in enumerate(node.operators):
             if operator in {"is", "is not"} and not any(none[at : at + 2]):
@@ -389,16 +343,10 @@ class _Checker:
         for operand in node.operands:
             self.visit(operand)
 
-    def _dict(self, node: ir.DictLiteral, _: Taker) -> None:
-        for entry in ir.operands(node):
-            self.visit(entry)
-
     def _comprehension(self, node: ir.Comprehension, taker: Taker) -> None:
         """Its source belongs to the function, the rest to a scope of its own."""
         if self._comprehensions:
-            message = "a comprehension stands inside another one"
-            advice = "Build the inner one in a for statement, or assign it to a variable first."
-            self.fault(node, "nested_comprehension", message, advice)
+            self.fault(node, "nested_comprehension", "a comprehension stands inside another one")
         elif node.kind == "generator" and taker is not Taker.GENERATOR:
             message = "a generator may only be the one argument of a function that consumes it"
             advice = "Write a list comprehension, in square brackets."
@@ -448,10 +396,8 @@ class _Checker:
             if given.name not in arity.keywords:
                 known = ", ".join(f"`{name}=`" for name in arity.keywords) or "no keywords"
                 message = f"`{function}` does not take `{given.name}=`"
-                advice = f"`{function}` takes {known}."
-                self.fault(
-                    given, "wrong_arity", message, _NO_KEY if given.name == "key" else advice
-                )
+                advice = _NO_KEY if given.name == "key" else f"`{function}` takes {known}."
+                self.fault(given, "wrong_arity", message, advice)
         self._check_repeated(node.keywords, function)
         self._check_count(node, function, arity, len(node.arguments))
         alone = _WITH_ONE_ARGUMENT.get(function)
@@ -473,8 +419,7 @@ class _Checker:
         for argument in node.arguments:
             self.visit(argument, Taker.GENERATOR if joined else Taker.VALUE)
 
-    def _call(self, node: ir.Call, _: Taker) -> None:
-        self._calls.append(node)
+    def _call(self, node: ir.Call) -> None:
         self._called.add(node.child)
         for argument in node.arguments:
             self.visit(argument.value)
@@ -493,25 +438,20 @@ class _Checker:
 
     def _check_arguments(self, node: ir.Call, signature: Signature) -> None:
         properties, given = signature.properties, {argument.name for argument in node.arguments}
-        missing = [name for name in signature.required if name not in given]
+        takes = f"It takes {parameter_list(signature)}."
+        missing = [f"`{name}`" for name in signature.required if name not in given]
         if missing:
-            names = ", ".join(f"`{name}`" for name in missing)
-            advice = f"`{node.child}` takes {parameter_list(signature)}."
-            self.fault(node, "missing_argument", f"`{node.child}` needs {names}", advice)
+            message = f"`{node.child}` needs {', '.join(missing)}"
+            self.fault(node, "missing_argument", message, takes)
         schema = signature.parameters
         is_open = bool(schema.get("additionalProperties")) or "patternProperties" in schema
-        if given <= properties.keys() or is_open:
-            return
-        for argument in node.arguments:
+        for argument in () if is_open else node.arguments:
             if argument.name not in properties:
                 message = f"`{node.child}` has no parameter `{argument.name}`"
-                hint = self._hint(argument.name, properties)
-                advice = f"{hint} It takes {parameter_list(signature)}.".lstrip()
+                advice = f"{self._hint(argument.name, properties)} {takes}".lstrip()
                 self.fault(argument, "unknown_argument", message, advice)
 
     def _check_repeated(self, arguments: tuple[ir.Argument, ...], name: str) -> None:
-        if len(arguments) < 2:
-            return
         for argument, count in Counter(given.name for given in arguments).items():
             if count > 1:
                 last = next(given for given in reversed(arguments) if given.name == argument)
@@ -521,12 +461,11 @@ class _Checker:
     def _check_count(self, node: object, name: str, arity: Arity, given: int) -> None:
         if arity.least <= given and (arity.most is None or given <= arity.most):
             return
+        wanted = f"{arity.least} to {arity.most} arguments"
         if arity.most is None:
             wanted = f"{arity.least} or more arguments"
         elif arity.least == arity.most:
             wanted = f"{arity.least} argument{'s' if arity.least != 1 else ''}"
-        else:
-            wanted = f"{arity.least} to {arity.most} arguments"
         message = f"`{name}` takes {wanted}, got {given}"
         self.fault(node, "wrong_arity", message, f"Call `{name}` with {wanted}.")
 
@@ -542,19 +481,12 @@ def _taker(node: ir.Builtin, place: int, argument: ir.Expression) -> Taker:
     if function == "zip":
         return Taker.ITERATOR
     if function == "len":
-        counted = isinstance(argument, ir.Method) or (
-            isinstance(argument, ir.Builtin) and argument.function == "range"
-        )
+        is_range = isinstance(argument, ir.Builtin) and argument.function == "range"
+        counted = is_range or isinstance(argument, ir.Method)
         return Taker.ITERATOR if counted else Taker.VALUE
     if function in CONSUMERS and alone:
         return Taker.GENERATOR
     return Taker.ITERATOR if place == 0 and function in {"sum", "enumerate"} else Taker.VALUE
-
-
-def recursive_call(node: object, own: str) -> Fault:
-    """The fault of a composite that calls itself."""
-    message, advice = f"`{own}` calls itself", "Use a for loop over range; "
-    return Fault(node, "recursive_call", message, f"{advice}tools form a graph without cycles.")
 
 
 def parameter_list(signature: Signature) -> str:
@@ -565,21 +497,3 @@ def parameter_list(signature: Signature) -> str:
     if len(signature.properties) > _LISTED:
         names.append(f"and {len(signature.properties) - _LISTED} more")
     return ", ".join(names) or "no arguments"
-
-
-def _nothing(_checker: _Checker, _node: ir.Constant, _taker: Taker) -> None:
-    """A literal can not be wrong here."""
-
-
-_LOOKS: Mapping[type, Callable[[_Checker, Any, Taker], None]] = {
-    ir.Constant: _nothing,
-    ir.Name: _Checker._name,
-    ir.Call: _Checker._call,
-    ir.Builtin: _Checker._builtin,
-    ir.Method: _Checker._method,
-    ir.Compare: _Checker._compare,
-    ir.Conditional: _Checker._conditional,
-    ir.DictLiteral: _Checker._dict,
-    ir.Comprehension: _Checker._comprehension,
-}
-"""How expressions are looked at that need more than a look at what is in them."""

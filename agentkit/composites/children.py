@@ -93,17 +93,16 @@ class Child:
             given = gather(frame)
             _pay(frame, node, given)
             if frame[ORDER] is not None:
-                with self._watched(frame, node, given, next(frame[ORDER])) as call:
-                    call.result = self._invoke(frame, node, given, call.place)
-                return call.result
+                place = next(frame[ORDER])
+                with self._watched(frame, node, given, place) as returned:
+                    returned.append(self._invoke(frame, node, given, place))
+                return returned[0]
             if not is_plain:
                 return self._invoke(frame, node, given, ())
             try:  # the usual case, spelled out: a function of values, in this process
                 result = function(**given)
             except TOOL_ERRORS as error:
-                if not is_tool_error(error):
-                    raise
-                raise _child_error(frame, node, error) from error
+                raise _raised(frame, node, error) from error
             return result if type(result) in SCALARS else _adopted(frame, node, result)
 
         return run
@@ -115,9 +114,7 @@ class Child:
         try:
             result = self._function(**arguments)
         except TOOL_ERRORS as error:
-            if not is_tool_error(error):
-                raise
-            raise _child_error(frame, node, error) from error
+            raise _raised(frame, node, error) from error
         return _adopted(frame, node, result)
 
     # --- a call that is waited for ----------------------------------------------------------------
@@ -130,23 +127,23 @@ class Child:
 
     async def _answer(self, frame: Frame, node: Call, given: JsonObject, place: Place) -> Any:
         if frame[ORDER] is None:
-            return await self._invoke_async(frame, node, given, place)
-        with self._watched(frame, node, given, place) as call:
-            call.result = await self._invoke_async(frame, node, given, place)
-        return call.result
+            return await self._wait(frame, node, given, place)
+        with self._watched(frame, node, given, place) as returned:
+            returned.append(await self._wait(frame, node, given, place))
+        return returned[0]
 
-    async def _invoke_async(
-        self, frame: Frame, node: Call, arguments: JsonObject, place: Place
-    ) -> Any:
+    async def _wait(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
         """What the child returns; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
-        meter, caller = frame[METER], frame[ACTIVATION]
         if self._composite is not None:
-            inside = self._composite.enter_async(arguments, meter, caller, place)
-            return await self._in_time(inside, frame, node)
-        async with meter.permits:
+            return await self._in_time(self._entered(frame, arguments, place), frame, node)
+        async with frame[METER].permits:
             result = await self._in_time(self._function_answer(frame, node, arguments), frame, node)
         return result if type(result) in SCALARS else _adopted(frame, node, result)
+
+    async def _entered(self, frame: Frame, arguments: JsonObject, place: Place) -> Any:
+        entered = self._composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
+        return await entered if self._composite.needs_event_loop else entered
 
     async def _in_time(self, work: Coroutine[Any, Any, Any], frame: Frame, node: Call) -> Any:
         """The outcome of the work, unless it takes longer than the child's own timeout."""
@@ -175,9 +172,7 @@ class Child:
             frame[METER].interrupted.append((_path(frame, node), node))
             raise
         except TOOL_ERRORS as error:
-            if not is_tool_error(error):
-                raise
-            raise _child_error(frame, node, error) from error
+            raise _raised(frame, node, error) from error
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -205,29 +200,29 @@ class Child:
 
     def _validate(self, frame: Frame, node: Call, arguments: JsonObject) -> None:
         """Refuse arguments that break the child's schema."""
-        path = _path(frame, node)
         try:
             problems = self._validator.check(arguments)
+            why = problems[0].rule if problems else ""
         except DefinitionError as error:
-            raise run_error(path, node, "invalid_arguments", str(error)) from error
-        if problems:
-            raise run_error(path, node, "invalid_arguments", problems[0].rule)
+            why = str(error)
+        if why:
+            raise run_error(_path(frame, node), node, "invalid_arguments", why)
 
     @contextmanager
     def _watched(
         self, frame: Frame, node: Call, arguments: JsonObject, place: Place
-    ) -> Iterator[_Watch]:
-        """Check a call before and after, and tell of it when it is over."""
+    ) -> Iterator[list[Any]]:
+        """Check a call before and after its result is put into the list, and tell of it then."""
         activation: Activation = frame[ACTIVATION]
-        path = _path(frame, node)
-        call, began_ns, failure = _Watch(place), time_ns(), None
+        path, returned, began_ns = _path(frame, node), list[Any](), time_ns()
+        failure = None
         try:
             if activation.checking:
                 self._validate(frame, node, arguments)
                 raise_violation(self._conditions.before(arguments, path=path))
-            yield call
+            yield returned
             if activation.checking:
-                raise_violation(self._conditions.after(arguments, call.result, path=path))
+                raise_violation(self._conditions.after(arguments, returned[0], path=path))
         except BaseException as error:
             failure = error
             raise
@@ -237,23 +232,13 @@ class Child:
                     TracedCall(
                         path=path,
                         arguments=arguments,
-                        result=None if failure is not None else call.result,
+                        result=None if failure is not None else returned[0],
                         error=failure,
                         sequence=place,
                         began_ns=began_ns,
                         ended_ns=time_ns(),
                     )
                 )
-
-
-class _Watch:
-    """One call that is checked, traced, or both."""
-
-    __slots__ = ("place", "result")
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.result: Any = None
 
 
 def gathering(node: Call, arguments: Sequence[Evaluate]) -> Callable[[Frame], dict[str, Any]]:
@@ -296,8 +281,10 @@ def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
                 fail_on(_path(frame, node), node, error)
 
 
-def _child_error(frame: Frame, node: Call, error: BaseException) -> BaseException:
-    """What a run raises for what a child raised."""
+def _raised(frame: Frame, node: Call, error: BaseException) -> BaseException:
+    """What a run raises for what a child raised; what is no error of a tool stays what it is."""
+    if not is_tool_error(error):
+        raise error
     path = _path(frame, node)
     if isinstance(error, ToolSignal):
         return repeated_signal(path, error)

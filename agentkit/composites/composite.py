@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from typing import Any, NoReturn
@@ -25,9 +25,9 @@ from agentkit.composites.guards import (
     run_error,
 )
 from agentkit.composites.interpreter import FrameLayout, Lowering
-from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
+from agentkit.composites.problems import CompositeLimits, ContractMode, Fault, refusal
 from agentkit.composites.waiting import WaitingLowering
-from agentkit.errors import DefinitionError, SourceProblem, UsageError
+from agentkit.errors import DefinitionError, UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -144,15 +144,11 @@ class Composite:
 
         return call
 
-    def run(
-        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
-    ) -> Any:
+    def run(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
         """Run to the result.
 
         Args:
             arguments: By parameter name; JSON data.
-            dry_run: Whether this is a validation run, in which contracts are checked unless they
-                are ``off``.
             trace: Told of each call of a child, at any depth, when it is over.
 
         Raises:
@@ -163,26 +159,27 @@ class Composite:
             UsageError: A child has to be waited for; use ``run_async``.
         """
         if self.needs_event_loop:
-            self._refuse_to_block()
-        meter = Meter(self.limits)
-        return self._run(arguments, meter, self._outermost(meter, dry_run, trace), ())
+            waiting = [name for name, child in self._children.items() if child.needs_event_loop]
+            raise UsageError(
+                f"the composite {self.name!r} waits for {', '.join(map(repr, waiting))}, which is "
+                "async, has a timeout or reads the world; use `await composite.run_async(...)`"
+            )
+        return self._begin(arguments, Meter(self.limits), self._outermost(trace), ())
 
-    async def run_async(
-        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
-    ) -> Any:
+    async def run_async(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
         """Run to the result, waiting for children.
 
         How calls are ordered is told in ``waiting``. A composite that waits for nothing is run at
         once. Arguments and errors are those of ``run``.
         """
         if not self.needs_event_loop:
-            return self.run(arguments, dry_run=dry_run, trace=trace)
+            return self.run(arguments, trace=trace)
         meter = Meter(self.limits, asyncio.Semaphore(self.limits.concurrency))
-        activation = self._outermost(meter, dry_run, trace)
+        activation = self._outermost(trace)
         timeout = asyncio.timeout(self.limits.deadline_seconds)
         try:
             async with timeout:
-                return await self._run_async(arguments, meter, activation, ())
+                return await self._begin(arguments, meter, activation, ())
         except TimeoutError as error:
             if not timeout.expired():
                 raise
@@ -193,42 +190,27 @@ class Composite:
     def enter(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
-        """Run inside the run of another composite, on its meter."""
-        return self._run(arguments, meter, self._activation(caller, meter), place)
+        """Run inside the run of another composite, on its meter; an awaitable when it waits."""
+        path = (*caller.path, self.name)
+        if len(path) > max(meter.limits.nesting, 1):
+            what = f"composites in composites, more than {meter.limits.nesting} levels deep"
+            raise run_error(path, None, "nesting", what)
+        checking = caller.checking or self._usual.checking
+        activation = Activation(
+            path=path,
+            checking=checking,
+            checks_itself=checking and not caller.checking,
+            trace=caller.trace,
+        )
+        return self._begin(arguments, meter, activation, place)
 
-    async def enter_async(
-        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
-    ) -> Any:
-        """The same, waiting for children."""
-        if not self.needs_event_loop:
-            return self.enter(arguments, meter, caller, place)
-        activation = self._activation(caller, meter)
-        return await self._run_async(arguments, meter, activation, place)
-
-    def _run(
-        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
-    ) -> Any:
-        frame = self._begin(arguments, meter, activation, place)
-        try:
-            self._lowered.body(frame)
-        except RecursionError as error:
-            _refuse_depth(activation, error)
-        return self._end(frame, arguments)
-
-    async def _run_async(
-        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
-    ) -> Any:
-        frame = self._begin(arguments, meter, activation, place)
-        try:
-            await self._lowered.body(frame)
-        except RecursionError as error:
-            _refuse_depth(activation, error)
-        return self._end(frame, arguments)
+    def _outermost(self, trace: Trace | None) -> Activation:
+        return self._usual if trace is None else replace(self._usual, trace=trace)
 
     def _begin(
         self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
-    ) -> Frame:
-        """The frame of a run, its preconditions checked."""
+    ) -> Any:
+        """Check the preconditions of a run, and run it; an awaitable when children are awaited."""
         lowered = self._lowered
         frame = lowered.template.copy()
         frame[METER] = meter
@@ -246,7 +228,20 @@ class Composite:
                     self._refuse_arguments(activation, f"missing required argument {name!r}")
         if activation.checks_itself and self._conditions is not None:
             raise_violation(self._conditions.before(arguments, path=activation.path))
-        return frame
+        if self.needs_event_loop:
+            return self._wait(frame, arguments)
+        try:
+            lowered.body(frame)
+        except RecursionError as error:
+            _refuse_depth(activation, error)
+        return self._end(frame, arguments)
+
+    async def _wait(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
+        try:
+            await self._lowered.body(frame)
+        except RecursionError as error:
+            _refuse_depth(frame[ACTIVATION], error)
+        return self._end(frame, arguments)
 
     def _end(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
         result, activation = frame[RESULT], frame[ACTIVATION]
@@ -270,34 +265,6 @@ class Composite:
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
 
-    def _refuse_to_block(self) -> NoReturn:
-        waiting = [name for name, child in self._children.items() if child.needs_event_loop]
-        raise UsageError(
-            f"the composite {self.name!r} waits for {', '.join(map(repr, waiting))}, which is "
-            "async, has a timeout or reads the world; use `await composite.run_async(...)`"
-        )
-
-    def _outermost(self, meter: Meter, dry_run: bool, trace: Trace | None) -> Activation:  # noqa: FBT001 - as it was given
-        if not dry_run and trace is None:
-            return self._usual
-        return self._activation(Activation(dry_run=dry_run, trace=trace), meter)
-
-    def _activation(self, caller: Activation, meter: Meter) -> Activation:
-        """What a run that ``caller`` began knows about its surroundings."""
-        path = (*caller.path, self.name)
-        if len(path) > max(meter.limits.nesting, 1):
-            what = f"composites in composites, more than {meter.limits.nesting} levels deep"
-            raise run_error(path, None, "nesting", what)
-        is_checked = self.contracts == "always" or (caller.dry_run and self.contracts == "dry_run")
-        checking = caller.checking or is_checked
-        return Activation(
-            path=path,
-            dry_run=caller.dry_run,
-            checking=checking,
-            checks_itself=checking and not caller.checking,
-            trace=caller.trace,
-        )
-
 
 def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
     message = "composites and expressions are nested too deeply for Python's stack"
@@ -306,34 +273,22 @@ def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
 
 def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
     """What a program calls, ready to be called."""
-    called = tuple(dict.fromkeys(call.child for call in ir.calls(program)))
-    problems = tuple(_unusable_children(called, children))
-    if problems:
-        raise refusal(name, problems)
+    faults: list[Fault] = []
     bound: dict[str, Child] = {}
-    for child in called:
-        function = children[child].function
-        composite = function if isinstance(function, Composite) else None
-        bound[child] = Child(children[child], composite)
+    for child in dict.fromkeys(call.child for call in ir.calls(program)):
+        tool = children.get(child)
+        if tool is None:
+            what = f"the program calls {child!r}, which is not among its children"
+            faults.append(Fault(None, "missing_child", what))
+        elif not tool.is_bound:
+            what = f"the child {child!r} has no function in this process"
+            faults.append(Fault(None, "unbound_child", what))
+        else:
+            function = tool.function
+            bound[child] = Child(tool, function if isinstance(function, Composite) else None)
+    if faults:
+        raise refusal(name, tuple(fault.at(1, 1) for fault in faults))
     return bound
-
-
-def _unusable_children(
-    called: Sequence[str], children: Mapping[str, Tool]
-) -> Iterator[SourceProblem]:
-    for name in called:
-        if name not in children:
-            yield SourceProblem(
-                code="missing_child",
-                message=f"the program calls {name!r}, which is not among its children",
-                advice="Give the tool by its name in the library.",
-            )
-        elif not children[name].is_bound:
-            yield SourceProblem(
-                code="unbound_child",
-                message=f"the child {name!r} has no function in this process",
-                advice="Bind it, or give a recorded stub in its place.",
-            )
 
 
 # --- from a stored definition ---------------------------------------------------------------------
@@ -364,28 +319,27 @@ def composite_tool(
         CompositeError: The body is no program, or a pinned child is missing or has changed.
         DefinitionError: The definition is that of a primitive.
     """
+    name = definition.name
     if definition.body is None:
         raise DefinitionError(
-            f"{definition.name!r} is a primitive: it has code of its own and nothing to bind; "
+            f"{name!r} is a primitive: it has code of its own and nothing to bind; "
             "use Tool(definition=..., function=...)",
-            tool_name=definition.name,
+            tool_name=name,
         )
     tools = tools_by_name(tools)
-    problems = tuple(_unfit_children(definition, tools))
+    problems = tuple(fault.at(1, 1) for fault in _unfit_children(definition, tools))
     if problems:
-        raise refusal(definition.name, problems)
+        raise refusal(name, problems)
     limits = limits or CompositeLimits()
     children = {child.name: tools[child.name] for child in definition.signature.children}
-    program = program_from_json(
-        definition.body, tools=children, name=definition.name, limits=limits
-    )
+    program = program_from_json(definition.body, tools=children, name=name, limits=limits)
     needs_approval = any(child.needs_approval for child in children.values())
     if not all(child.is_bound for child in children.values()):
         return Tool(definition=definition, requires_approval=needs_approval)
     composite = Composite(
         program,
         children,
-        name=definition.name,
+        name=name,
         limits=limits,
         contracts=contracts,
         definition=definition,
@@ -398,23 +352,16 @@ def composite_tool(
     )
 
 
-def _unfit_children(
-    definition: ToolDefinition, tools: Mapping[str, Tool]
-) -> Iterator[SourceProblem]:
-    for pinned in definition.signature.children:
-        child = tools.get(pinned.name)
+def _unfit_children(definition: ToolDefinition, tools: Mapping[str, Tool]) -> Iterator[Fault]:
+    name = definition.name
+    for pin in definition.signature.children:
+        child = tools.get(pin.name)
         if child is None:
-            yield SourceProblem(
-                code="missing_child",
-                message=f"{definition.name!r} calls {pinned.name!r}, which is not in the library",
-                advice="Add that tool, or remove the composite.",
+            what = f"{name!r} calls {pin.name!r}, which is not in the library"
+            yield Fault(None, "missing_child", what)
+        elif child.definition.digest != pin.digest:
+            what = (
+                f"{name!r} was validated with {pin.name!r} at digest {pin.digest[:12]}, but the "
+                f"library holds {child.definition.digest[:12]}"
             )
-        elif child.definition.digest != pinned.digest:
-            yield SourceProblem(
-                code="changed_child",
-                message=(
-                    f"{definition.name!r} was validated with {pinned.name!r} at digest "
-                    f"{pinned.digest[:12]}, but the library holds {child.definition.digest[:12]}"
-                ),
-                advice="Validate the composite again with the child as it is now.",
-            )
+            yield Fault(None, "changed_child", what)

@@ -2,170 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.guards import ACTIVATION, FIRST_SLOT, METER, OUTERMOST, Frame, Meter
-from agentkit.composites.interpreter import FrameLayout, Lowering
 from agentkit.composites.language import Block, Call, Expression, Program
-from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeRunError
 from agentkit.tools.tool import Tool
 
-# --- constants ------------------------------------------------------------------------------------
-
-UNKNOWN: Final = object()
-"""The value of an expression that depends on arguments, or that is not worked out."""
-
-_SMALL = CompositeLimits(fuel=300, integer_bits=512, string_chars=1_000, deadline_seconds=None)
-"""Only small values are worked out; others count as unknown."""
-
-_FOLDED = (ir.Constant, ir.Unary, ir.Binary, ir.Compare, ir.Boolean, ir.Conditional)
-_PASSING = frozenset({"enumerate", "list", "sorted", "zip"})
-"""Functions that give no items when they are given none."""
+# --- constants and unused results -----------------------------------------------------------------
 
 
-def truth(node: Expression) -> bool | None:
-    """Whether an expression is true or false whatever the arguments; None when it depends.
-
-    An ``or`` with an operand that is always true is always true, and so on for ``and``.
-    """
-    match node:
-        case ir.Boolean(operator=operator, operands=operands):
-            truths = [truth(operand) for operand in operands]
-            decides = operator == "or"
-            if decides in truths:
-                return decides
-            return None if None in truths else not decides
-        case ir.Unary(operator="not", operand=operand):
-            inner = truth(operand)
-            return None if inner is None else not inner
-        case ir.Conditional(test=test, then=then, otherwise=otherwise):
-            decided = truth(test)
-            return None if decided is None else truth(then if decided else otherwise)
-        case ir.ListLiteral(items=items) | ir.TupleLiteral(items=items):
-            return bool(items)
-        case ir.DictLiteral(keys=keys):
-            return bool(keys)
-        case ir.Format(parts=parts):  # any text in it makes it more than empty
-            return True if any(isinstance(part, ir.Constant) for part in parts) else None
-    value = _folded(node)
-    return None if value is UNKNOWN else bool(value)
+def is_constant(node: Expression) -> bool:
+    """Whether an expression comes out the same in every run: it reads nothing and calls nothing."""
+    return not any(isinstance(part, ir.Name | ir.Call) for part in ir.walk(node))
 
 
-def never_runs(source: Expression) -> bool:
-    """Whether a loop over ``source`` has no items, whatever the arguments.
-
-    Such a loop is allowed, but the calls in it do not count in the flat size of a composite.
-    """
-    match source:
-        case ir.ListLiteral(items=items) | ir.TupleLiteral(items=items):
-            return not items
-        case ir.DictLiteral(keys=keys):
-            return not keys
-        case ir.Builtin(function="range", arguments=arguments):
-            bounds = [_folded(argument) for argument in arguments]
-            known = all(type(bound) is int for bound in bounds) and 0 not in bounds[2:]
-            return known and not range(*bounds)
-        case ir.Builtin(function=function, arguments=arguments):
-            given = arguments if function == "zip" else arguments[:1]
-            return function in _PASSING and any(map(never_runs, given))
-    return bool(_folded(source) == "")
-
-
-def _folded(node: Expression) -> Any:
-    """The value of an expression made of constants; ``UNKNOWN`` for any other."""
-    if isinstance(node, ir.Constant):
-        return node.value
-    if not all(isinstance(part, _FOLDED) for part in ir.walk(node)):
-        return UNKNOWN
-    frame: Frame = [None] * FIRST_SLOT
-    frame[METER], frame[ACTIVATION] = Meter(_SMALL), OUTERMOST
-    try:
-        return Lowering(FrameLayout(())).lower(node)(frame)
-    except CompositeRunError:
-        return UNKNOWN
-
-
-# --- unused results -------------------------------------------------------------------------------
-
-Names: TypeAlias = frozenset[str]
-Uses: TypeAlias = tuple[Names, tuple[Call, ...]]
-"""What a statement itself reads and calls."""
-
-
-def dead_calls(
-    program: Program, uses: Mapping[int, Uses], children: Mapping[str, Tool]
-) -> list[Call]:
+def dead_calls(program: Program, children: Mapping[str, Tool]) -> Iterator[Call]:
     """Calls of children that change nothing, whose results nobody needs.
 
-    A variable is live where its value can still reach something that matters: a result, a test, the
-    source of a loop, a call that may change something. What only feeds a dead variable is dead too
-    (Nielson, Nielson and Hankin, Principles of Program Analysis, on faint variables).
+    A variable is needed when it is read where it matters: by a result, a test, the source of a
+    loop, a call that may change something, or an assignment to another variable that is needed.
 
     Args:
         program: The program.
-        uses: What each of its statements uses, by the statement's ``id``.
-        children: Its children by their name in the library.
+        children: Its children by their name in the library; of others nothing is known.
     """
-    dead: list[Call] = []
-    tops: dict[int, Names] = {}  # what is live before each turn of a loop
 
-    def is_read_only(call: Call) -> bool:
-        tool = children.get(call.child)
-        return tool is not None and tool.definition.signature.effects.is_read_only
+    def is_idle(node: ir.Node) -> bool:
+        tools = [children.get(call.child) for call in ir.calls(node)]
+        return all(tool and tool.definition.signature.effects.is_read_only for tool in tools)
 
-    def before_block(statements: Block, live: Names, again: Names) -> Names:
-        for statement in reversed(statements):
-            live = before(statement, live, again)
-        return live
+    def reads(node: ir.Node) -> set[str]:
+        return {part.name for part in ir.walk(node) if isinstance(part, ir.Name)}
 
-    def before(node: ir.Statement, live: Names, again: Names) -> Names:
-        """What is live before a statement; ``again`` is live where the loop around it begins."""
-        if isinstance(node, ir.Break | ir.Continue):
-            return again
-        reads, calls = uses[id(node)]
-        is_idle = all(map(is_read_only, calls))
+    needed: set[str] = set()
+    assignments: list[tuple[set[str], Expression]] = []
+    for node in ir.statements(program.body):
         match node:
-            case ir.Assign(targets=targets) if live.isdisjoint(targets) and is_idle:
-                dead.extend(calls)
-                return live
-            case ir.Update(target=target) if target not in live and is_idle:
-                dead.extend(calls)
-                return live
-            case ir.Assign(targets=targets):
-                return live.difference(targets) | reads
-            case ir.Do(call=call) if is_read_only(call):
-                dead.extend(calls if is_idle else [call])
-                return live if is_idle else live | reads
-            case ir.If(then=then, otherwise=otherwise):
-                ways = [before_block(block, live, again) for block in (then, otherwise)]
-                return ways[0] | ways[1] | reads
-            case ir.For(targets=targets, source=source, body=body):
-                turn = tops.get(id(node), frozenset()) | live
-                if _is_lazy(source):  # evaluated further before each turn
-                    turn |= reads
-                top = before_block(body, turn, turn).difference(targets) | turn
-                tops[id(node)] = top
-                return top | reads
-            case ir.Return():
-                return reads
-        return live | reads
-
-    known = None
-    while known != tops:  # each pass but the last finds a name live in a loop
-        known, dead = dict(tops), []
-        before_block(program.body, frozenset(), frozenset())
-    return dead
-
-
-def _is_lazy(source: Expression) -> bool:
-    """Whether what a loop runs over is a generator, perhaps behind ``enumerate``."""
-    if isinstance(source, ir.Builtin) and source.function in ir.ITERATORS:
-        return any(map(_is_lazy, source.arguments))
-    return ir.is_generator(source)
+            case ir.Assign(value=value) | ir.Update(value=value) if is_idle(value):
+                targets = (node.target,) if isinstance(node, ir.Update) else node.targets
+                assignments.append((set(targets), value))
+            case ir.Do(call=call) if is_idle(ir.Call(child=call.child)):
+                yield from ir.calls(call) if is_idle(call) else [call]
+                needed |= set() if is_idle(call) else reads(call)
+            case ir.If(test=value) | ir.For(source=value) | ir.Return(value=value):
+                needed |= reads(value)
+            case ir.Assign(value=value) | ir.Update(value=value) | ir.Do(call=value):
+                needed |= reads(value)
+    before = None
+    while before != needed:
+        before = set(needed)
+        needed = needed.union(*(reads(value) for targets, value in assignments if targets & needed))
+    yield from (
+        call for targets, value in assignments if not targets & needed for call in ir.calls(value)
+    )
 
 
 # --- the shortest way -----------------------------------------------------------------------------
@@ -295,7 +186,7 @@ class _Measure:
 
     def _for(self, statement: ir.For) -> _Ways:
         source = self.expression(statement.source)
-        if never_runs(statement.source):
+        if _is_empty(statement.source):
             return {"through": source}
         body = self.block(statement.body)
         once = _lightest([body.get("through"), body.get("continued"), body.get("broken")])
@@ -317,7 +208,7 @@ class _Measure:
                 return min(ways, key=lambda path: path.weight)
             case ir.Comprehension(source=source):
                 inside = ir.within(expression)
-                if never_runs(source):
+                if _is_empty(source):
                     return self.expression(source)
                 return self._all([source, *(inside[:1] if expression.conditions else inside)])
             case _:
@@ -328,3 +219,11 @@ class _Measure:
         for expression in expressions:
             path = path.then(self.expression(expression))
         return path
+
+
+def _is_empty(source: Expression) -> bool:
+    """Whether a loop plainly has nothing to go over: such calls do not count."""
+    match source:
+        case ir.ListLiteral(items=()) | ir.TupleLiteral(items=()) | ir.DictLiteral(keys=()):
+            return True
+    return source == ir.Constant(value="")

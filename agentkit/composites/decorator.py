@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any, TypedDict, Unpack, overload
 
 from agentkit.composites.composite import composite_tool
-from agentkit.composites.parser import parse_function
-from agentkit.composites.problems import CompositeLimits, ContractMode, refusal
+from agentkit.composites.parser import read_function
+from agentkit.composites.problems import CompositeLimits, ContractMode, Fault, refusal
 from agentkit.composites.source import DECORATOR, definition_of, name_of
-from agentkit.errors import CompositeError, SourceProblem, UsageError
+from agentkit.errors import CompositeError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.decorator import as_tuple
 from agentkit.tools.definition import Example, ToolDefinition
@@ -40,6 +40,10 @@ class CompositeOptions(TypedDict, total=False):
     requires_approval: bool | None
 
 
+_COLLECTIONS = ("tags", "usage_rules", "pre", "post", "text")
+_RUNNING = ("timeout_seconds", "max_retries", "requires_approval")
+
+
 @overload
 def composite(function: Callable[..., Any], /) -> Tool: ...
 
@@ -49,23 +53,7 @@ def composite(**options: Unpack[CompositeOptions]) -> Callable[[Callable[..., An
 
 
 def composite(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    tools: Mapping[str, Tool] | Iterable[Tool] = (),
-    description: str | None = None,
-    tags: Iterable[str] = (),
-    usage_rules: Iterable[str] = (),
-    pre: Iterable[str] = (),
-    post: Iterable[str] = (),
-    text: Iterable[str] = (),
-    complexity: str = "",
-    examples: Iterable[Example | JsonObject] = (),
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode = "off",
-    timeout_seconds: float | None = None,
-    max_retries: int | None = None,
-    requires_approval: bool | None = None,
+    function: Callable[..., Any] | None = None, /, **options: Unpack[CompositeOptions]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function whose body only calls tools; ``@composite`` or ``@composite(...)``.
 
@@ -111,17 +99,16 @@ def composite(
         >>> volume(side=3), [child.name for child in volume.definition.signature.children]
         (27, ['multiply'])
     """
-    options = DefinitionOptions(
-        description=description,
-        tags=as_tuple("tags", tags),
-        usage_rules=as_tuple("usage_rules", usage_rules),
-        pre=as_tuple("pre", pre),
-        post=as_tuple("post", post),
-        text=as_tuple("text", text),
-        complexity=complexity,
-        examples=tuple(map(_checked, examples)),
-    )
-    named = tools_by_name(tools)
+    if unknown := options.keys() - CompositeOptions.__annotations__.keys():
+        raise UsageError(f"@composite knows no {', '.join(sorted(unknown))}")
+    said: dict[str, Any] = dict(options)
+    named = tools_by_name(said.pop("tools", ()))
+    limits, contracts = said.pop("limits", None), said.pop("contracts", "off")
+    running = {name: one for name in _RUNNING if (one := said.pop(name, None)) is not None}
+    for name in _COLLECTIONS:
+        said[name] = as_tuple(name, said.get(name, ()))
+    said["examples"] = tuple(map(_checked, said.get("examples", ())))
+    described = DefinitionOptions(**said)
 
     def make(wrapped: Callable[..., Any]) -> Tool:
         inner = wrapped.__func__ if isinstance(wrapped, staticmethod) else wrapped
@@ -131,16 +118,10 @@ def composite(
                 "put it directly above the def"
             )
         found = {**_surroundings(inner), **named}
-        definition = _definition(inner, found, options, limits)
+        definition = _definition(inner, found, described, limits)
         by_name = {tool.name: tool for tool in found.values()}
         bound = composite_tool(definition, by_name, limits=limits, contracts=contracts)
-        asks = bound.requires_approval if requires_approval is None else requires_approval
-        return replace(
-            bound,
-            timeout_seconds=timeout_seconds,
-            max_retries=max_retries,
-            requires_approval=asks,
-        )
+        return replace(bound, **running)
 
     return make if function is None else make(function)
 
@@ -170,7 +151,9 @@ def _definition(
     node: ast.FunctionDef = tree.body[0].body[0] if is_indented else tree.body[0]
     try:
         _take_decorators(node)
-        parsed = parse_function(node, text, tools, limits=limits)
+        parsed = read_function(node, text, tools, limits=limits)
+        if parsed.problems:
+            raise refusal(parsed.name, parsed.problems)
         reference = f"{function.__module__}.{function.__qualname__}"
         return definition_of(parsed, options, limits=limits, reference=reference)
     except CompositeError as error:
@@ -190,12 +173,9 @@ def _take_decorators(node: ast.FunctionDef) -> None:
     """
     names = [name for one in node.decorator_list if (name := name_of(one)) != "staticmethod"]
     if DECORATOR in names[:-1]:
-        problem = SourceProblem(
-            code="decorator",
-            message=f"@{names[-1]} stands below @composite, and what it makes is not in the text",
-            advice="Put @composite directly above the def.",
-        )
-        raise refusal("", (problem,))
+        what = f"@{names[-1]} stands below @composite, and what it makes is not in the text"
+        advice = "Put @composite directly above the def."
+        raise refusal("", (Fault(None, "decorator", what, advice).at(1, 1),))
     node.decorator_list = []
 
 

@@ -137,20 +137,6 @@ def _sorted(meter: Meter, values: Any, reverse: Any = False) -> list[Any]:  # no
     return items
 
 
-def one_more(meter: Meter, name: str, state: Any, item: Any) -> tuple[Any, bool]:
-    """What ``sum`` and the like have after one more item, and whether they want no further one.
-
-    It fails on the very item on which the function would, for items that are waited for.
-    """
-    if name in {"any", "all"}:
-        return None, bool(item) is (name == "any")
-    if name == "sum":
-        return _total(meter, [item], 0 if state is None else state), False
-    if name in {"max", "min"}:
-        return [item] if state is None else [FUNCTIONS[name](meter, [*state, item])], False
-    return None, False
-
-
 # --- functions ------------------------------------------------------------------------------------
 
 

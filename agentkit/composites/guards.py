@@ -7,8 +7,8 @@ An operation charges for what it builds or looks through and raises what Python 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -120,14 +120,12 @@ class Activation:
 
     Attributes:
         path: Names of the composites from the outermost one to this one.
-        dry_run: Whether this is a validation run.
         checking: Whether the arguments and conditions of all children are checked.
         checks_itself: Whether its own conditions are checked here; else the caller has done so.
         trace: Who wants to hear of each call.
     """
 
     path: tuple[str, ...] = ()
-    dry_run: bool = False
     checking: bool = False
     checks_itself: bool = False
     trace: Callable[[TracedCall], None] | None = None
@@ -153,15 +151,6 @@ def fail_on(path: Sequence[str], node: Expression | None, error: BaseException) 
         raise run_error(path, node, error.code, error.message) from None
     code = next(code for kind, code in _CODES if isinstance(error, kind))
     raise run_error(path, node, code, described(error)) from error
-
-
-@contextmanager
-def failing_at(frame: Frame, node: Expression) -> Iterator[None]:
-    """What an operation raises inside fails there; for places where speed does not matter."""
-    try:
-        yield
-    except FAILURES as error:
-        fail(frame, node, error)
 
 
 def run_error(

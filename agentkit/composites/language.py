@@ -7,10 +7,10 @@ order of arguments is the order of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from keyword import iskeyword
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 from unicodedata import normalize
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -385,6 +385,24 @@ def operands(node: Expression) -> Iterator[Expression]:
             yield part.value if isinstance(part, Argument) else part  # type: ignore[misc]  # an expression holds expressions and arguments only
 
 
+def with_operands(node: Any, values: Sequence[Expression]) -> Any:
+    """An operation over other operands, given in the order of ``operands``."""
+    if isinstance(node, Comprehension):
+        return replace(node, source=values[0])
+    if isinstance(node, DictLiteral):
+        return replace(node, keys=tuple(values[::2]), values=tuple(values[1::2]))
+    left = iter(values)
+
+    def other(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(other, part))
+        if isinstance(part, Argument):
+            return Argument(name=part.name, value=next(left))
+        return next(left) if isinstance(part, EXPRESSIONS) else part
+
+    return replace(node, **{name: other(getattr(node, name)) for name in _FIELDS[type(node)]})
+
+
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -403,56 +421,34 @@ class Arity:
     keywords: tuple[str, ...] = ()
 
 
-_ONE = Arity(least=1, most=1)
+def _arities(*groups: tuple[Arity, str]) -> Mapping[str, Arity]:
+    made = {word: arity for arity, words in groups for word in words.split()}
+    return {word: made[word] for word in sorted(made)}
 
-BUILTINS: Mapping[str, Arity] = {
-    "abs": _ONE,
-    "all": _ONE,
-    "any": _ONE,
-    "bool": _ONE,
-    "enumerate": Arity(least=1, most=2, keywords=("start",)),
-    "float": _ONE,
-    "int": _ONE,
-    "is_close": Arity(least=2, most=2, keywords=("tolerance",)),
-    "isfinite": _ONE,
-    "len": _ONE,
-    "list": _ONE,
-    "max": Arity(least=1, most=None, keywords=("default",)),
-    "min": Arity(least=1, most=None, keywords=("default",)),
-    "range": Arity(least=1, most=3),
-    "round": Arity(least=1, most=2),
-    "sorted": Arity(least=1, most=1, keywords=("reverse",)),
-    "str": _ONE,
-    "sum": Arity(least=1, most=2),
-    "zip": Arity(least=2, most=None),
-}
+
+_NONE, _ONE = Arity(least=0, most=0), Arity(least=1, most=1)
+_BOUNDED = Arity(least=1, most=None, keywords=("default",))
+
+BUILTINS = _arities(
+    (_ONE, "abs all any bool float int isfinite len list str"),
+    (Arity(least=1, most=2, keywords=("start",)), "enumerate"),
+    (Arity(least=2, most=2, keywords=("tolerance",)), "is_close"),
+    (_BOUNDED, "max min"),
+    (Arity(least=1, most=3), "range"),
+    (Arity(least=1, most=2), "round sum"),
+    (Arity(least=1, most=1, keywords=("reverse",)), "sorted"),
+    (Arity(least=2, most=None), "zip"),
+)
 """Pure functions. ``isfinite`` is ``math.isfinite``; ``is_close(a, b, tolerance=1e-9)`` compares
 with a tolerance that is relative for large numbers and absolute near zero."""
 
-METHODS: Mapping[str, Arity] = {
-    "capitalize": Arity(least=0, most=0),
-    "count": _ONE,
-    "endswith": _ONE,
-    "find": _ONE,
-    "get": Arity(least=1, most=2),
-    "index": _ONE,
-    "isalpha": Arity(least=0, most=0),
-    "isdigit": Arity(least=0, most=0),
-    "items": Arity(least=0, most=0),
-    "join": _ONE,
-    "keys": Arity(least=0, most=0),
-    "lower": Arity(least=0, most=0),
-    "lstrip": Arity(least=0, most=1),
-    "replace": Arity(least=2, most=2),
-    "rstrip": Arity(least=0, most=1),
-    "split": Arity(least=0, most=1),
-    "splitlines": Arity(least=0, most=0),
-    "startswith": _ONE,
-    "strip": Arity(least=0, most=1),
-    "title": Arity(least=0, most=0),
-    "upper": Arity(least=0, most=0),
-    "values": Arity(least=0, most=0),
-}
+METHODS = _arities(
+    (_NONE, "capitalize isalpha isdigit items keys lower splitlines title upper values"),
+    (_ONE, "count endswith find index join startswith"),
+    (Arity(least=0, most=1), "lstrip rstrip split strip"),
+    (Arity(least=1, most=2), "get"),
+    (Arity(least=2, most=2), "replace"),
+)
 """Pure methods of text, of lists and tuples (``count``, ``index``) and
 dicts (``get``, ``items``, ``keys``, ``values``)."""
 
@@ -468,6 +464,9 @@ CONSUMERS = frozenset(
     {"all", "any", "enumerate", "list", "max", "min", "sorted", "sum", "zip", "join"}
 )
 """What may be given an iterator; ``len`` also takes a range or a view."""
+
+TOOLS = "tools"
+"""``tools["get user"](...)`` calls a tool whose name Python can not write."""
 
 RESERVED = frozenset(BUILTINS)
 """Names that a variable, parameter or child may not take."""
@@ -504,6 +503,13 @@ def is_plain(name: str) -> bool:
 def is_identifier(name: str) -> bool:
     """Whether Python reads ``name`` as a name, and as that name."""
     return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that JSON can carry: one without half of a surrogate pair."""
+    if not isinstance(value, str):
+        return False
+    return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def is_dotted(name: str) -> bool:

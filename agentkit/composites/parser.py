@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.checks import (
@@ -26,17 +26,11 @@ from agentkit.composites.problems import (
     CompositeLimits,
     Fault,
     Place,
-    SourceCode,
     instead_of,
     placed,
     refusal,
 )
-from agentkit.composites.reading import (
-    BINARY,
-    ExpressionReader,
-    Located,
-    place_of,
-)
+from agentkit.composites.reading import ExpressionReader, Located, operator_of, place_of
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
@@ -55,8 +49,10 @@ class ParsedSource:
         function: The syntax, for what is not the program's: annotations and decorators.
         text: The text.
         nodes: The syntax that each node of ``program`` was read from, by the node's ``id``.
+        problems: What is wrong with it; ``program`` is whole when there is nothing.
     """
 
+    problems: tuple[SourceProblem, ...]
     name: str
     program: ir.Program
     tools: Mapping[str, Tool]
@@ -78,7 +74,7 @@ class ParsedSource:
 
 
 def parse(
-    source: str, tools: Mapping[str, Tool], *, limits: CompositeLimits | None = None
+    source: str, tools: Mapping[str, Tool] | None, *, limits: CompositeLimits | None = None
 ) -> ParsedSource:
     """Read the text of a composite.
 
@@ -86,7 +82,8 @@ def parse(
         source: One function.
         tools: What it may call, by the name used in the text. A key that Python can not write is
             written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
-            between names as they are (``weather.now(...)``).
+            between names as they are (``weather.now(...)``). With None, any tool; its arguments
+            are given by name.
         limits: Caps on the program.
 
     Raises:
@@ -110,18 +107,21 @@ def parse(
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    return parse_function(function, source, tools, limits=limits, strays=strays)
+    parsed = read_function(function, source, tools, limits=limits, strays=strays)
+    if parsed.problems:
+        raise refusal(parsed.name, parsed.problems)
+    return parsed
 
 
-def parse_function(
+def read_function(
     function: Function,
     text: str,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, Tool] | None,
     *,
     limits: CompositeLimits | None = None,
     strays: Sequence[Fault] = (),
 ) -> ParsedSource:
-    """``parse`` from the syntax of a text on.
+    """``parse`` from the syntax of a text on; what is wrong with it is told, not raised.
 
     Args:
         function: The function.
@@ -129,16 +129,12 @@ def parse_function(
         tools: What it may call.
         limits: Caps on the program.
         strays: What is wrong with the text around it.
-
-    Raises:
-        CompositeError: As for ``parse``.
     """
     reader = _Reader(text, tools=tools, limits=limits or CompositeLimits(), root=function)
     reader.faults.extend(strays)
     program = reader.program(function)
-    if reader.faults:
-        raise refusal(function.name, reader.problems())
     return ParsedSource(
+        problems=reader.problems(),
         name=function.name,
         program=program,
         tools=reader.children,
@@ -168,7 +164,8 @@ def parse_expression(
     reader = _Reader(text, tools={}, limits=limits, root=found)
     try:
         made = reader.expression(found)
-        reader.faults.extend(find_expression_faults(made, names))
+        if not reader.faults:
+            reader.faults.extend(find_expression_faults(made, names))
     except RecursionError:
         reader.faults.append(too_deep(found, limits))
     if reader.faults:
@@ -206,7 +203,8 @@ class _Reader(ExpressionReader):
             return []
         if len(self.nodes) >= self.limits.nodes and (faults := size_faults(program, self.limits)):
             return faults
-        return find_faults(program, self.children, name=self.name, tool_names=self.tools)
+        children = None if self._any_tool else self.children
+        return find_faults(program, children, name=self.name, tool_names=self.tools)
 
     # --- parameters -------------------------------------------------------------------------------
 
@@ -214,8 +212,7 @@ class _Reader(ExpressionReader):
         """The parameters with their defaults; a bare ``*`` among them changes nothing."""
         arguments = function.args
         for node, what in _foreign_parameters(function):
-            advice = "Write plain parameters, one name for each value."
-            self.refuse(node, "parameter", f"{what} is not in the language", advice)
+            self.refuse(node, "parameter", f"{what} is not in the language")
         plain = [*arguments.posonlyargs, *arguments.args]
         required = len(plain) - len(arguments.defaults)
         defaults = [*[None] * required, *arguments.defaults, *arguments.kw_defaults]
@@ -254,95 +251,69 @@ class _Reader(ExpressionReader):
         self.depth += 1
         made = []
         for node in nodes:
-            statement = _STATEMENTS.get(type(node), _Reader._foreign_statement)(self, node)
+            statement = self._statement(node)
             if statement is not None:
                 self.nodes[id(statement)] = node
                 made.append(statement)
         self.depth -= 1
         return tuple(made)
 
-    def _assign(self, node: ast.Assign) -> ir.Statement:
-        if len(node.targets) > 1:
-            what = "one statement assigns to several targets with `=`"
-            self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
-        value = self.expression(node.value)
-        return ir.Assign(targets=self.targets(node.targets[0]), value=value)
-
-    def _annotated(self, node: ast.AnnAssign) -> ir.Statement | None:
-        targets = self.targets(node.target)
-        if node.value is not None:
-            return ir.Assign(targets=targets, value=self.expression(node.value))
-        what = f"`{self.quote(node)}` declares a variable without a value"
-        advice = "Give it a value, such as None, or delete the line."
-        self.refuse(node, "unknown_construct", what, advice)
+    def _statement(self, node: ast.stmt) -> ir.Statement | None:
+        match node:
+            case ast.Assign(targets=[target], value=value):
+                return ir.Assign(targets=self.targets(target), value=self.expression(value))
+            case ast.Assign():
+                what = "one statement assigns to several targets with `=`"
+                self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                return ir.Assign(targets=self.targets(target), value=self.expression(value))
+            case ast.AnnAssign():
+                what = f"`{self.quote(node)}` declares a variable without a value"
+                advice = "Give it a value, such as None, or delete the line."
+                self.refuse(node, "unknown_construct", what, advice)
+            case ast.AugAssign(target=target, op=op, value=value) if operator_of(op):
+                (name,) = self.targets(target)
+                return ir.Update(
+                    target=name, operator=operator_of(op), value=self.expression(value)
+                )
+            case ast.Expr(value=value):
+                return self._bare(node, value)
+            case ast.If(test=test, body=body, orelse=orelse):
+                read, then = self.expression(test), self._block(body)
+                return ir.If(test=read, then=then, otherwise=self._block(orelse))
+            case ast.For(target=target, iter=source, body=body, orelse=orelse):
+                items, targets = self.expression(source), self.targets(target)
+                if orelse:
+                    advice = "Set a variable before the loop and test it afterwards."
+                    self.refuse_foreign(orelse[0], "`else` behind a for statement is", advice)
+                return ir.For(targets=targets, source=items, body=self._block(body))
+            case ast.Return(value=None):
+                what = "`return` without a value"
+                self.refuse(node, "unknown_construct", what, "Write `return None`.")
+            case ast.Return(value=ast.expr() as value):
+                return ir.Return(value=self.expression(value))
+            case ast.Break():
+                return ir.Break()
+            case ast.Continue():
+                return ir.Continue()
+            case ast.Pass():
+                return None
+            case _:
+                self.refuse_foreign(node)
         return None
 
-    def _update(self, node: ast.AugAssign) -> ir.Statement | None:
-        operator = BINARY.get(type(node.op))
-        if operator is None:
-            self.refuse_operator(node)
-            return None
-        (target,) = self.targets(node.target)
-        return ir.Update(target=target, operator=operator, value=self.expression(node.value))
-
-    def _bare(self, node: ast.Expr) -> ir.Statement | None:
+    def _bare(self, node: ast.Expr, value: ast.expr) -> ir.Statement | None:
         before = len(self.faults)
-        made = self.expression(node.value)
+        made = self.expression(value)
         if isinstance(made, ir.Call):
             return ir.Do(call=made)
         if len(self.faults) == before:  # what was refused already needs no second complaint
             is_text = isinstance(made, ir.Constant) and isinstance(made.value, str)
             advice = "Assign it to a name, or delete the line."
             advice = "Write a comment with #." if is_text else advice
-            what = f"the value of `{self.quote(node)}` is not used"
+            what = f"the value of `{self.quote(value)}` is not used"
             self.refuse(node, "unknown_construct", what, advice)
         return None
-
-    def _if(self, node: ast.If) -> ir.Statement:
-        test, then = self.expression(node.test), self._block(node.body)
-        return ir.If(test=test, then=then, otherwise=self._block(node.orelse))
-
-    def _for(self, node: ast.For) -> ir.Statement:
-        source, targets = self.expression(node.iter), self.targets(node.target)
-        body = self._block(node.body)
-        if node.orelse:
-            advice = "Set a variable before the loop and test it afterwards."
-            self.refuse_foreign(node.orelse[0], "`else` behind a for statement is", advice)
-        return ir.For(targets=targets, source=source, body=body)
-
-    def _return(self, node: ast.Return) -> ir.Statement:
-        if node.value is not None:
-            return ir.Return(value=self.expression(node.value))
-        what = "`return` without a value"
-        return ir.Return(value=self.refuse(node, "unknown_construct", what, "Write `return None`."))
-
-    def _pass(self, _: ast.Pass) -> None:
-        return None
-
-    def _break(self, _: ast.Break) -> ir.Statement:
-        return ir.Break()
-
-    def _continue(self, _: ast.Continue) -> ir.Statement:
-        return ir.Continue()
-
-    def _foreign_statement(self, node: ast.stmt) -> None:
-        """Refuse a statement that the language does not have."""
-        self.refuse_foreign(node, f"`{self.quote(node)}` is", instead_of(node))
-
-
-_STATEMENTS: Mapping[type[ast.stmt], Callable[[_Reader, Any], ir.Statement | None]] = {
-    ast.Assign: _Reader._assign,
-    ast.AnnAssign: _Reader._annotated,
-    ast.AugAssign: _Reader._update,
-    ast.Expr: _Reader._bare,
-    ast.If: _Reader._if,
-    ast.For: _Reader._for,
-    ast.Return: _Reader._return,
-    ast.Pass: _Reader._pass,
-    ast.Break: _Reader._break,
-    ast.Continue: _Reader._continue,
-}
-"""The reader of each kind of statement that the language has."""
 
 
 def _foreign_parameters(function: Function) -> Iterator[tuple[ast.arg | Function, str]]:
@@ -373,11 +344,7 @@ def only_function(tree: ast.Module) -> tuple[Function, list[Fault]] | SourceProb
     """The first function of a text, and what is wrong with what stands around it."""
     functions = [node for node in tree.body if isinstance(node, Function)]
     if not functions:
-        return SourceProblem(
-            code="not_one_function",
-            message="the text has no function",
-            advice="Write one function, `def name(parameter): ...`, that calls the tools.",
-        )
+        return Fault(None, "not_one_function", "the text has no function").at(1, 1)
     others = (node for node in tree.body if node is not functions[0])
     return functions[0], [_stray(node) for node in others if not _is_friendly(node)]
 
@@ -402,8 +369,7 @@ def _stray(node: ast.stmt) -> Fault:
         message = "`import` is not in the language"
         return Fault(node, "unknown_construct", message, instead_of(node))
     what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
-    advice = "Keep one function; write helpers out where they are used, and constants inside it."
-    return Fault(node, "not_one_function", f"{what} stands beside the function", advice)
+    return Fault(node, "not_one_function", f"{what} stands beside the function")
 
 
 def only_expression(tree: ast.Module | SourceProblem) -> ast.expr | SourceProblem:
@@ -412,11 +378,8 @@ def only_expression(tree: ast.Module | SourceProblem) -> ast.expr | SourceProble
         return tree
     if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
         return tree.body[0].value
-    return SourceProblem(
-        code="syntax",
-        message="the text is not one expression",
-        advice="Write one expression, such as `amount > 0 and currency == 'EUR'`.",
-    )
+    advice = "Write one expression, such as `amount > 0 and currency == 'EUR'`."
+    return Fault(None, "syntax", "the text is not one expression", advice).at(1, 1)
 
 
 def docstring_of(function: Function) -> str | None:
@@ -437,21 +400,14 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
     if size <= limits.source_bytes and not text.isascii():
         size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.source_bytes:
-        return SourceProblem(
-            code="too_large",
-            message=f"the text has {size} bytes, more than {limits.source_bytes}",
-            advice="Split it into two composites, one of which calls the other.",
-        )
+        what = f"the text has {size} bytes, more than {limits.source_bytes}"
+        return Fault(None, "too_large", what).at(1, 1)
     for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
         if char == "\0" or "\ud800" <= char <= "\udfff":
             before = text[:offset]
-            return SourceProblem(
-                code="syntax",
-                message=f"the character {char!r} can not stand in a text",
-                advice="Delete it, or write the whole character.",
-                line=before.count("\n") + 1,
-                column=offset - before.rfind("\n"),
-            )
+            what = f"the character {char!r} can not stand in a text"
+            found = Fault(None, "syntax", what, "Delete it, or write the whole character.")
+            return found.at(before.count("\n") + 1, offset - before.rfind("\n"))
     try:
         if not _MAY_WARN.search(text):
             return _tree(text)
@@ -461,13 +417,11 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
     except SyntaxError as error:
         return _syntax_problem(error)
     except (RecursionError, MemoryError):
-        return SourceProblem(
-            code="too_large",
-            message="the text is nested too deeply for Python's parser",
-            advice="Assign inner parts to variables first.",
-        )
+        what = "the text is nested too deeply for Python's parser"
+        advice = "Assign inner parts to variables first."
+        return Fault(None, "too_large", what, advice).at(1, 1)
     except ValueError as error:  # null bytes and the like, in older versions of Python
-        return SourceProblem(code="syntax", message=str(error), advice="Write plain Python.")
+        return Fault(None, "syntax", str(error)).at(1, 1)
 
 
 def _tree(text: str) -> ast.Module:
@@ -487,7 +441,7 @@ def _tree(text: str) -> ast.Module:
 
 def _syntax_problem(error: SyntaxError) -> SourceProblem:
     reason = error.msg or "invalid syntax"
-    code: SourceCode = "syntax"
+    code = "syntax"
     advice = "Correct the syntax; the text must be one Python function."
     if "nested" in reason or "too many" in reason:
         code, advice = "too_large", "Assign inner parts to variables first."
@@ -498,10 +452,5 @@ def _syntax_problem(error: SyntaxError) -> SourceProblem:
         advice = "Indent each block by four spaces, and start `def` at the left."
     line = (error.text or "").strip()
     quoted = f" in `{line[:80]}`" if line else ""
-    return SourceProblem(
-        code=code,
-        message=f"Python can not read this: {reason}{quoted}",
-        advice=advice,
-        line=max(error.lineno or 1, 1),
-        column=max(error.offset or 1, 1),
-    )
+    found = Fault(None, code, f"Python can not read this: {reason}{quoted}", advice)
+    return found.at(max(error.lineno or 1, 1), max(error.offset or 1, 1))

@@ -9,42 +9,42 @@ from typing import Literal, get_args
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.tools.error_messages import close_to
 
-SourceCode = Literal[
-    "syntax",  # not Python, or nested too deeply for its parser
-    "too_large",  # bytes, nodes or nesting beyond the limits
-    "not_one_function",
-    "parameter",  # star, positional-only or underscore parameters, defaults that are no scalars
-    "unknown_construct",  # while, try, lambda, import, global, with, attributes, ...
-    "unknown_name",
-    "unknown_tool",
-    "unknown_method",
-    "wrong_arity",
-    "underscore_name",
-    "name_shadowing",
-    "recursive_call",
-    "possibly_unbound",
-    "missing_return",
-    "unreachable_code",
-    "constant_condition",
-    "dead_call",  # the result of a call that changes nothing is never used
-    "iterator_escapes",
-    "nested_comprehension",
-    "format_specification",
-    "literal",  # bytes, complex, ellipsis, infinite or oversized literals
-    "missing_argument",
-    "unknown_argument",
-    "repeated_argument",
-    "argument_type",
-    "result_type",
-    "annotation",  # a type that has no JSON Schema
-    "decorator",
-    "example",
-    "malformed_program",  # data that is no program
-    "missing_child",
-    "changed_child",  # a child's digest is not the pinned one
-    "unbound_child",  # a child has no function in this process
-]
-"""What can be wrong with the text or the data of a composite."""
+ADVICE: Mapping[str, str] = {
+    "syntax": "Write plain Python: one function.",
+    "too_large": "Split it into two composites, one of which calls the other.",
+    "not_one_function": "Keep one function; write helpers out where they are used.",
+    "parameter": "Write plain parameters, one name for each value.",
+    "unknown_construct": "Use the statements and expressions of the language.",
+    "unknown_name": "Use a parameter, or a variable that was assigned before.",
+    "unknown_tool": "Call one of the tools that you were given, or a function of the language.",
+    "unknown_method": "Use a method of the language.",
+    "wrong_arity": "Give as many arguments as it takes.",
+    "underscore_name": "Use a plain name, such as `item`.",
+    "name_shadowing": "Use another name for the variable, such as `item`.",
+    "recursive_call": "Use a for loop over range; tools form a graph without cycles.",
+    "possibly_unbound": "Set it before the if or the loop, for example to None, 0 or [].",
+    "missing_return": "End every way with `return value`; write `return None` for nothing.",
+    "unreachable_code": "Delete it, or move it before.",
+    "constant_condition": "Keep the part that runs, or test something that the arguments decide.",
+    "dead_call": "Delete the call, or use its result.",
+    "iterator_escapes": "Write list(...) around it.",
+    "nested_comprehension": "Use a for statement, or assign the inner one to a variable first.",
+    "format_specification": "Write plain {value}; for fewer digits use {round(value, 2)}.",
+    "literal": "Write a constant of JSON.",
+    "missing_argument": "Give every required argument.",
+    "unknown_argument": "Give arguments that the tool declares.",
+    "repeated_argument": "Give each argument once.",
+    "argument_type": "Give a value of the declared type.",
+    "result_type": "Return a value of the declared type.",
+    "annotation": "Use a type that JSON has.",
+    "decorator": "Write @composite(...) with constants, directly above the def.",
+    "example": "Give every required argument, in JSON values of the declared types.",
+    "malformed_program": "Compose it from its text.",
+    "missing_child": "Add that tool, or remove the composite.",
+    "changed_child": "Validate the composite again with the child as it is now.",
+    "unbound_child": "Bind it, or give a recorded stub in its place.",
+}
+"""What can be wrong with the text or the data of a composite, and what to do about it."""
 
 RunCode = Literal[
     # Python's own errors, one for one
@@ -81,8 +81,8 @@ RunCode = Literal[
 RUN_CODES: frozenset[str] = frozenset(get_args(RunCode))
 """The same as a set."""
 
-ContractMode = Literal["off", "dry_run", "always"]
-"""When pre- and postconditions are checked: never, in validation runs only, or at every call."""
+ContractMode = Literal["off", "always"]
+"""When pre- and postconditions are checked: never, or at every call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,26 +147,27 @@ class Fault:
 
     Attributes:
         node: The node of the program or of the syntax tree, or where it stands in the text.
-        code: What is wrong.
+        code: What is wrong, a key of ``ADVICE``.
         message: The same in a sentence.
-        advice: What to write instead.
+        advice: What to write instead; that of the code when empty.
     """
 
     node: object
-    code: SourceCode
+    code: str
     message: str
-    advice: str
+    advice: str = ""
+
+    def at(self, line: int, column: int) -> SourceProblem:
+        """The problem, in its place."""
+        advice = self.advice or ADVICE[self.code]
+        return SourceProblem(
+            code=self.code, message=self.message, advice=advice, line=line, column=column
+        )
 
 
 def placed(faults: Iterable[Fault], place: Callable[[object], Place]) -> tuple[SourceProblem, ...]:
     """Faults as problems with line and column, in the order of the text, each once."""
-    problems = {
-        SourceProblem(
-            code=fault.code, message=fault.message, advice=fault.advice, line=line, column=column
-        ): None
-        for fault in faults
-        for line, column in (place(fault.node),)
-    }
+    problems = {fault.at(*place(fault.node)): None for fault in faults}
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
 
 
@@ -227,6 +228,9 @@ INSTEAD: Mapping[str, str] = {
     # attributes
     "math.pi": "Write the number: 3.141592653589793.",
     # statements and expressions, by the name of their syntax
+    "AugAssign": "Use arithmetic, `and`, `or`.",
+    "BinOp": "Use arithmetic, `and`, `or`.",
+    "UnaryOp": "Use arithmetic, `and`, `or`.",
     "Assert": "State it as a precondition, or return a value that says so.",
     "ClassDef": "Use dicts, `{'key': value}`.",
     "Delete": f"{_NO_CHANGE}delete the line.",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from textwrap import indent
 from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.language import is_dotted, written
+from agentkit.composites.language import RESERVED, TOOLS, is_dotted, is_identifier, written
 
-_INDENT = "    "
-_OPERATORS: Mapping[str, Any] = {
+OPERATORS: Mapping[str, Any] = {
     "+": ast.Add(),
     "-": ast.Sub(),
     "*": ast.Mult(),
@@ -32,7 +32,7 @@ _OPERATORS: Mapping[str, Any] = {
     "and": ast.And(),
     "or": ast.Or(),
 }
-_SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
+SIGNS: Mapping[str, ast.unaryop] = {"+": ast.UAdd(), "-": ast.USub(), "not": ast.Not()}
 
 
 def render(
@@ -46,8 +46,8 @@ def render(
     """A program as a Python function.
 
     ``parse`` reads the same program back from it, with the same digest; only an f-string that
-    Python 3.11 can not write becomes a sum of texts. A tool whose name Python can not write is
-    written as ``parse`` reads it (``get_user`` for ``get user``).
+    Python 3.11 can not write becomes a sum of texts. Names that Python can not write are quoted:
+    ``tools["get user"](**{"user-id": x})``.
 
     Args:
         program: The program.
@@ -63,14 +63,17 @@ def render(
         def twice(x: int):
             return 2 * x
     """
-    header = f"def {written(name)}({_parameters(program.parameters, annotations or {})})"
-    lines = [f"{header} -> {returns}:" if returns else f"{header}:"]
-    words: list[ast.stmt] = (
-        [ast.Expr(value=ast.Constant(value=docstring.strip()))] if docstring else []
+    said = ast.Constant(value=indent(docstring.strip(), "    ").strip())
+    words = [ast.Expr(value=said)] if docstring else []
+    function = ast.FunctionDef(
+        name=written(name),
+        args=_parameters(program.parameters, annotations or {}),
+        body=[*words, *_block(program.body)],
+        decorator_list=[],
+        returns=ast.Name(id=returns) if returns else None,
+        lineno=0,
     )
-    body = ast.unparse(ast.Module(body=[*words, *_block(program.body)], type_ignores=[]))
-    lines.extend(f"{_INDENT}{line}".rstrip() for line in body.split("\n"))
-    return "\n".join(lines) + "\n"
+    return f"{ast.unparse(function)}\n"
 
 
 def render_expression(expression: ir.Expression) -> str:
@@ -84,21 +87,24 @@ def render_expression(expression: ir.Expression) -> str:
     return ast.unparse(_syntax(expression))
 
 
-def _parameters(parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]) -> str:
-    made: list[str] = []
-    optional = starred = False
-    for parameter in parameters:
-        if parameter.default is None and optional and not starred:
-            made.append("*")  # Python wants what has no default first, except behind a star
-            starred = True
-        optional = optional or parameter.default is not None
-        annotation = annotations.get(parameter.name, "")
-        text = f"{parameter.name}: {annotation}" if annotation else parameter.name
-        if parameter.default is not None:
-            equals = " = " if annotation else "="
-            text = f"{text}{equals}{render_expression(parameter.default)}"
-        made.append(text)
-    return ", ".join(made)
+def _parameters(
+    parameters: Sequence[ir.Parameter], annotations: Mapping[str, str]
+) -> ast.arguments:
+    """Python wants what has no default first, except behind a star."""
+    at = next((at for at, one in enumerate(parameters) if one.default), len(parameters))
+    split = next((at + n for n, one in enumerate(parameters[at:]) if not one.default), None)
+    made = []
+    for one in parameters:
+        text = annotations.get(one.name)
+        made.append(ast.arg(arg=one.name, annotation=ast.Name(id=text) if text else None))
+    defaults = [None if one.default is None else _syntax(one.default) for one in parameters]
+    return ast.arguments(
+        posonlyargs=[],
+        args=made[:split],
+        defaults=[default for default in defaults[:split] if default],
+        kwonlyargs=[] if split is None else made[split:],
+        kw_defaults=[] if split is None else defaults[split:],
+    )
 
 
 def _block(statements: ir.Block) -> list[ast.stmt]:
@@ -111,7 +117,7 @@ def _statement(node: ir.Statement) -> ast.stmt:
         case ir.Assign(targets=targets, value=value):
             return ast.Assign(targets=[_target(targets)], value=_syntax(value), lineno=0)
         case ir.Update(target=target, operator=operator, value=value):
-            sign = _OPERATORS[operator]
+            sign = OPERATORS[operator]
             return ast.AugAssign(target=ast.Name(id=target), op=sign, value=_syntax(value))
         case ir.Do(call=call):
             return ast.Expr(value=_syntax(call))
@@ -144,7 +150,16 @@ def _all(nodes: Iterable[ir.Expression]) -> list[ast.expr]:
 
 
 def _keywords(arguments: Iterable[ir.Argument]) -> list[ast.keyword]:
-    return [ast.keyword(arg=written(a.name), value=_syntax(a.value)) for a in arguments]
+    made = []
+    for argument in arguments:
+        value, name = _syntax(argument.value), argument.name
+        if is_identifier(name):
+            made.append(ast.keyword(arg=name, value=value))
+        else:
+            made.append(
+                ast.keyword(value=ast.Dict(keys=[ast.Constant(value=name)], values=[value]))
+            )
+    return made
 
 
 def _syntax(node: ir.Expression) -> ast.expr:
@@ -155,8 +170,11 @@ def _syntax(node: ir.Expression) -> ast.expr:
         case ir.Name(name=name):
             return ast.Name(id=name)
         case ir.Call(child=child):
-            name = child if is_dotted(child) else written(child)
-            return ast.Call(func=ast.Name(id=name), args=[], keywords=_keywords(node.arguments))
+            is_plain = is_dotted(child) or (is_identifier(child) and child not in RESERVED)
+            callee: ast.expr = ast.Name(id=child)
+            if not is_plain:
+                callee = ast.Subscript(value=ast.Name(id=TOOLS), slice=ast.Constant(value=child))
+            return ast.Call(func=callee, args=[], keywords=_keywords(node.arguments))
         case ir.Builtin(function=function):
             arguments, named = _all(node.arguments), _keywords(node.keywords)
             return ast.Call(func=ast.Name(id=function), args=arguments, keywords=named)
@@ -164,16 +182,16 @@ def _syntax(node: ir.Expression) -> ast.expr:
             attribute = ast.Attribute(value=_syntax(receiver), attr=method)
             return ast.Call(func=attribute, args=_all(node.arguments), keywords=[])
         case ir.Unary(operator=sign, operand=operand):
-            return ast.UnaryOp(op=_SIGNS[sign], operand=_syntax(operand))
+            return ast.UnaryOp(op=SIGNS[sign], operand=_syntax(operand))
         case ir.Binary(operator=operator):
             return ast.BinOp(
-                left=_syntax(node.left), op=_OPERATORS[operator], right=_syntax(node.right)
+                left=_syntax(node.left), op=OPERATORS[operator], right=_syntax(node.right)
             )
         case ir.Compare(operands=(first, *others)):
-            operators = [_OPERATORS[operator] for operator in node.operators]
+            operators = [OPERATORS[operator] for operator in node.operators]
             return ast.Compare(left=_syntax(first), ops=operators, comparators=_all(others))
         case ir.Boolean(operator=word):
-            return ast.BoolOp(op=_OPERATORS[word], values=_all(node.operands))
+            return ast.BoolOp(op=OPERATORS[word], values=_all(node.operands))
         case ir.Conditional(test=test):
             return ast.IfExp(
                 test=_syntax(test), body=_syntax(node.then), orelse=_syntax(node.otherwise)

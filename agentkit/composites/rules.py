@@ -9,19 +9,17 @@ other rules of the tool, its worked examples, and the library.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, reduce
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from functools import cached_property
+from typing import Any, NamedTuple, get_args
 
 from agentkit.composites.contracts import Expression
 from agentkit.composites.problems import CONTRACT_LIMITS
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.messages import JsonObject, ToolFailure
-from agentkit.tools.canonical import exact, is_finite, same_json
+from agentkit.tools.canonical import is_finite, same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import why_unsafe
@@ -187,32 +185,30 @@ def _value_shown(value: Any) -> str:
 
 # --- what is wrong with a rule --------------------------------------------------------------------
 
-_OnValue: TypeAlias = OneOf | Between | Form
-"""The rules that speak of the value of one parameter."""
-
 MAX_VALUES = 64
 """Most values that a rule may list: a model reads them all at every turn."""
 
-RuleProblemCode = Literal[
-    "ambiguous_parameter",  # the path can be read in several ways
-    "contradiction",  # no value is left
-    "empty_rule",  # it says nothing
-    "example_breaks_rule",  # a worked example of the tool would be refused
-    "expression_unreadable",  # outside the composite language
-    "format_unknown",  # no form of that name
-    "malformed",  # it is no rule, or a part of it is of the wrong type
-    "no_words",  # what it says can not be told to a model
-    "outside_contract",  # it allows a value that the contract refuses
-    "own_example",  # its example does not have its form
-    "pattern_unsafe",  # no portable and quick regular expression
-    "repeated_values",  # a value is listed twice
-    "reversed_bounds",  # the minimum is above the maximum
-    "too_many_values",  # more than MAX_VALUES
-    "unknown_parameter",  # the contract does not name it
-    "unknown_tool",  # the library has no such tool
-    "unusable_number",  # a bound or a step that is no number to compare with
-    "wrong_type",  # the parameter never takes what the rule speaks of
-]
+_ADVICE: Mapping[str, str] = {
+    "ambiguous_parameter": "A rule can not speak of a name that holds a dot or brackets.",
+    "contradiction": "Drop the rule, or the rule that it contradicts.",
+    "empty_rule": "Fill it in or drop it.",
+    "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
+    "expression_unreadable": "Use the composite language.",
+    "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
+    "malformed": "Give rules in the form of agentkit.tools.rules.",
+    "no_words": "Say it in words: that is what a hosted model reads.",
+    "outside_contract": "List only values that the schema allows; a rule can not widen it.",
+    "own_example": "Give an example that has it.",
+    "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
+    "repeated_values": "List each value once.",
+    "reversed_bounds": "Exchange them.",
+    "too_many_values": "State the form of the values or a look-up that gives them instead.",
+    "unknown_parameter": "It has none.",
+    "unknown_tool": "Name a tool as the library does.",
+    "unusable_number": "It makes no sense as a bound or value; leave it out.",
+    "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
+}
+"""What can be wrong with a rule, and what to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,7 +221,7 @@ class RuleProblem:
         advice: What to do instead.
     """
 
-    code: RuleProblemCode
+    code: str
     message: str
     advice: str
 
@@ -255,55 +251,28 @@ def rule_problems(
     if why := why_malformed(rule):
         return (_problem("malformed", why),)
     match rule:
-        case OneOf() | Between() | Form():
-            found = [*_of_itself(rule), *_misplaced(rule.parameter, definition)]
-            found = found or [*_against_contract(rule, definition)]
+        case OneOf(values=values):
+            found = [*_values(values), *_misplaced(rule.parameter, definition)]
+        case Between():
+            found = [*_range(rule), *_misplaced(rule.parameter, definition)]
+        case Form():
+            found = [*_form(rule), *_misplaced(rule.parameter, definition)]
         case Requires():
             found = [*_requirement(rule, definition)]
         case Condition():
             found = [*_condition(rule, definition)]
         case CallBefore():
             found = [*_order(rule, definition, library)]
+    if not found and isinstance(rule, OneOf | Between | Form):
+        found = [*_against_contract(rule, definition)]
     return tuple(found or _breaking_example(rule, definition))
 
 
-_ADVICE: Mapping[RuleProblemCode, str] = {
-    "ambiguous_parameter": "A rule can not speak of a name that holds a dot or brackets.",
-    "contradiction": "Drop the rule, or the rule that it contradicts.",
-    "empty_rule": "Fill it in or drop it.",
-    "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
-    "expression_unreadable": "Use the composite language.",
-    "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
-    "malformed": "Give rules in the form of agentkit.tools.rules.",
-    "no_words": "Say it in words: that is what a hosted model reads.",
-    "outside_contract": "List only values that the schema allows; a rule can not widen it.",
-    "own_example": "Give an example that has it.",
-    "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
-    "repeated_values": "List each value once.",
-    "reversed_bounds": "Exchange them.",
-    "too_many_values": "State the form of the values or a look-up that gives them instead.",
-    "unknown_parameter": "It has none.",
-    "unknown_tool": "Name a tool as the library does.",
-    "unusable_number": "Leave it out.",
-    "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
-}
-
-
-def _problem(code: RuleProblemCode, message: str, advice: str = "") -> RuleProblem:
+def _problem(code: str, message: str, advice: str = "") -> RuleProblem:
     return RuleProblem(code=code, message=message, advice=advice or _ADVICE[code])
 
 
 # --- what a rule says of itself -------------------------------------------------------------------
-
-
-def _of_itself(rule: _OnValue) -> Iterator[RuleProblem]:
-    match rule:
-        case OneOf():
-            return _values(rule.values)
-        case Between():
-            return _range(rule)
-        case Form():
-            return _form(rule)
 
 
 def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
@@ -315,19 +284,19 @@ def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
     repeated = [v for at, v in enumerate(values) if any(same_json(v, w) for w in values[:at])]
     if repeated:
         yield _problem("repeated_values", f"it lists {value_text(repeated[0])} twice")
-    yield from _not_finite(value for value in values if isinstance(value, float))
+    yield from _unusable(one for one in values if isinstance(one, float) and not is_finite(one))
 
 
 def _range(rule: Between) -> Iterator[RuleProblem]:
     lows, highs, step = rule.lows, rule.highs, rule.multiple_of
+    limits = [*lows, *highs, *([] if step is None else [step])]
     if rule.measure != "value":
         yield from _count(rule)
-    limits = [*lows, *highs, *([] if step is None else [step])]
-    if not limits and not rule.unit:
+    elif not limits and not rule.unit:
         yield _says_nothing("it has no bound, no step and no unit")
-    yield from _not_finite(limits)
+    yield from _unusable(one for one in limits if not is_finite(one))
     if step is not None and step <= 0:
-        yield _unusable(step, "It makes no sense as a step; give one above 0.")
+        yield from _unusable([step])
     if lows and highs and (low := max(lows)) > (high := min(highs)):
         shown = f"the minimum {_number(low)} is above the maximum {_number(high)}"
         yield _problem("reversed_bounds", shown)
@@ -335,32 +304,28 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
 
 def _count(rule: Between) -> Iterator[RuleProblem]:
     """What can not be said of a length or of a number of items."""
+    bounds = [*rule.lows, *rule.highs]
+    others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
     if rule.measure not in get_args(Measure):
         why = f"its measure is {rule.measure!r:.60}, not value, length or items"
         yield _problem("malformed", why)
-    elif not (rule.lows or rule.highs) and rule.unit:
-        yield _says_nothing("a count has bounds, and no unit")
-    for number in (*rule.lows, *rule.highs):
-        if is_finite(number) and (number < 0 or number % 1):
-            advice = "It makes no sense as a count; give a whole number that is not below 0."
-            yield _unusable(number, advice)
-    others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
-    if any(part is not None for part in others):
+    elif any(part is not None for part in others):
         why = "a length or number of items has a minimum and a maximum, and no others"
         yield _problem("malformed", why)
+    elif not bounds:
+        yield _says_nothing("a count has bounds")
+    yield from _unusable(one for one in bounds if is_finite(one) and (one < 0 or one % 1))
 
 
 def _form(rule: Form) -> Iterator[RuleProblem]:
     if bool(rule.pattern) == bool(rule.format):
-        yield _says_nothing(
-            f"it has {'both' if rule.pattern else 'neither'} a pattern and a format"
-        )
+        both = "both" if rule.pattern else "neither"
+        yield _says_nothing(f"it has {both} a pattern and a format")
     if rule.format and rule.format not in get_args(NamedFormat):
         yield _problem("format_unknown", f"there is no format {rule.format!r}")
     if rule.pattern and (why := why_unsafe(rule.pattern)):
-        yield _problem(
-            "pattern_unsafe", f"the pattern {rule.pattern[:80]!r} can not be used: {why}"
-        )
+        shown = f"the pattern {rule.pattern[:80]!r} can not be used: {why}"
+        yield _problem("pattern_unsafe", shown)
         return
     if rule.pattern and not rule.words.strip():
         yield _problem("no_words", "there are no words for the pattern")
@@ -372,14 +337,9 @@ def _says_nothing(why: str) -> RuleProblem:
     return _problem("empty_rule", f"the rule says nothing: {why}")
 
 
-def _not_finite(numbers: Iterable[float]) -> Iterator[RuleProblem]:
+def _unusable(numbers: Iterable[float]) -> Iterator[RuleProblem]:
     for number in numbers:
-        if not is_finite(number):
-            yield _unusable(number, "It makes no sense as a bound or value; leave it out.")
-
-
-def _unusable(number: float, advice: str) -> RuleProblem:
-    return _problem("unusable_number", f"{_number(number)} can not be used", advice)
+        yield _problem("unusable_number", f"{_number(number)} can not be used")
 
 
 def _number(number: float) -> str:
@@ -406,12 +366,30 @@ def _unknown(parameter: str, definition: ToolDefinition) -> RuleProblem:
     return _problem("unknown_parameter", f"{definition.name} has no parameter {parameter}", advice)
 
 
-def _against_contract(rule: _OnValue, definition: ToolDefinition) -> Iterator[RuleProblem]:
+_MEASURED: Mapping[Measure, tuple[str, set[str], str, str]] = {
+    "value": ("number", {"integer", "number"}, "minimum", "maximum"),
+    "length": ("text", {"string"}, "minLength", "maxLength"),
+    "items": ("list", {"array"}, "minItems", "maxItems"),
+}
+"""For each measure what it is taken of, by which JSON types, and the keywords of its bounds."""
+
+
+def _against_contract(
+    rule: OneOf | Between | Form, definition: ToolDefinition
+) -> Iterator[RuleProblem]:
     contract = definition.signature.parameters
     (parts,) = places(contract, rule.parameter).values()
-    if problem := _outside(rule, parts, contract):
-        yield problem
-        return
+    if isinstance(rule, OneOf):
+        for value in rule.values:
+            if all(fits(value, part, root=contract) is False for part in parts):
+                why = f"the schema does not allow {value_text(value)} for {rule.parameter}"
+                yield _problem("outside_contract", why)
+                return
+    else:
+        what, wanted, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
+        if not any(declared_type(part, root=contract).bases & wanted for part in parts):
+            yield _problem("wrong_type", f"{rule.parameter} is never a {what}")
+            return
     rules = [
         other
         for other in definition.specification.rules
@@ -425,26 +403,53 @@ def _against_contract(rule: _OnValue, definition: ToolDefinition) -> Iterator[Ru
         yield _problem("contradiction", shown)
 
 
-def _outside(rule: _OnValue, parts: Sequence[Any], contract: JsonObject) -> RuleProblem | None:
-    """A value, or a type, that the contract does not allow."""
-    if isinstance(rule, OneOf):
-        for value in rule.values:
-            if all(fits(value, part, root=contract) is False for part in parts):
-                why = f"the schema does not allow {value_text(value)} for {rule.parameter}"
-                return _problem("outside_contract", why)
-        return None
-    measure = "length" if isinstance(rule, Form) else rule.measure
-    what, wanted = _MEASURED_TYPES[measure]
-    if any(declared_type(part, root=contract).bases & wanted for part in parts):
-        return None
-    return _problem("wrong_type", f"{rule.parameter} is never a {what}")
+def _contradiction(
+    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
+) -> str:
+    """Why no value is left for a parameter of which ``parts`` are the alternatives; else empty.
+
+    Listed values are tried one by one, and bounds are compared; steps and patterns are not.
+    """
+    together = [[*for_same_value(part, root, "allOf")] for part in parts]
+    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
+    listed = [
+        next((found for one in schemas if (found := _own_values(one)) is not None), None)
+        for schemas in together
+    ]
+    if listed and None not in listed:
+        lists.append([value for values in listed for value in values or ()])
+    for values in lists:
+        if not any(
+            any(fits(value, part, root=root) is not False for part in parts)
+            and all(holds(rule, value) for rule in rules)
+            for value in values
+        ):
+            return "no listed value is allowed by all that must hold"
+    for measure, (what, _, *keywords) in _MEASURED.items():
+        own = [rule for rule in rules if isinstance(rule, Between) and rule.measure == measure]
+        if own and all(_is_empty(own, schemas, *keywords) for schemas in together):
+            return f"no {what} lies within all the bounds"
+    return ""
 
 
-_MEASURED_TYPES: Mapping[Measure, tuple[str, set[str]]] = {
-    "value": ("number", {"integer", "number"}),
-    "length": ("text", {"string"}),
-    "items": ("list", {"array"}),
-}
+def _own_values(part: JsonObject) -> list[Any] | None:
+    if "const" in part:
+        return [part["const"]]
+    members = part.get("enum")
+    return members if isinstance(members, list) else None
+
+
+def _is_empty(
+    rules: Sequence[Between], schemas: Sequence[JsonObject], minimum: str, maximum: str
+) -> bool:
+    """Whether the bounds of rules and schemas leave nothing."""
+    lows = [low for rule in rules for low in rule.lows] + [one.get(minimum) for one in schemas]
+    highs = [high for rule in rules for high in rule.highs] + [one.get(maximum) for one in schemas]
+    above, below = (
+        [one for one in bounds if isinstance(one, int | float) and is_finite(one)]
+        for bounds in (lows, highs)
+    )
+    return bool(above and below) and max(above) > min(below)
 
 
 def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RuleProblem]:
@@ -493,100 +498,3 @@ def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RulePr
             shown = f"example {at} of {definition.name} breaks it: {failure.rule}"
             yield _problem("example_breaks_rule", shown)
             return
-
-
-# --- whether rules and a contract leave any value at all, as far as that can be told --------------
-
-_MEASURED = {
-    "value": ("number", "minimum", "maximum"),
-    "length": ("length of a text", "minLength", "maxLength"),
-    "items": ("number of items", "minItems", "maxItems"),
-}
-
-
-def _own_values(part: JsonObject) -> list[Any] | None:
-    if "const" in part:
-        return [part["const"]]
-    members = part.get("enum")
-    return members if isinstance(members, list) else None
-
-
-def _contradiction(
-    rules: Sequence[OneOf | Between | Form], parts: Sequence[Any], root: JsonObject
-) -> str:
-    """Why no value is left for a parameter of which ``parts`` are the alternatives; else empty.
-
-    Listed values are tried one by one, and ranges are worked out. Two patterns are not compared.
-    """
-    together = [[*for_same_value(part, root, "allOf")] for part in parts]
-    lists: list[Sequence[Any]] = [rule.values for rule in rules if isinstance(rule, OneOf)]
-    listed = [
-        next((found for one in schemas if (found := _own_values(one)) is not None), None)
-        for schemas in together
-    ]
-    if listed and None not in listed:
-        lists.append([value for values in listed for value in values or ()])
-    for values in lists:
-        if not any(
-            any(fits(value, part, root=root) is not False for part in parts)
-            and all(holds(rule, value) for rule in rules)
-            for value in values
-        ):
-            return "no listed value is allowed by all that must hold"
-    ranges = [rule for rule in rules if isinstance(rule, Between)]
-    for measure in dict.fromkeys(rule.measure for rule in ranges):
-        own = [rule for rule in ranges if rule.measure == measure]
-        whole = [
-            measure != "value" or "number" not in declared_type(part, root=root).bases
-            for part in parts
-        ]
-        if not any(
-            _has_number(own, schemas, measure, is_whole=is_whole)
-            for schemas, is_whole in zip(together, whole, strict=True)
-        ):
-            return f"no {_MEASURED[measure][0]} lies within all the bounds and steps"
-    return ""
-
-
-def _has_number(
-    rules: Sequence[Between], schemas: Sequence[JsonObject], measure: Measure, *, is_whole: bool
-) -> bool:
-    """Whether a number lies within the bounds and steps of rules and schemas."""
-    _, minimum, maximum = _MEASURED[measure]
-    lows, highs = [], []  # bounds, each with whether it is itself left out
-    steps = [Fraction(1)] if is_whole else []
-    for one in schemas:
-        lows.append((one.get(minimum), False))
-        highs.append((one.get(maximum), False))
-        if measure == "value":
-            lows.append((one.get("exclusiveMinimum"), True))
-            highs.append((one.get("exclusiveMaximum"), True))
-            steps.extend(_fractions([one.get("multipleOf")]))
-    for rule in rules:
-        lows += [(rule.minimum, False), (rule.exclusive_minimum, True)]
-        highs += [(rule.maximum, False), (rule.exclusive_maximum, True)]
-        steps.extend(_fractions([rule.multiple_of]))
-    above = [(bound, is_open) for limit, is_open in lows for bound in _fractions([limit])]
-    below = [(bound, not is_open) for limit, is_open in highs for bound in _fractions([limit])]
-    if not above or not below:
-        return True
-    (low, low_is_open), (high, high_is_closed) = max(above), min(below)
-    if step := reduce(_common_multiple, (step for step in steps if step > 0), Fraction(0)):
-        first = math.ceil(low / step) * step
-        low, low_is_open = (first + step if low_is_open and first == low else first), False
-    return low < high or (low == high and high_is_closed and not low_is_open)
-
-
-def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
-    if not one:
-        return other
-    return Fraction(
-        math.lcm(one.numerator, other.numerator), math.gcd(one.denominator, other.denominator)
-    )
-
-
-def _fractions(numbers: Iterable[Any]) -> Iterator[Fraction]:
-    """Numbers by their digits as written; what is no number to compare with is left out."""
-    for number in numbers:
-        if isinstance(number, int | float) and not isinstance(number, bool) and is_finite(number):
-            yield exact(number)

@@ -16,7 +16,7 @@ from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
 from agentkit.composites.reading import Located, place_of
-from agentkit.composites.type_check import parameter_schemas, type_check
+from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
@@ -162,7 +162,7 @@ class _Composer:
             read,
             signature=signature,
             examples=examples,
-            body=program_to_json(self._parsed.program),
+            body=program_to_json(self._parsed.program, self._parsed.name),
             origin=Origin(kind="composite", reference=reference),
         )
         try:
@@ -210,7 +210,7 @@ class _Composer:
             except CompositeError as error:
                 for problem in error.problems:
                     message = f"in the {kind}condition {text!r}: {problem.message}"
-                    yield Fault(function, problem.code, message, problem.advice)  # type: ignore[arg-type]  # the parser's codes are SourceCode
+                    yield Fault(function, problem.code, message, problem.advice)
 
     def _read(self, reference: str) -> ToolDefinition:
         """What a function with this head and this docstring would say."""
@@ -241,18 +241,12 @@ class _Composer:
             raise
 
     def _signature(self, read: Signature) -> Signature:
-        """The declared contract, with what the children tell about the undeclared parts."""
+        """The declared contract; an undeclared result is what the children tell of it."""
         program, children = self._parsed.program, self._parsed.children
-        undeclared = read.properties.keys() - self._annotations.keys()
-        inferred = parameter_schemas(program, undeclared, children)
-        properties = {
-            name: {**inferred.get(name, {}), **schema} for name, schema in read.properties.items()
-        }
-        parameters = {**read.parameters, "properties": properties}
-        faults, result = type_check(program, parameters, children, result=read.result)
+        faults, result = type_check(program, read.parameters, children, result=read.result)
         self._faults += faults
         return Signature(
-            parameters=parameters,
+            parameters=read.parameters,
             result=read.result if "return" in self._annotations else result,
             effects=join_effects(c.definition.signature.effects for c in children.values()),
             children=tuple(
@@ -357,25 +351,22 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
     Raises:
         ValueError: It holds something else; the message ends in what to write.
     """
-    if name not in _KEYWORDS:
+    wanted = _KEYWORDS.get(name)
+    if wanted is None:
         raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
-    schema, advice = _KEYWORDS[name]
     try:
         value = ast.literal_eval(node)
-        value = list(value) if isinstance(value, tuple) else value
-        is_constant = is_json(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        is_constant = False
-    if not is_constant:
-        what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of JSON"
-        raise ValueError(f"{what}; Write the value out.")
-    if fits(value, schema) is not True:
-        raise ValueError(f"`{name}` of @composite has another type; {advice}")
+        value = None
+    value = list(value) if isinstance(value, tuple) else value
+    if not is_json(value) or fits(value, wanted[0]) is not True:
+        what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of that form"
+        raise ValueError(f"{what}; Write {name}={wanted[1]}.")
     return tuple(value) if isinstance(value, list) else value
 
 
 _TEXT: JsonObject = {"type": "string"}
-_TEXTS: JsonObject = {"type": "array", "items": _TEXT}
+_TEXTS: tuple[JsonObject, str] = {"type": "array", "items": _TEXT}, '["..."]'
 _EXAMPLE: JsonObject = {
     "type": "object",
     "properties": {"arguments": {"type": "object"}, "result": {}, "query": _TEXT},
@@ -383,14 +374,11 @@ _EXAMPLE: JsonObject = {
     "additionalProperties": False,
 }
 _KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
-    **{
-        name: (_TEXTS, f'Write {name}=["..."].')
-        for name in ("pre", "post", "text", "tags", "usage_rules")
-    },
-    **{name: (_TEXT, f'Write {name}="...".') for name in ("description", "complexity")},
+    **dict.fromkeys(("pre", "post", "text", "tags", "usage_rules"), _TEXTS),
+    **dict.fromkeys(("description", "complexity"), (_TEXT, '"..."')),
     "examples": (
         {"type": "array", "items": _EXAMPLE},
-        'Write examples=[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values.',
+        '[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values',
     ),
 }
-"""What the decorator may say in a text, and how."""
+"""What the decorator may say in a text: its schema, and how it is written."""

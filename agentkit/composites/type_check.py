@@ -8,7 +8,7 @@ declared may be anything.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,6 @@ from agentkit.tools.types.lattice import (
     TypeSet,
     declared_type,
     join,
-    json_text,
 )
 
 _PASSES = 6
@@ -48,7 +47,6 @@ _WORDS: Mapping[Base, str] = {
 }
 _NUMERIC: frozenset[Base] = frozenset({"boolean", "integer", "number"})
 _REPEATED: frozenset[Base] = frozenset({"string", "array"})
-_WORDS_ONLY = {"default", "description", "examples", "title"}
 
 _BOOLEAN, _INTEGER, _NUMBER, _STRING, _ARRAY, _OBJECT, _NULL = (
     TypeSet.of(base)
@@ -382,54 +380,3 @@ _METHODS: Mapping[str, TypeSet] = {
     **dict.fromkeys(("keys", "split", "splitlines"), TypeSet.list_of(_STRING)),
     **dict.fromkeys(("items", "values"), _ARRAY),
 }
-
-
-# --- parameters that nobody declared --------------------------------------------------------------
-
-_MAY_SKIP = (ir.Boolean, ir.Compare, ir.Conditional, ir.Comprehension)
-"""Expressions that may leave out a call inside them."""
-
-
-def parameter_schemas(
-    program: ir.Program, undeclared: Collection[str], tools: Mapping[str, Tool]
-) -> Mapping[str, dict[str, Any]]:
-    """What the children demand of the parameters that reach them unchanged.
-
-    Only calls before the first branch count, which every run makes, and only parameters that are
-    never assigned and whose children declare the same.
-
-    Args:
-        program: The program.
-        undeclared: The parameters without an annotation.
-        tools: Its children by their name in the library.
-    """
-    changed = {target for target, _ in ir.assigned(program.body)}
-    free = {p.name: p for p in program.parameters if p.name in set(undeclared) - changed}
-    demands: dict[str, list[dict[str, Any]]] = {}
-    for call in _certain_calls(program.body) if free else ():
-        tool = tools.get(call.child)
-        for argument in call.arguments:
-            if isinstance(argument.value, ir.Name) and argument.value.name in free:
-                schema = tool.definition.signature.properties.get(argument.name) if tool else None
-                bare = {k: rule for k, rule in (schema or {}).items() if k not in _WORDS_ONLY}
-                demands.setdefault(argument.value.name, []).append(bare)
-    return {
-        name: first
-        for name, (first, *others) in demands.items()
-        if all(other == first for other in others) and _stands_alone(first, free[name].default)
-    }
-
-
-def _certain_calls(block: ir.Block) -> Iterator[ir.Call]:
-    """Calls that are plainly made whichever way the program goes."""
-    for statement in block:
-        if isinstance(statement, ir.If | ir.For):
-            return
-        if not any(isinstance(node, _MAY_SKIP) for node in ir.walk(statement)):
-            yield from ir.calls(statement)
-
-
-def _stands_alone(schema: dict[str, Any], default: ir.Constant | None) -> bool:
-    """Whether a schema means the same outside its document, and allows the default."""
-    is_portable = bool(schema) and '"$' not in json_text(schema)
-    return is_portable and (default is None or fits(default.value, schema) is not False)

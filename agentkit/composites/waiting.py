@@ -1,136 +1,119 @@
-"""Programs with children that have to be waited for.
+"""Programs with children that have to be waited for, on the same closures.
 
-A closure can not wait, so the calls in an expression that have to be waited for are done before it,
-each in a step of its own, and their values held in spare places of the frame, from which the
-closure reads them. What Python evaluates before such a call is held as well; ``and``, ``or``,
-conditionals, chained comparisons and comprehensions become steps that branch and loop. So
-everything happens in the order of the program.
+A closure can not wait. So an expression that waits is first taken apart into statements: each call
+that is waited for becomes an assignment of its own, whatever Python evaluates before it another,
+and ``and``, conditionals, chained comparisons and comprehensions become branches and loops. Then a
+coroutine only has to wait between statements, and everything happens in the order of the program.
 
-There is one exception: steps next to each other that only call children which are known to change
-nothing, none of which needs the result of another, run side by side. What they raise still surfaces
-in program order, and when a run ends, for whatever reason, nothing that it has started still runs.
+There is one exception: calls next to each other that are known to change nothing, none of which
+needs the result of another, run side by side. What they raise still surfaces in program order, and
+when a run ends, for whatever reason, nothing that it has started still runs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import (
-    AsyncGenerator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import CoroutineType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
 from agentkit.composites.children import Child, gathering
-from agentkit.composites.functions import method_of, one_more
-from agentkit.composites.guards import (
-    METER,
-    Evaluate,
-    Frame,
-    fail,
-    failing_at,
-)
-from agentkit.composites.interpreter import (
-    BREAK,
-    CONTINUE,
-    RETURN,
-    FrameLayout,
-    Lowering,
-    Run,
-    Signal,
-    comparison,
-    first_expression,
-    put,
-)
-from agentkit.composites.language import CONSUMERS, ITERATORS
+from agentkit.composites.functions import method_of
+from agentkit.composites.guards import FAILURES, METER, Frame, fail
+from agentkit.composites.interpreter import BREAK, RETURN, FrameLayout, Lowering, Run, Signal, put
 from agentkit.composites.problems import refusal
+from agentkit.composites.rendering import render_expression
 from agentkit.errors import SourceProblem
 
 Wait: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Signal]]
-Stream: TypeAlias = Callable[[Frame], AsyncGenerator[Any, None]]
+Begin: TypeAlias = Callable[[Frame], Coroutine[Any, Any, Any]]
+
+
+class _Held(str):
+    """A variable for the value of an expression: written like it, and equal to itself alone."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WaitingCall:
-    """A call of a child that is waited for, its arguments lowered.
+class _Collect:
+    """One more item, or entry, of what a comprehension makes."""
 
-    Attributes:
-        child: The child.
-        node: The call.
-        gather: Evaluates the arguments.
-        place: Where the result goes.
-        reads: Places that the arguments read.
-    """
-
-    child: Child
-    node: ir.Call
-    gather: Callable[[Frame], dict[str, Any]]
-    place: int
-    reads: frozenset[int]
-
-    def begin(self, frame: Frame) -> Coroutine[Any, Any, Any]:
-        """Evaluate the arguments; the coroutine gives the result."""
-        return self.child.begin(frame, self.node, self.gather(frame))
+    node: ir.Comprehension
+    target: str
+    parts: tuple[ir.Expression, ...]
 
 
-Step: TypeAlias = Run | Wait | WaitingCall
-"""One thing that a program does: at once, by waiting, or by calling a child."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _LookUp:
+    """Whether a value has a method, which Python finds out before it evaluates the arguments."""
+
+    node: ir.Method
+
+
+_Steps: TypeAlias = list[Any]  # statements of the language, and the two above
+_STOPS: Mapping[str, bool] = {"any": True, "all": False}
+"""Functions that want no further item after one of this truth."""
 
 
 class WaitingLowering(Lowering):
-    """Lowers a program, some of whose children have to be waited for.
-
-    A node's ``id`` is its place: neither the parser nor the codec puts one node in two places.
-    """
+    """Lowers a program, some of whose children have to be waited for."""
 
     def __init__(self, slots: FrameLayout, children: Mapping[str, Child]) -> None:
         super().__init__(slots, lambda node, values: children[node.child].lower(node, values))
         self._children = children
-        self._held: dict[int, int] = {}
-        self._waits: dict[int, bool] = {}
 
-    def lower(self, node: ir.Expression) -> Evaluate:
-        """A closure for what does not wait, or whose calls are held by now."""
-        place = self._held.get(id(node))
-        return super().lower(node) if place is None else itemgetter(place)
-
-    def program(self, block: ir.Block) -> Wait:
+    def program(self, block: Sequence[Any]) -> Wait:
         """A coroutine function that runs a block on its frame."""
-        steps, pay = self.counted(block, lambda: [s for node in block for s in self._steps(node)])
-        return _in_order([pay, *steps])
+        apart = [step for node in block for step in self._apart(node)]
+        plain: Any = tuple(step for step in block if isinstance(step, ir.STATEMENTS))
+        steps, pay = self.counted(
+            plain,
+            lambda: [
+                self._group(group) if group else self.statement(step)
+                for step, group in self._grouped(apart)
+            ],
+        )
 
-    # --- statements -------------------------------------------------------------------------------
+        async def run(frame: Frame) -> Signal:
+            pay(frame)
+            for step in steps:
+                signal = step(frame)
+                if type(signal) is CoroutineType:
+                    signal = await signal
+                if signal is not None:
+                    return signal  # type: ignore[return-value]  # a coroutine was awaited
+            return None
 
-    def _steps(self, node: ir.Statement) -> list[Step]:
+        return run
+
+    def statement(self, node: Any) -> Any:
+        """One statement that was taken apart."""
         match node:
-            case ir.Assign(targets=(target,), value=ir.Call() as call) if self._is_awaited(call):
-                return self._call(call, self.slots.of(target))
-            case ir.Do(call=call) if self._is_awaited(call):
-                return self._call(call, self.slots.fresh())
-            case ir.If(then=then, otherwise=otherwise) if self._any_waits(then + otherwise):
-                steps = self._prepare(node.test)
-                return [*steps, _branch(self.lower(node.test), *map(self._way, (then, otherwise)))]
-            case ir.For(body=body) if self._any_waits(body):
+            case _Collect():
+                return self._collect(node)
+            case _LookUp():
+                return self._look_up(node.node)
+            case ir.If(then=then, otherwise=otherwise) if self._waits(*then, *otherwise):
+                test, ways = self.lower(node.test), [self._way(then), self._way(otherwise)]
+                return lambda frame: ways[not test(frame)](frame)
+            case ir.For(body=body) if self._waits(*body):
                 return self._for(node)
             case _:
-                first = first_expression(node)
-                steps = [] if first is None else self._prepare(first)
-                return [*steps, self.statement(node)]
+                return super().statement(node)
 
-    def _for(self, node: ir.For) -> list[Step]:
-        bind, steps = self.bind(node.targets, node.source), self._prepare(node.source)
-        source, body = self.iterate(node.source), self.program(node.body)
+    def _way(self, block: ir.Block) -> Run | Wait:
+        return self.program(block) if self._waits(*block) else self.block(block)
 
-        async def wait(frame: Frame) -> Signal:
+    def _for(self, node: ir.For) -> Wait:
+        source, bind = self.iterate(node.source), self.bind(node.targets, node.source)
+        body = self.program(node.body)
+
+        async def run(frame: Frame) -> Signal:
             for item in source(frame):
                 bind(frame, item)
                 signal = await body(frame)
@@ -140,273 +123,252 @@ class WaitingLowering(Lowering):
                     return signal
             return None
 
-        return [*steps, wait]
-
-    def _way(self, block: ir.Block) -> Run | Wait:
-        return self.program(block) if self._any_waits(block) else self.block(block)
+        return run
 
     # --- what waits -------------------------------------------------------------------------------
 
-    def waits(self, node: ir.Node) -> bool:
-        """Whether a call inside has to be waited for."""
-        known = self._waits.get(id(node))
-        if known is None:
-            known = self._is_awaited(node) or self._any_waits(ir.parts(node))
-            self._waits[id(node)] = known
-        return known
-
-    def _any_waits(self, nodes: Iterable[ir.Node]) -> bool:
-        return any(map(self.waits, nodes))
-
-    def _is_awaited(self, node: ir.Node) -> bool:
+    def _is_awaited(self, node: object) -> bool:
         return isinstance(node, ir.Call) and self._children[node.child].needs_event_loop
 
-    def _is_slow(self, node: ir.Expression) -> bool:
-        """Whether it is a generator whose items have to be waited for one by one."""
-        is_generator = isinstance(node, ir.Comprehension) and node.kind == "generator"
-        return is_generator and self._any_waits(ir.within(node))  # type: ignore[arg-type]  # just seen
+    def _waits(self, *nodes: Any) -> bool:
+        """Whether a call inside has to be waited for."""
+        return any(
+            isinstance(node, _Collect | _LookUp) or any(map(self._is_awaited, ir.walk(node)))
+            for node in nodes
+        )
 
-    # --- expressions ------------------------------------------------------------------------------
+    # --- statements, taken apart ------------------------------------------------------------------
 
-    def _prepare(self, node: ir.Expression) -> list[Step]:
-        """What has to be done until an expression can be lowered and evaluated at once."""
-        if not self.waits(node):
-            return []
+    def _apart(self, node: Any) -> _Steps:
+        """A statement as statements each of which waits for one call at most."""
+        match node:
+            case ir.Assign(targets=(_,), value=call) | ir.Do(call=call) if self._is_awaited(call):
+                steps, call = self._operation(call)
+                is_do = isinstance(node, ir.Do)
+                return [*steps, replace(node, **{"call" if is_do else "value": call})]
+            case ir.If(test=test):
+                steps, left = self._left(test)
+                return [*steps, replace(node, test=left)]
+            case ir.For(source=source):
+                steps, left = self._left(source)
+                return [*steps, replace(node, source=left)]
+            case ir.Assign(value=value) | ir.Update(value=value) | ir.Return(value=value):
+                steps, left = self._left(value)
+                return [*steps, replace(node, value=left)]
+            case _:
+                return [node]
+
+    def _left(self, node: ir.Expression) -> tuple[_Steps, ir.Expression]:
+        """The statements that do the waiting in an expression, and what is left of it."""
+        if not self._waits(node):
+            return [], node
         match node:
             case ir.Call() if self._is_awaited(node):
-                return self._call(node, self.slots.fresh())
-            case ir.Boolean():
-                return self._boolean(node)
-            case ir.Conditional():
-                return self._conditional(node)
+                steps, call = self._operation(node)
+                return self._held(node, [*steps, call])
+            case ir.Boolean(operator=word, operands=operands):
+                return self._in_turn(node, operands, stops=word == "or")
             case ir.Compare(operators=(_, _, *_)):
                 return self._chain(node)
-            case ir.Comprehension() if self._any_waits(ir.within(node)):
-                return self._collected(node)
-            case ir.Builtin() | ir.Method() if any(map(self._is_slow, node.arguments)):
-                return self._consumed(node)
-            case ir.Method() if self._any_waits(node.arguments):
-                return [*self._receiver(node), *self._operands(node.arguments)]
+            case ir.Conditional(test=test, then=then, otherwise=otherwise):
+                target, (steps, left) = self._name(node), self._left(test)
+                ways = [tuple(self._assigned(target, way)) for way in (then, otherwise)]
+                branch = ir.If(test=left, then=ways[0], otherwise=ways[1])
+                return [*steps, branch], ir.Name(name=target)
+            case ir.Comprehension() if self._waits(*ir.within(node)):
+                return self._comprehension(node, stops=None)
+            case ir.Builtin(function=function, arguments=(ir.Comprehension() as items,)) if (
+                function in _STOPS and self._waits(*ir.within(items))
+            ):
+                steps, left = self._comprehension(items, stops=_STOPS[function])
+                return steps, replace(node, arguments=(left,))
+            case ir.Builtin(function="enumerate" | "zip") if any(
+                map(self._is_slow, node.arguments)
+            ):
+                raise _iterator_escapes()
             case _:
-                return self._operands(list(ir.operands(node)))
+                return self._operation(node)
 
-    def _operands(self, operands: Sequence[ir.Expression]) -> list[Step]:
-        """Hold what Python evaluates before the last operand that waits."""
-        waiting = [at for at, operand in enumerate(operands) if self.waits(operand)]
-        last = waiting[-1] if waiting else -1
-        steps: list[Step] = []
-        for operand in operands[:last]:
-            steps += self._held_value(operand)
-        return steps + (self._prepare(operands[last]) if waiting else [])
+    def _is_slow(self, node: ir.Expression) -> bool:
+        return isinstance(node, ir.Comprehension) and self._waits(*ir.within(node))
 
-    def _held_value(self, node: ir.Expression) -> list[Step]:
-        """The value of an expression in a place of its own; names and constants need none."""
-        steps = self._prepare(node)
-        if isinstance(node, ir.Name | ir.Constant) or id(node) in self._held:
-            return steps
-        value, place = self.lower(node), self._hold(node)
-        return [*steps, _store(place, value)]
+    def _operation(self, node: Any) -> tuple[_Steps, Any]:
+        """An operation: what Python evaluates before the last operand that waits is held."""
+        operands = [*ir.operands(node)]
+        last = max((at for at, one in enumerate(operands) if self._waits(one)), default=-1)
+        steps: _Steps = []
+        for at, operand in enumerate(operands[: last + 1]):
+            before, left = self._left(operand)
+            steps += before
+            if at < last and not isinstance(left, ir.Name | ir.Constant):
+                steps, left = self._held(operand, [*steps, left])
+            operands[at] = left
+            if at == 0 and isinstance(node, ir.Method) and last:
+                steps.append(_LookUp(node=replace(node, receiver=left)))
+        return steps, ir.with_operands(node, operands)
 
-    def _hold(self, node: ir.Expression) -> int:
-        place = self._held[id(node)] = self.slots.fresh()
-        return place
+    def _name(self, node: ir.Expression) -> str:
+        text = render_expression(node)
+        return _Held(text if isinstance(node, ir.Call) else f"({text})")
 
-    def _call(self, node: ir.Call, place: int) -> list[Step]:
-        steps = self._operands([argument.value for argument in node.arguments])
-        return [*steps, self._waiting_call(node, place)]
+    def _held(self, node: ir.Expression, steps: _Steps) -> tuple[_Steps, ir.Name]:
+        """Steps of which the last is an expression: its value is held from then on."""
+        target = self._name(node)
+        *before, value = steps
+        return [*before, ir.Assign(targets=(target,), value=value)], ir.Name(name=target)
 
-    def _waiting_call(self, node: ir.Call, place: int) -> WaitingCall:
-        self.nodes += 1
-        call = WaitingCall(
-            child=self._children[node.child],
-            node=node,
-            gather=gathering(node, self.all(argument.value for argument in node.arguments)),
-            place=place,
-            reads=frozenset(self._reads(node)),
+    def _assigned(self, target: str, node: ir.Expression) -> _Steps:
+        steps, left = self._left(node)
+        return [*steps, ir.Assign(targets=(target,), value=left)]
+
+    def _in_turn(
+        self, node: ir.Expression, operands: Sequence[ir.Expression], *, stops: bool
+    ) -> tuple[_Steps, ir.Expression]:
+        """The value of the first operand of this truth, or of the last one."""
+        target = self._name(node)
+        steps = [
+            step
+            for operand in operands
+            for step in (*self._assigned(target, operand), _leave(target, stops=stops))
+        ]
+        return [_once(steps)], ir.Name(name=target)
+
+    def _chain(self, node: ir.Compare) -> tuple[_Steps, ir.Expression]:
+        first, *others = node.operands
+        target = self._name(node)
+        steps, left = self._left(first)
+        steps, left = self._held(first, [*steps, left])
+        for operator, operand in zip(node.operators, others, strict=True):
+            before, right = self._left(operand)
+            before, right = self._held(operand, [*before, right])
+            compared = ir.Compare(operators=(operator,), operands=(left, right))
+            steps += [*before, ir.Assign(targets=(target,), value=compared)]
+            steps.append(_leave(target, stops=False))
+            left = right
+        return [_once(steps)], ir.Name(name=target)
+
+    def _comprehension(
+        self, node: ir.Comprehension, *, stops: bool | None
+    ) -> tuple[_Steps, ir.Expression]:
+        target, (steps, source) = self._name(node), self._left(node.source)
+        turn: _Steps = []
+        for condition in node.conditions:
+            before, left = self._left(condition)
+            turn += [*before, ir.If(test=left, then=(), otherwise=(ir.Continue(),))]
+        key = () if node.key is None else (node.key,)
+        before, made = self._operation(ir.TupleLiteral(items=(*key, node.element)))
+        parts: tuple[ir.Expression, ...] = made.items
+        after: _Steps = []
+        if stops is not None:
+            before, item = self._held(node.element, [*before, *parts])
+            parts, after = (item,), [_leave(item.name, stops=stops)]
+        turn += [*before, _Collect(node=node, target=target, parts=parts), *after]
+        empty: ir.Expression = (
+            ir.ListLiteral(items=()) if node.key is None else ir.DictLiteral(keys=(), values=())
         )
-        self._held[id(node)] = place
-        return call
+        start = ir.Assign(targets=(target,), value=empty)
+        loop = ir.For(targets=node.targets, source=source, body=tuple(turn))
+        return [*steps, start, loop], ir.Name(name=target)
 
-    def _reads(self, node: ir.Node) -> Iterator[int]:
-        """Places that an expression reads."""
-        if id(node) in self._held:
-            yield self._held[id(node)]
-        elif isinstance(node, ir.Name):
-            yield self.slots.of(node.name)
-        else:
-            for part in ir.parts(node):
-                yield from self._reads(part)
+    # --- statements of our own --------------------------------------------------------------------
 
-    def _receiver(self, node: ir.Method) -> list[Step]:
-        """The receiver of a method, which has to have it before the arguments are evaluated."""
-        steps = self._held_value(node.receiver)
+    def _collect(self, step: _Collect) -> Run:
+        place, node = self.slots.of(step.target), step.node
+        parts = self.all(step.parts)
+
+        def run(frame: Frame) -> None:
+            made, values = frame[place], [part(frame) for part in parts]
+            if type(made) is list:
+                made.append(values[0])
+            else:
+                put(frame, node, made, *values)
+            if len(made) > frame[METER].limits.collection_items:
+                fail(frame, node, frame[METER].too_many_items())
+
+        return run
+
+    def _look_up(self, node: ir.Method) -> Run:
         receiver = self.lower(node.receiver)
 
-        def look(frame: Frame) -> None:
-            with failing_at(frame, node):
+        def run(frame: Frame) -> None:
+            try:
                 method_of(receiver(frame), node.method)
+            except FAILURES as error:
+                fail(frame, node, error)
 
-        return [*steps, look]
+        return run
 
-    def _boolean(self, node: ir.Boolean) -> list[Step]:
+    # --- calls that are waited for ----------------------------------------------------------------
+
+    def _grouped(self, steps: Iterable[Any]) -> Iterator[tuple[Any, list[Any]]]:
+        """The steps; calls that may run side by side come as one group, others that wait alone."""
+        group: list[Any] = []
+        for step in steps:
+            call = _call_of(step)
+            is_awaited = self._is_awaited(call)
+            if group and not (is_awaited and self._may_join(group, call)):
+                yield None, group
+                group = []
+            if is_awaited:
+                group.append(step)
+            else:
+                yield step, []
+        if group:
+            yield None, group
+
+    def _may_join(self, group: Sequence[Any], call: ir.Call) -> bool:
+        calls = [_call_of(step) for step in group] + [call]
+        reads = {node.name for node in ir.walk(call) if isinstance(node, ir.Name)}
+        set_before = {target for step in group for target in _targets_of(step)}
+        are_read_only = all(self._children[one.child].is_read_only for one in calls)
+        return are_read_only and reads.isdisjoint(set_before)
+
+    def _group(self, group: Sequence[Any]) -> Wait:
+        targets = [(*_targets_of(step), _Held())[0] for step in group]
+        begins = [self._begin(_call_of(step)) for step in group]
+        places = [self.slots.of(target) for target in targets]
+
+        async def run_one(frame: Frame) -> None:
+            frame[places[0]] = await begins[0](frame)
+
+        async def run(frame: Frame) -> None:
+            results = await _side_by_side(begin(frame) for begin in begins)
+            for place, result in zip(places, results, strict=True):
+                frame[place] = result
+
+        return run if len(group) > 1 else run_one
+
+    def _begin(self, node: ir.Call) -> Begin:
+        """Evaluates the arguments of a call; the coroutine gives its result."""
         self.nodes += 1
-        place, stop = self._hold(node), node.operator == "or"
-        steps: list[Step] = []
-        for operand in node.operands:
-            steps += self._prepare(operand)
-            steps.append(_store(place, self.lower(operand)))
-            steps.append(lambda frame: BREAK if bool(frame[place]) is stop else None)
-        return [_swallowing(steps)]
-
-    def _conditional(self, node: ir.Conditional) -> list[Step]:
-        self.nodes += 1
-        steps, test = self._prepare(node.test), self.lower(node.test)
-        place = self._hold(node)
-        ways = [
-            _in_order([*self._prepare(way), _store(place, self.lower(way))])
-            for way in (node.then, node.otherwise)
-        ]
-        return [*steps, _branch(test, *ways)]
-
-    def _chain(self, node: ir.Compare) -> list[Step]:
-        self.nodes += 1
-        first, *others = node.operands
-        left, place = self.slots.fresh(), self._hold(node)
-        steps = [*self._prepare(first), _store(left, self.lower(first))]
-        for name, operand in zip(node.operators, others, strict=True):
-            steps += self._prepare(operand)
-            steps.append(_comparing(comparison(node, name), left, self.lower(operand), place))
-        return [_swallowing(steps)]
-
-    # --- items one by one -------------------------------------------------------------------------
-
-    def _generated(self, node: ir.Comprehension) -> tuple[list[Step], Stream]:
-        """The items of a comprehension, or pairs of key and value."""
-        self.nodes += 1
-        steps, items = self._prepare(node.source), self.iterate(node.source)
-        source = self.slots.fresh()
-        before = self.nodes
-        bind = self.bind(node.targets, node.source)
-        turn: list[Step] = []
-        for condition in node.conditions:
-            turn += self._prepare(condition)
-            turn.append(_skipping(self.lower(condition)))
-        made = (node.element,) if node.key is None else (node.key, node.element)
-        turn += self._operands(made)
-        values = self.all(made)
-        pay, self.nodes = _paying(node, 1 + self.nodes - before), before
-        body = _in_order([pay, *turn])
-
-        async def each(frame: Frame) -> AsyncGenerator[Any, None]:
-            for item in frame[source]:
-                bind(frame, item)
-                if await body(frame) is None:
-                    parts = [value(frame) for value in values]
-                    yield parts[0] if node.key is None else parts
-
-        return [*steps, _store(source, items)], each
-
-    def _collected(self, node: ir.Comprehension) -> list[Step]:
-        if node.kind == "generator":
-            _refuse_iterator()
-        steps, stream = self._generated(node)
-        place = self._hold(node)
-
-        async def wait(frame: Frame) -> None:
-            made: Any = [] if node.key is None else {}
-            async with aclosing(stream(frame)) as items:
-                async for item in items:
-                    if node.key is None:
-                        made.append(item)
-                    else:
-                        put(frame, node, made, *item)
-                    if len(made) > frame[METER].limits.collection_items:
-                        fail(frame, node, frame[METER].too_many_items())
-            frame[place] = made
-
-        return [*steps, wait]
-
-    def _consumed(self, node: ir.Builtin | ir.Method) -> list[Step]:
-        """Collect the items that ``sum`` and the like have to wait for, as far as it asks for."""
-        name = node.function if isinstance(node, ir.Builtin) else node.method
-        generator, *others = node.arguments
-        if (
-            name not in CONSUMERS - ITERATORS
-            or others
-            or not isinstance(generator, ir.Comprehension)
-        ):
-            _refuse_iterator()
-        steps = self._receiver(node) if isinstance(node, ir.Method) else []
-        before, stream = self._generated(generator)
-        keywords = node.keywords if isinstance(node, ir.Builtin) else ()
-        starts = [step for given in keywords for step in self._held_value(given.value)]
-        place = self._hold(generator)
-
-        async def wait(frame: Frame) -> None:
-            made: list[Any] = []
-            state, is_over = None, False
-            async with aclosing(stream(frame)) as items:
-                async for item in items:
-                    made.append(item)
-                    with failing_at(frame, node):
-                        frame[METER].spend(1)
-                        state, is_over = one_more(frame[METER], name, state, item)
-                    if is_over:
-                        break
-            frame[place] = made
-
-        return [*steps, *before, *starts, wait]
+        child = self._children[node.child]
+        gather = gathering(node, self.all(argument.value for argument in node.arguments))
+        return lambda frame: child.begin(frame, node, gather(frame))
 
 
-# --- steps ----------------------------------------------------------------------------------------
+def _call_of(step: Any) -> Any:
+    """What a statement calls and assigns to one name, or does; None for any other statement."""
+    match step:
+        case ir.Assign(targets=(_,), value=call) | ir.Do(call=call):
+            return call
+    return None
 
 
-def _in_order(steps: Sequence[Step]) -> Wait:
-    """A coroutine function that does steps one after the other, until one gives a signal."""
-    ways = tuple(_grouped(steps))
-
-    async def run(frame: Frame) -> Signal:
-        for way in ways:
-            signal = way(frame)
-            if type(signal) is CoroutineType:
-                signal = await signal
-            if signal is not None:
-                return signal  # type: ignore[return-value]  # a coroutine was awaited
-        return None
-
-    return run
+def _targets_of(step: Any) -> tuple[str, ...]:
+    return step.targets if isinstance(step, ir.Assign) else ()
 
 
-def _grouped(steps: Sequence[Step]) -> Iterator[Run | Wait]:
-    """The steps, with neighbouring calls that change nothing and need none of each other as one."""
-    group: list[WaitingCall] = []
-    for step in steps:
-        joins = (
-            isinstance(step, WaitingCall)
-            and (not group or (step.child.is_read_only and group[0].child.is_read_only))
-            and all(one.place not in step.reads for one in group)
-        )
-        if group and not joins:
-            yield _calling(group)
-            group = []
-        if isinstance(step, WaitingCall):
-            group.append(step)
-        else:
-            yield step
-    if group:
-        yield _calling(group)
+def _leave(target: str, *, stops: bool) -> ir.If:
+    """Leaves a loop when a variable has this truth."""
+    leave: ir.Block = (ir.Break(),)
+    ways = (leave, ()) if stops else ((), leave)
+    return ir.If(test=ir.Name(name=target), then=ways[0], otherwise=ways[1])
 
 
-def _calling(group: Sequence[WaitingCall]) -> Wait:
-    async def run_one(frame: Frame) -> None:
-        frame[group[0].place] = await group[0].begin(frame)
-
-    async def run(frame: Frame) -> None:
-        results = await _side_by_side(call.begin(frame) for call in group)
-        for call, result in zip(group, results, strict=True):
-            frame[call.place] = result
-
-    return run if len(group) > 1 else run_one
+def _once(steps: _Steps) -> ir.For:
+    """Statements that may be left early: a loop of one turn."""
+    turn = ir.ListLiteral(items=(ir.Constant(value=None),))
+    return ir.For(targets=(_Held(),), source=turn, body=tuple(steps))
 
 
 async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
@@ -429,57 +391,10 @@ async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _swallowing(steps: Sequence[Step]) -> Wait:
-    """Steps as one, which ends where one of them gives a signal."""
-    run = _in_order(steps)
-
-    async def wait(frame: Frame) -> None:
-        await run(frame)
-
-    return wait
-
-
-def _branch(test: Evaluate, then: Run | Wait, otherwise: Run | Wait) -> Run:
-    return lambda frame: (then if test(frame) else otherwise)(frame)  # type: ignore[return-value]  # a coroutine is awaited by ``_in_order``
-
-
-def _paying(node: ir.Expression, cost: int) -> Run:
-    def pay(frame: Frame) -> None:
-        meter = frame[METER]
-        meter.fuel -= cost
-        if meter.fuel < 0:
-            fail(frame, node, meter.out_of_fuel())
-
-    return pay
-
-
-def _store(place: int, value: Evaluate) -> Run:
-    def run(frame: Frame) -> None:
-        frame[place] = value(frame)
-
-    return run
-
-
-def _skipping(test: Evaluate) -> Run:
-    return lambda frame: None if test(frame) else CONTINUE
-
-
-def _comparing(
-    compare: Callable[[Frame, Any, Any], bool], left: int, right_of: Evaluate, place: int
-) -> Run:
-    def run(frame: Frame) -> Signal:
-        right = right_of(frame)
-        frame[place] = compare(frame, frame[left], right)
-        frame[left] = right
-        return None if frame[place] else BREAK
-
-    return run
-
-
-def _refuse_iterator() -> NoReturn:
+def _iterator_escapes() -> Exception:
     problem = SourceProblem(
         code="iterator_escapes",
-        message="the items of a generator would have to be waited for where they are not consumed",
-        advice="Make it a list, or the one argument of a function such as sum.",
+        message="`enumerate` and `zip` do not take a generator whose items have to be waited for",
+        advice="Make it a list.",
     )
-    raise refusal("", (problem,))
+    return refusal("", (problem,))

@@ -73,7 +73,7 @@ _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
-BROKEN_OFF = frozenset({"error", "cancelled"})
+BROKEN_OFF = frozenset({"error", "cancelled", "blocked"})
 """Why a run stops that says nothing about the agent's work (``Episode.stop_reason``)."""
 
 _LONGEST_ERROR = 500

@@ -2,6 +2,7 @@ from .episode import (
     CutReason as CutReason,
     Episode as Episode,
     GoalTrace as GoalTrace,
+    GuardrailRecord as GuardrailRecord,
     RefineMode as RefineMode,
     RefineTrace as RefineTrace,
     RetrievalTrace as RetrievalTrace,

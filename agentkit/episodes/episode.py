@@ -21,10 +21,10 @@ from agentkit.messages import (
     UserMessage,
 )
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
 the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
-of an answer that only its provider understands, and why an answer was cut short."""
+of an answer that only its provider understands, and why an answer was cut short, 4 guardrails."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -33,6 +33,7 @@ StopReason = Literal[
     "token_limit",
     "cost_limit",
     "output_invalid",  # the final answer never matched the output schema
+    "blocked",  # by a guardrail; see Episode.guardrails
     "cancelled",  # Ctrl-C or task cancellation; what happened so far is kept
     "error",  # the model failed for good; see Episode.error
 ]
@@ -41,6 +42,33 @@ CutReason = Literal["length", "content_filter"]
 """Why a provider ended an answer before the model did."""
 
 RefineMode = Literal["none", "vanilla", "adaptive", "self_consistency"]
+
+
+GuardrailPlace = Literal["input", "tool_call", "tool_result", "output"]
+"""What a guardrail looks at."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GuardrailRecord:
+    """What one guardrail decided.
+
+    Attributes:
+        name: The guardrail.
+        on: What it looked at.
+        outcome: ``failed`` when it raised or took too long, which ends the run.
+        reason: Why, in its words.
+        call_id: The tool call that it looked at.
+        seconds: Wall time.
+    """
+
+    _OPTIONAL: ClassVar = ("reason", "call_id")
+
+    name: str
+    on: GuardrailPlace
+    outcome: Literal["passed", "rewritten", "blocked", "asked", "failed"]
+    reason: str = ""
+    call_id: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,10 +234,11 @@ class Episode:
         library_names: What the library calls the tools that were offered under another name, by
             that name. Empty when all were offered as the library calls them; for older episodes,
             which do not record it, as well. ``agentkit.episodes.labels`` reads it.
+        guardrails: What guardrails decided, in order.
         format: Version of this record's form.
     """
 
-    _OPTIONAL: ClassVar = ("library_names",)
+    _OPTIONAL: ClassVar = ("library_names", "guardrails")
 
     episode_id: str
     request: str
@@ -230,6 +259,7 @@ class Episode:
     diagnosis: Diagnosis | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     library_names: Mapping[str, str] = field(default_factory=dict)
+    guardrails: tuple[GuardrailRecord, ...] = ()
     format: int = 1
 
     def __post_init__(self) -> None:
@@ -237,6 +267,8 @@ class Episode:
             object.__setattr__(self, "format", max(self.format, 2))
         if any(_needs_third(turn) for turn in self.turns):
             object.__setattr__(self, "format", max(self.format, 3))
+        if self.guardrails:
+            object.__setattr__(self, "format", max(self.format, 4))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

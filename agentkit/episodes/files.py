@@ -18,6 +18,7 @@ from agentkit.errors import EpisodeFormatError, MissingExtraError, ReadingLimitE
 from agentkit.reading import (
     LIMIT_VARIABLE,
     expanded_limit,
+    open_plain,
     read_json,
     streamed_limit,
     unpacked_lines,
@@ -136,7 +137,7 @@ def read_episodes(
         >>> problems = []
         >>> episodes = read_episodes("episodes.jsonl", on_broken=problems.append)
     """
-    with Path(path).open("rb") as source:
+    with open_plain(path) as source:
         for number, line in _lines(source):
             try:
                 episode = _episode_in(line)
@@ -239,7 +240,7 @@ def import_episodes(
         EpisodeFormatError: Something there is no episode.
         OSError: The file can not be read.
     """
-    with Path(path).open("rb") as file:
+    with open_plain(path) as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
     return _read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
 
@@ -254,7 +255,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
         OSError: The file can not be read.
     """
     arrow, parquet = _pyarrow()
-    with Path(path).open("rb") as source:
+    with open_plain(path) as source:
         try:
             names = parquet.read_schema(source).names
             if "record" not in names:

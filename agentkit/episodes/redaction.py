@@ -7,7 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
+from agentkit.episodes.episode import (
+    Episode,
+    GoalTrace,
+    GuardrailRecord,
+    RefineTrace,
+    RetrievalTrace,
+    Turn,
+)
 from agentkit.episodes.labels import ROUTE_LABELS, SHADOW_OF, TRACE_LABELS, VIEW_OF
 from agentkit.episodes.patterns import PATTERNS, PatternName, is_payment_card
 from agentkit.episodes.records import changed
@@ -197,7 +204,8 @@ def change_texts(episode: Episode, change: Callable[[str], str]) -> Episode:
 
 
 _TEXTS: Mapping[type, Sequence[str]] = {
-    Episode: ("request", "turns", "output", "error", "verdict", "diagnosis"),
+    Episode: ("request", "turns", "output", "error", "verdict", "diagnosis", "guardrails"),
+    GuardrailRecord: ("reason",),
     Turn: ("message", "results", "retrieval", "searches", "refine", "correction"),
     AssistantMessage: ("text", "tool_calls"),
     ToolCall: ("arguments", "malformed"),

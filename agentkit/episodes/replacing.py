@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Opens no link, and does not wait at a pipe for somebody at its other end."""
+from agentkit.reading import only_plain
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
@@ -69,22 +70,18 @@ def for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def only_plain(path: str, flags: int, mode: int = 0o666) -> int:
-    """An opener for ``open`` for which a link, pipe or device is no file, but an ``OSError``.
+def plain_here(path: str, flags: int, mode: int = 0o666) -> int:
+    """An opener for ``open`` for a plain file in a folder of ours, which no link leads out of.
 
     Git keeps links and an archive pipes, so a checkout may hold one that leads anywhere, or at
-    which a program would wait for good.
+    which a program would wait for good; these are an ``OSError``.
     """
-    descriptor = os.open(path, flags | _NO_FOLLOW, mode)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no plain file", path)
-    return descriptor
+    return only_plain(path, flags, mode, extra=_NO_FOLLOW)
 
 
 def for_owner_here(path: str, flags: int) -> int:
-    """``for_owner`` for a plain file in a folder of ours, which no link leads out of."""
-    return only_plain(path, flags, 0o600)
+    """``for_owner`` for a plain file in a folder of ours."""
+    return plain_here(path, flags, 0o600)
 
 
 def first_stray(folder: Path) -> tuple[Path, str] | None:

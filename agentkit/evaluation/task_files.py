@@ -51,7 +51,7 @@ from agentkit.messages import (
 )
 from agentkit.metrics import AllowedCall
 from agentkit.metrics.calls import remembered
-from agentkit.reading import MOST_OF_A_FILE, read_json, read_stored, unpacked
+from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator, coerce
@@ -93,7 +93,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         DatasetError: The file is absent, is a folder, or can not be read or unpacked.
     """
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             stored = read_stored(file, most=MOST_OF_A_FILE)
         content = unpacked(stored, is_packed=path.suffix == ".gz")
     except FileNotFoundError as error:

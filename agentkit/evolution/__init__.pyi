@@ -11,13 +11,7 @@ from .gates import (
     shadow_gate as shadow_gate,
 )
 from .hand_edits import propose_edits as propose_edits
-from .insertion import (
-    Added as Added,
-    InsertOutcome as InsertOutcome,
-    Merged as Merged,
-    Rejected as Rejected,
-    RejectionCode as RejectionCode,
-)
+from .insertion import InsertOutcome as InsertOutcome, RejectionCode as RejectionCode
 from .learning import (
     LearnReport as LearnReport,
     feedback_on as feedback_on,
@@ -34,7 +28,6 @@ from .mining import (
 )
 from .observers import (
     CanaryJudge as CanaryJudge,
-    ShadowLimits as ShadowLimits,
     ShadowRunner as ShadowRunner,
     judged as judged,
 )
@@ -47,11 +40,7 @@ from .proposal import (
     UnreadableProposal as UnreadableProposal,
 )
 from .proposers.blocks import Question as Question, read_answer as read_answer
-from .proposers.composites import (
-    CompositeCandidate as CompositeCandidate,
-    CompositeStream as CompositeStream,
-    propose_composites as propose_composites,
-)
+from .proposers.composites import CompositeStream as CompositeStream
 from .proposers.evidence import EvidenceProposer as EvidenceProposer
 from .proposers.observed import EvidenceConfig as EvidenceConfig
 from .proposers.optimizer import GepaOptimizer as GepaOptimizer, Score as Score

@@ -7,22 +7,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import Any, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
-from agentkit.evolution.differences import ModelView, view_changes
+from agentkit.evolution.differences import view_changes
 from agentkit.evolution.dry_run import Procedure
-from agentkit.evolution.insertion import (
-    Merged,
-    Refused,
-    Rejected,
-    broken_by,
-    check_data,
-    plan_insert,
-)
+from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord
+from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord, RejectedBy
 from agentkit.evolution.proposers.observed import (
     ObservedCall,
     accepted_calls,
@@ -138,6 +131,47 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _FEWEST_WORDS = 4  # of a line that is recognised in the middle of others
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Additions:
+    """What a proposal adds to the revision that it changes.
+
+    Attributes:
+        said: Texts line by line with place and kind, and rules by what they say.
+        about: What new rules are about: the value of a parameter, a tool to be called first.
+        words: The words of all texts that change, one behind the other.
+    """
+
+    said: frozenset[tuple[str, str, str]]
+    about: frozenset[tuple[str, ...]]
+    words: str
+
+    @classmethod
+    def of(cls, revision: Revision, proposal: Proposal) -> _Additions:
+        base = revision(proposal.tool_name, proposal.base) if proposal.base else None
+        candidate = proposal.candidate
+        changes = view_changes(_words(base), _words(candidate))
+        known = {rule_key(rule) for rule in (() if base is None else base.specification.rules)}
+        rules = [rule for rule in candidate.specification.rules if rule_key(rule) not in known]
+        names = tuple(candidate.signature.properties)
+        texts = {
+            (one.place, one.keyword, line)
+            for one in changes
+            for line in _lines(one.after) - _lines(one.before)
+        }
+        return cls(
+            said=frozenset(texts | {("", "rule", rule_key(rule)) for rule in rules}),
+            about=frozenset(about for rule in rules for about in _about(rule, names)),
+            words=f" {wording_key(' '.join(one.after for one in changes))} ",
+        )
+
+    def brings_back(self, refused: _Additions) -> bool:
+        """Whether it says some of what was refused, wherever it stands, or rules on the same."""
+        lines = (line for _, kind, line in refused.said if kind != "rule")
+        long = (line for line in lines if len(line.split()) >= _FEWEST_WORDS)
+        is_said_again = any(f" {line} " in self.words for line in long)
+        return is_said_again or bool(self.said & refused.said or self.about & refused.about)
+
+
 def decided_before(ledger: Ledger, revision: Revision, proposal: Proposal) -> ProposalRecord | None:
     """The last proposal that brought all of a change and was taken back, or rejected by a person.
 
@@ -149,9 +183,10 @@ def decided_before(ledger: Ledger, revision: Revision, proposal: Proposal) -> Pr
     Returns:
         None where something in the change is new, or nobody said no to it.
     """
+    change = None
     for record, refused in _refused(ledger, proposal):
-        change = _additions(revision, proposal)
-        if change and change <= _additions(revision, refused):
+        change = change or _Additions.of(revision, proposal)
+        if change.said and change.said <= _Additions.of(revision, refused).said:
             return record
     return None
 
@@ -167,72 +202,27 @@ def brings_back(ledger: Ledger, revision: Revision, proposal: Proposal) -> bool:
         revision: Finds earlier definitions.
         proposal: A suggestion. What a person suggests brings nothing back by itself.
     """
-    if proposal.author.kind == "person":
-        return False
-    refused = [said for _, said in _refused(ledger, proposal)]
+    refused = [] if proposal.author.kind == "person" else [*_refused(ledger, proposal)]
     if not refused:
         return False
-    change, about = _additions(revision, proposal), _subjects(revision, proposal)
-    words = f" {_said(revision, proposal)} "
-    for said in refused:
-        before = _additions(revision, said)
-        if change & before or any(f" {line} " in words for line in _recognised(before)):
-            return True
-        if about & _subjects(revision, said):
-            return True
-    return False
+    change = _Additions.of(revision, proposal)
+    return any(change.brings_back(_Additions.of(revision, said)) for _, said in refused)
 
 
 def _refused(ledger: Ledger, proposal: Proposal) -> Iterator[tuple[ProposalRecord, Proposal]]:
     """The proposals about the same tool that somebody said no to, the last first."""
     for record in reversed([*ledger.proposals.values()]):
-        said, is_same_tool = record.proposal, record.tool_name == proposal.tool_name
+        by_person = record.state == "rejected" and record.rejection.author.kind == "person"
+        is_same_tool = record.tool_name == proposal.tool_name
         is_other = record.proposal_id != proposal.proposal_id
-        if said is not None and is_same_tool and is_other and _is_refused(record):
-            yield record, said
-
-
-def _is_refused(record: ProposalRecord) -> bool:
-    if record.state == "rolled_back":
-        return True
-    return record.state == "rejected" and record.rejection.author.kind == "person"
-
-
-def _additions(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, str, str]]:
-    """What comes: texts line by line with place and kind, and rules by what they say."""
-    base = _base(revision, proposal)
-    texts = (
-        (one.place, one.keyword, line)
-        for one in view_changes(_words(base), _words(proposal.candidate))
-        for line in _lines(one.after) - _lines(one.before)
-    )
-    rules = (("", "rule", rule_key(rule)) for rule in _new_rules(base, proposal.candidate))
-    return frozenset((*texts, *rules))
+        is_refused = by_person or record.state == "rolled_back"
+        if is_same_tool and is_other and is_refused and record.proposal is not None:
+            yield record, record.proposal
 
 
 def _lines(text: str) -> set[str]:
     """The lines of a text, but for what changes no word of it: case, signs, spaces, articles."""
     return {wording_key(line) for line in text.splitlines()}
-
-
-def _said(revision: Revision, proposal: Proposal) -> str:
-    """The words of all texts that a proposal changes, one behind the other."""
-    changes = view_changes(_words(_base(revision, proposal)), _words(proposal.candidate))
-    return wording_key(" ".join(one.after for one in changes))
-
-
-def _recognised(additions: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """The lines of texts that are recognised wherever they stand: those of some length."""
-    for _, keyword, line in additions:
-        if keyword != "rule" and len(line.split()) >= _FEWEST_WORDS:
-            yield line
-
-
-def _subjects(revision: Revision, proposal: Proposal) -> frozenset[tuple[str, ...]]:
-    """What new rules are about: the value of a parameter, a tool that must be called first."""
-    rules = _new_rules(_base(revision, proposal), proposal.candidate)
-    names = tuple(proposal.candidate.signature.properties)
-    return frozenset(about for rule in rules for about in _about(rule, names))
 
 
 def _about(rule: Rule, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -248,22 +238,11 @@ def _about(rule: Rule, names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield ("value", rule.parameter)
 
 
-def _new_rules(base: ToolDefinition | None, candidate: ToolDefinition) -> list[Rule]:
-    had = () if base is None else base.specification.rules
-    known = set(map(rule_key, had))
-    return [rule for rule in candidate.specification.rules if rule_key(rule) not in known]
-
-
-def _base(revision: Revision, proposal: Proposal) -> ToolDefinition | None:
-    return revision(proposal.tool_name, proposal.base) if proposal.base else None
-
-
-def _words(definition: ToolDefinition | None) -> ModelView | None:
-    """What a model sees, but for the learned rules, which are compared by what they say."""
+def _words(definition: ToolDefinition | None) -> ToolDefinition | None:
+    """A tool without its learned rules, which are compared by what they say."""
     if definition is None:
         return None
-    bare = replace(definition.specification, rules=())
-    return ModelView.of(replace(definition, specification=bare))
+    return replace(definition, specification=replace(definition.specification, rules=()))
 
 
 # --- A tool that comes whole from another library: its texts, its place, and what it shows -------
@@ -284,7 +263,7 @@ def text_faults(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
     try:
         check_data(definition)
     except Refused as refused:
-        return (refused.rejected.failed,)
+        return (refused.failed,)
     return suspicions(definition)
 
 
@@ -337,36 +316,6 @@ def moved_pins(before: ToolDefinition, after: ToolDefinition) -> str:
     return f"it was made for {told}, and would call what is here"
 
 
-def _place_faults(definition: ToolDefinition, library: Library) -> tuple[FailedCheck, ...]:
-    """Why a composite does not fit a library; empty for one that does, and for primitives.
-
-    Args:
-        definition: A tool that the library does not have, or has as it is here.
-        library: The library.
-    """
-    if not definition.is_composite:
-        return ()
-    after = library.with_tools([definition])
-    return tuple(
-        FailedCheck(code=fault.code, layer="structural", message=fault.message, advice=fault.advice)
-        for fault in library_faults(after, [definition.name])
-    )
-
-
-def _broken_calls(name: str, how: str) -> tuple[FailedCheck, ...]:
-    """That a composite fails here, and how; empty for nothing."""
-    if not how:
-        return ()
-    failed = FailedCheck(
-        code="example_failed",
-        layer="structural",
-        field="examples",
-        message=f"a worked call of {name!r} does not hold here: {how}",
-        advice="compare the code of the tools that it calls with that of the other library",
-    )
-    return (failed,)
-
-
 # --- Looking at a candidate on the newest library: moved onto it, then checked -------------------
 
 
@@ -375,10 +324,6 @@ _MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.checks.validate``."""
-
-RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
-"""Who said no. ``library``: the library has moved on, and the change with it has lost its place;
-``parents``: a composite above would break."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -417,69 +362,41 @@ class CandidateChecker:
         validate: All checks of a change of words and rules.
         revision: Finds earlier definitions, to rebase on.
         inserting: How InsertTool decides on tools that are new.
+        store: Where the episodes behind proposals may be kept.
     """
 
     validate: Validate
     revision: Revision
     inserting: Procedure
-
-    async def check_record(
-        self,
-        record: ProposalRecord,
-        state: LibraryState,
-        sources: tuple[str, ...] = (),
-        *,
-        overruled: tuple[FailedCheck, ...] = (),
-    ) -> CheckResult:
-        """Check a proposal again that could be read, with what persons overruled of it.
-
-        Args:
-            record: The proposal.
-            state: The newest state.
-            sources: Texts that it must not copy from.
-            overruled: What a person overrules now.
-        """
-        if record.candidate is None:
-            raise AssertionError("what can not be read is rejected with codes that stand")
-        return await self.check(
-            record.candidate,
-            record.base,
-            state,
-            sources=sources,
-            overruled=(*record.overruled, *overruled),
-            proposal=record.proposal,
-        )
+    store: object
 
     async def check(
         self,
-        candidate: ToolDefinition,
-        base: str,
+        proposal: Proposal,
         state: LibraryState,
         *,
-        sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
-        proposal: Proposal | None = None,
         episodes: Sequence[Episode] = (),
     ) -> CheckResult:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
         Args:
-            candidate: The definition as somebody wants it.
-            base: Digest of the revision that it was made from; empty for a tool that is new.
+            proposal: Who suggests what, and where its texts came from. Its base may be any
+                revision.
             state: The newest state.
-            sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
-            proposal: Who suggests it, and where its texts came from; nobody knows without it.
             episodes: Calls that the tool took in these, and its worked examples, may not be
                 refused by a new rule.
         """
-        if proposal is not None and proposal.is_arrival:
+        candidate, base, library = proposal.candidate, proposal.base, state.library
+        if proposal.is_arrival:
             return await self._arrived(candidate, state, overruled)
+        sources = source_texts(self.store, proposal.evidence)
         if not base and candidate.is_composite:
-            return await self._new(candidate, state, sources, overruled, proposal)
-        tool = state.library.get(candidate.name)
+            return await self._new(proposal, library, sources, overruled)
+        tool = library.get(candidate.name)
         if tool is None:
-            return self._unknown(candidate, base, state.library)
+            return self._unknown(candidate, base, library)
         newest = tool.definition
         moved = self._moved(candidate, base, newest)
         if isinstance(moved, FailedCheck):
@@ -487,14 +404,19 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
+        taken = accepted_calls(newest, library, episodes) if episodes else ()
         change = ProposedChange(
-            base=newest, candidate=moved, library=state.library, sources=sources
+            base=newest,
+            candidate=moved,
+            library=library,
+            sources=sources,
+            accepted=tuple(call.arguments for call in taken),
         )
         change = with_origins(change, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
-        if proposal is not None and brings_back(state.ledger, self.revision, proposal):
+        if brings_back(state.ledger, self.revision, proposal):
             needs.add("person")
         return CheckResult(
             candidate=moved,
@@ -505,37 +427,36 @@ class CandidateChecker:
 
     async def _new(
         self,
-        candidate: ToolDefinition,
-        state: LibraryState,
+        proposal: Proposal,
+        library: Library,
         sources: tuple[str, ...],
         overruled: tuple[FailedCheck, ...],
-        proposal: Proposal | None,
     ) -> CheckResult:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
         Of these only the lexical ones apply, because the others compare with words that were there
         before; and its words may name the tools that it calls.
         """
-        outcome = (await plan_insert(candidate, state.library, self.inserting)).outcome
-        if isinstance(outcome, Rejected):
+        candidate = proposal.candidate
+        outcome = await plan_insert(candidate, library, self.inserting)
+        if outcome.failed is not None:
             return CheckResult(candidate=candidate, failed=(outcome.failed,))
-        if isinstance(outcome, Merged):
+        if (found := outcome.duplicate) is not None:
             failed = FailedCheck(
                 code="duplicate",
                 layer="semantic",
-                message=f"the library has a tool that does the same, {outcome.into!r}: "
-                f"{outcome.reason}",
+                message=f"the library has a tool that does the same, {found.name!r}: "
+                f"{found.reason}",
                 advice="ToolManager.insert moves its worked calls to that tool",
             )
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
-        change = with_origins(change_of_new(candidate, state.library, sources), proposal)
-        report = self.validate(change)
+        report = self.validate(with_origins(change_of_new(candidate, library, sources), proposal))
         words = tuple(
             one
             for one in _standing(report.failed, overruled)
             if one.layer == "lexical" and one.code != "other_tool"
         )
-        return CheckResult(candidate=outcome.definition, failed=words, needs=report.needs)
+        return CheckResult(candidate=candidate, failed=words, needs=report.needs)
 
     async def _arrived(
         self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]
@@ -556,12 +477,31 @@ class CandidateChecker:
             return CheckResult(candidate=candidate, failed=found, needs=("person",))
         waits_for = _undecided_child(candidate, state)
         if not waits_for and candidate.is_composite:
-            found = _place_faults(here, library) or _broken_calls(
-                here.name, await broken_by(here, library.with_tools([here]), self.inserting)
-            )
+            found = await self._faults_here(here, library)
         return CheckResult(
             candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for
         )
+
+    async def _faults_here(
+        self, composite: ToolDefinition, library: Library
+    ) -> tuple[FailedCheck, ...]:
+        """Why a composite does not fit a library that lacks it, or fails there."""
+        after = library.with_tools([composite])
+        found = [
+            FailedCheck(code=one.code, layer="structural", message=one.message, advice=one.advice)
+            for one in library_faults(after, [composite.name])
+        ]
+        how = "" if found else await broken_by(composite, after, self.inserting)
+        if how:
+            failed = FailedCheck(
+                code="example_failed",
+                layer="structural",
+                field="examples",
+                message=f"a worked call of {composite.name!r} does not hold here: {how}",
+                advice="compare the code of the tools that it calls with that of the other library",
+            )
+            found.append(failed)
+        return tuple(found)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None
@@ -657,10 +597,8 @@ def change_of_new(
     )
 
 
-def with_origins(change: ProposedChange, proposal: Proposal | None) -> ProposedChange:
+def with_origins(change: ProposedChange, proposal: Proposal) -> ProposedChange:
     """The change with where its texts came from, as far as its proposal says."""
-    if proposal is None:
-        return replace(change, written_by="unknown")
     return replace(
         change,
         origins=proposal.origins,

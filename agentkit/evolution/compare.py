@@ -21,7 +21,6 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF, is_imported
-from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.gates import (
     OFFLINE,
     Arm,
@@ -180,9 +179,7 @@ class EpisodeGates:
         return ()
 
     def _shadow(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
-        place = ledger.place_of(record.proposal_id)
-        elond = Elond(opened=place.number - 1, promoted=place.discoveries)
-        level = elond.level(self.rules.alpha)
+        level = ledger.place_of(record.proposal_id).level(self.rules.alpha)
         name, both = record.proposal_id, self._both_arms(record)
         gain = shadow_gate(shadow_pairs(both, name), rules=self.rules, level=level)
         selections = shadow_selections(both, name)
@@ -244,9 +241,8 @@ async def compare_held_out(
         return GateReport(gate=OFFLINE, decision="fail", reason=reason)
     changed = with_overrides(control, {record.tool_name: candidate})
     pairs = await compare(record.tool_name, control, changed)
-    place = ledger.place_of(record.proposal_id)
-    elond = Elond(opened=place.number - 1, promoted=place.discoveries)
-    return offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
+    level = ledger.place_of(record.proposal_id).level(rules.alpha)
+    return offline_gate(pairs, rules=replace(rules, alpha=level))
 
 
 def _refused_gold(

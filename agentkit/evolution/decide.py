@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from agentkit.errors import UsageError
 from agentkit.evolution.gates import Decision, GateReport
@@ -55,7 +55,7 @@ class LifecyclePolicy:
             )
 
 
-# --- Where a proposal goes next, decided from what the gates and the people said. Pure -----------
+# --- Where a proposal stands, and where it goes next ----------------------------------------------
 
 
 Stage = Literal["shadow", "canary", "active", "rejected"]
@@ -63,36 +63,22 @@ Stage = Literal["shadow", "canary", "active", "rejected"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalStatus:
-    """Where a proposal stands, for people; as a step: it stays there.
+    """Where a proposal stands, for people.
 
     Attributes:
         why: What it waits for, whose word it has, or why it ended.
         commands: What may be typed next, one of them or all; none when nothing is to be done.
+        stage: Where it goes now, ``rejected`` where a gate speaks against it; None: it stays.
     """
 
     why: str
     commands: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Move:
-    """It goes on, or a gate speaks against it.
-
-    Attributes:
-        stage: Where to.
-        why: Whose word lets it, or what the gate says.
-    """
-
-    stage: Stage
-    why: str
-
-
-NextStep: TypeAlias = ProposalStatus | Move
+    stage: Stage | None = None
 
 
 def next_step(
     record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy, reports: Sequence[GateReport]
-) -> NextStep:
+) -> ProposalStatus:
     """Where an open proposal goes next.
 
     Args:
@@ -103,24 +89,22 @@ def next_step(
     """
     if record.state == "proposed":
         return consent_awaited(record)
-    verdict = together(reports)
-    if verdict == "fail":
-        return Move(stage="rejected", why=_words(reports, "fail"))
-    allowed: NextStep
-    if record.is_arrival and "person" in record.agreed:  # there is nothing to compare it with
-        allowed = Move(stage="active", why="a person approved it")
-    else:
-        allowed = _allowed(record, policy, reports, verdict)
-    if isinstance(allowed, ProposalStatus):
+    allowed = _by_evidence(record, policy, reports)
+    if allowed.stage in {None, "rejected"}:
         return allowed
-    pinned = ledger.pinned_version(record.tool_name)
+    tool, pinned = record.tool_name, ledger.pinned_version(record.tool_name)
     if pinned is not None:
-        why = f"{record.tool_name!r} is pinned to library version {pinned}"
-        return ProposalStatus(why=why, commands=(_unpin(record, ledger),))
-    other = ledger.experiment(record.tool_name)
+        only = () if WHOLE_LIBRARY in ledger.pins else ("--tool", tool)
+        return ProposalStatus(
+            why=f"{tool!r} is pinned to library version {pinned}",
+            commands=(command("rollback", "--unpin", *only),),
+        )
+    other = ledger.experiment(tool)
     if other is not None and other.proposal_id != record.proposal_id:
-        why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
-        return ProposalStatus(why=why, commands=(command("review", "show", other.proposal_id),))
+        return ProposalStatus(
+            why=f"{other.proposal_id!r} is being tried on {tool!r}",
+            commands=(command("review", "show", other.proposal_id),),
+        )
     return allowed
 
 
@@ -158,57 +142,46 @@ def recorded_reports(record: ProposalRecord) -> tuple[GateReport, ...]:
         if event.kind == record.state:
             last = {}
         elif event.kind == "assessed":
-            facts = {name: value for name, value in event.facts.items() if name != "stage"}
-            report = GateReport.from_json(facts)
+            report = GateReport.from_json(event.facts)
             last[report.gate] = report
     return tuple(last.values())
 
 
-def _allowed(
-    record: ProposalRecord,
-    policy: LifecyclePolicy,
-    reports: Sequence[GateReport],
-    verdict: Decision,
-) -> NextStep:
-    """Whether it may go on, as far as it is a matter of evidence."""
-    target = _following(record, policy)
-    if verdict == "pass":
-        return Move(stage=target, why=_words(reports, "pass"))
-    if record.state != "validated":
-        why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
-        return ProposalStatus(why=why, commands=(command("evolve"),))
-    if policy.evidence == "none":
-        return Move(stage=target, why="nobody has to be asked")
-    if target != "active":
-        return Move(stage=target, why=f"every check passed; {target} will tell")
-    if policy.evidence == "gate_or_person" and "person" in record.agreed:
-        return Move(stage=target, why="a person approved it")
-    return _evidence_awaited(record, policy, reports)
-
-
-def _evidence_awaited(
+def _by_evidence(
     record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
 ) -> ProposalStatus:
-    commands, asked = [command("evolve", "--tasks", "FILE")], ""
-    if policy.evidence == "gate_or_person":
-        commands.insert(0, command("review", "approve", record.proposal_id))
-        asked = " or a person's approval"
-    why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
-    return ProposalStatus(why=why, commands=tuple(commands))
-
-
-def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
+    """Whether it may go on, as far as it is a matter of evidence."""
+    verdict, approved = together(reports), "person" in record.agreed
+    said = "; ".join(one.reason for one in reports if one.decision == verdict)
+    takes_person = policy.evidence == "gate_or_person"
+    target: Stage = "active"
     if record.state == "validated" and policy.shadow:
-        return "shadow"
-    if record.state != "canary" and policy.canary:
-        return "canary"
-    return "active"
-
-
-def _unpin(record: ProposalRecord, ledger: Ledger) -> str:
-    if WHOLE_LIBRARY in ledger.pins:
-        return command("rollback", "--unpin")
-    return command("rollback", "--unpin", "--tool", record.tool_name)
+        target = "shadow"
+    elif record.state != "canary" and policy.canary:
+        target = "canary"
+    stage: Stage | None = None
+    commands: tuple[str, ...] = ()
+    if verdict == "fail":
+        stage, why = "rejected", said
+    elif record.is_arrival and approved:  # there is nothing to compare it with
+        stage, why = "active", "a person approved it"
+    elif verdict == "pass":
+        stage, why = target, said
+    elif record.state != "validated":
+        why = said or f"is in {record.state}, with no numbers yet"
+        commands = (command("evolve"),)
+    elif policy.evidence == "none":
+        stage, why = target, "nobody has to be asked"
+    elif target != "active":
+        stage, why = target, f"every check passed; {target} will tell"
+    elif takes_person and approved:
+        stage, why = target, "a person approved it"
+    else:
+        asked = " or a person's approval" if takes_person else ""
+        why = said or f"waits for a comparison on held-out tasks{asked}"
+        approve = command("review", "approve", record.proposal_id)
+        commands = (*((approve,) if takes_person else ()), command("evolve", "--tasks", "FILE"))
+    return ProposalStatus(why=why, commands=commands, stage=stage)
 
 
 def command(*words: str) -> str:
@@ -219,13 +192,6 @@ def command(*words: str) -> str:
         "agentkit review show 'my idea'"
     """
     return " ".join(["agentkit", *map(shlex.quote, words)])
-
-
-def _words(reports: Sequence[GateReport], decision: Decision) -> str:
-    return "; ".join(one.reason for one in reports if one.decision == decision)
-
-
-# --- Where a proposal stands, and what whoever is on duty can do about it ------------------------
 
 
 _TRIALS: Mapping[ProposalState, str] = {
@@ -246,23 +212,19 @@ def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -
         ledger: All others.
         policy: Which stages there are, and whose word it takes.
     """
+    why, proposal_id = record.last_word if not record.is_open else "", record.proposal_id
+    if record.state == "active":
+        return ProposalStatus(why=why, commands=(command("rollback", proposal_id),))
+    if record.overrulable:
+        codes = [word for code in record.overrulable for word in ("--overrule", code)]
+        overrule = command("review", "approve", proposal_id, *codes, "--reason", "WHY")
+        return ProposalStatus(why=why, commands=(overrule,))
     if not record.is_open:
-        return _ended(record)
+        return ProposalStatus(why=why)
     reports = recorded_reports(record)
     step = next_step(record, ledger, policy, reports)
-    if isinstance(step, ProposalStatus):
+    if step.stage is None:
         trial = "" if reports else _TRIALS.get(record.state, "")
         return ProposalStatus(why=trial or step.why, commands=step.commands)
     ready = f"{step.why}; it {'will end' if step.stage == 'rejected' else 'can go on'}"
-    return ProposalStatus(why=ready, commands=(command("review", "approve", record.proposal_id),))
-
-
-def _ended(record: ProposalRecord) -> ProposalStatus:
-    if record.state == "active":
-        back = command("rollback", record.proposal_id)
-        return ProposalStatus(why=record.last_word, commands=(back,))
-    if record.overrulable:
-        codes = [word for code in record.overrulable for word in ("--overrule", code)]
-        overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")
-        return ProposalStatus(why=record.last_word, commands=(overrule,))
-    return ProposalStatus(why=record.last_word)
+    return ProposalStatus(why=ready, commands=(command("review", "approve", proposal_id),))

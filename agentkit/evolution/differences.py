@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from agentkit.composites.codec import program_from_json
-from agentkit.composites.problems import READING_LIMITS
+from agentkit.composites.codec import program_of
 from agentkit.composites.rendering import render
-from agentkit.errors import CompositeError
 from agentkit.library.library import Library
-from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_sentence
 
@@ -48,30 +44,13 @@ _BOUNDS: Mapping[str, str] = {
 """Keywords of JSON Schema that say what a value must be, as the end of a sentence."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelView:
-    """What a model is given of one tool.
+def model_view(definition: ToolDefinition) -> dict[str, Any]:
+    """What a model is given of a tool: its name, its text with the learned rules, its parameters.
 
-    Attributes:
-        name: Its name.
-        text: The summary, the usage rules and the learned rules in words.
-        parameters: The offered schema, narrowed by the learned rules.
+    The schema is narrowed by the learned rules. In the words that providers use.
     """
-
-    name: str
-    text: str
-    parameters: JsonObject = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, definition: ToolDefinition) -> ModelView:
-        """What a model is given of this definition."""
-        return cls(
-            name=definition.name, text=definition.text, parameters=definition.parameters_schema
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """The view as a JSON object, in the words that providers use."""
-        return {"name": self.name, "description": self.text, "parameters": dict(self.parameters)}
+    parameters = dict(definition.parameters_schema)
+    return {"name": definition.name, "description": definition.text, "parameters": parameters}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,12 +95,14 @@ class ViewChange:
         }
 
 
-def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[ViewChange, ...]:
+def view_changes(
+    before: ToolDefinition | None, after: ToolDefinition | None
+) -> tuple[ViewChange, ...]:
     """Everything that a model sees otherwise, the text of the tool first, then by parameter.
 
     Args:
-        before: What a model sees now; None for a tool that is new.
-        after: What it would see; None for a tool that is removed.
+        before: The tool as it is; None for one that is new.
+        after: As it would be; None for one that is removed.
 
     Example:
         >>> from dataclasses import replace
@@ -130,7 +111,7 @@ def view_changes(before: ModelView | None, after: ModelView | None) -> tuple[Vie
         ...     "type": "object", "properties": {"periods": {"type": "integer"}}})
         >>> rule = OneOf(parameter="periods", values=(36, 48))
         >>> learned = replace(loan, specification=replace(loan.specification, rules=(rule,)))
-        >>> for change in view_changes(ModelView.of(loan), ModelView.of(learned)):
+        >>> for change in view_changes(loan, learned):
         ...     print(change.place, change.keyword, change.sentence)
          description The description changes.
         periods enum periods may only be 36 or 48.
@@ -158,12 +139,12 @@ def _changes(old: _Flat, new: _Flat) -> tuple[ViewChange, ...]:
     )
 
 
-def _flat(view: ModelView | None) -> _Flat:
+def _flat(tool: ToolDefinition | None) -> _Flat:
     """Every part that a model sees, by its place and keyword."""
-    if view is None:
+    if tool is None:
         return {}
-    found = {("", DESCRIPTION): view.text} if view.text else {}
-    return found | _flat_schema(view.parameters, "")
+    found = {("", DESCRIPTION): tool.text} if tool.text else {}
+    return found | _flat_schema(tool.parameters_schema, "")
 
 
 def _flat_schema(schema: Any, place: str) -> _Flat:
@@ -272,18 +253,15 @@ def library_changes(before: Library, after: Library) -> Mapping[str, tuple[ViewC
     """What models see otherwise with another library, by the names of the tools that differ."""
     found = {}
     for name in sorted({*before.tools, *after.tools}):
-        sides = [library.get(name) for library in (before, after)]
-        views = [None if tool is None else ModelView.of(tool.definition) for tool in sides]
-        changes = view_changes(*views)
-        if changes or None in views:
+        tools = [library.get(name) for library in (before, after)]
+        sides = [None if tool is None else tool.definition for tool in tools]
+        changes = view_changes(*sides)
+        if changes or None in sides:
             found[name] = changes
     return found
 
 
 # --- What a change does to a definition, field by field -------------------------------------------
-
-
-_ALIKE = 0.4  # share of words in common over which one entry became the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,8 +270,8 @@ class Difference:
 
     Attributes:
         field: Where: ``summary``, ``parameters.periods``, ``usage_rules``, ``rules``.
-        before: The text that goes; empty for one that is new.
-        after: The text that comes; empty for one that is taken out.
+        before: The text as it was, of a list one entry a line; empty for none.
+        after: The text as it is.
     """
 
     field: str
@@ -308,8 +286,6 @@ class Difference:
 def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Difference, ...]:
     """Every field in which two revisions of a tool differ, in the order in which they are read.
 
-    Entries of a list are paired when they are alike, so that a changed rule is one difference.
-
     Example:
         >>> from dataclasses import replace
         >>> from agentkit.tools.definition import Description
@@ -318,73 +294,44 @@ def differences(before: ToolDefinition, after: ToolDefinition) -> tuple[Differen
         >>> [(one.field, one.after) for one in differences(ping, said)]
         [('summary', 'Ping a host by name.')]
     """
-    return tuple(_differences(before, after))
+    old, new = _fields(before), _fields(after)
+    return tuple(
+        Difference(field=name, before=old.get(name, ""), after=new.get(name, ""))
+        for name in {**old, **new}
+        if old.get(name, "") != new.get(name, "")
+    )
 
 
-def _differences(before: ToolDefinition, after: ToolDefinition) -> Iterator[Difference]:
-    yield from _one("name", before.name, after.name)
-    old, new = before.description, after.description
-    yield from _one("summary", old.summary, new.summary)
-    yield from _by_key("parameters", old.parameters, new.parameters, str)
-    yield from _lists("usage_rules", old.usage_rules, new.usage_rules)
-    yield from _lists("tags", old.tags, new.tags)
-    told, tells = before.specification, after.specification
-    rules = (map(rule_sentence, told.rules), map(rule_sentence, tells.rules))
-    yield from _lists("rules", *map(tuple, rules))
-    for name in ("pre", "post", "text"):
-        yield from _lists(name, getattr(told, name), getattr(tells, name))
-    yield from _one("complexity", told.complexity, tells.complexity)
-    yield from _lists("examples", *(tuple(map(_call, one.examples)) for one in (before, after)))
-    contract = before.to_json()["signature"], after.to_json()["signature"]
-    yield from _by_key("signature", *contract, _field_json)
-    if before.body != after.body:
-        yield from _one("body", _program_text(before), _program_text(after))
+def _fields(definition: ToolDefinition) -> dict[str, str]:
+    """All that a definition says, as texts by field; of a list one entry a line."""
+    words, told = definition.description, definition.specification
+    signature = definition.to_json()["signature"]
+    parts: dict[str, Iterable[str]] = {
+        "name": (definition.name,),
+        "summary": (words.summary,),
+        **{f"parameters.{name}": (text,) for name, text in words.parameters.items()},
+        "usage_rules": words.usage_rules,
+        "tags": words.tags,
+        "rules": map(rule_sentence, told.rules),
+        "pre": told.pre,
+        "post": told.post,
+        "text": told.text,
+        "complexity": (told.complexity,),
+        "examples": map(_call, definition.examples),
+        **{f"signature.{name}": (_field_json(part),) for name, part in signature.items()},
+        "body": (_program_text(definition),),
+    }
+    return {name: "\n".join(lines) for name, lines in parts.items()}
 
 
 def _program_text(definition: ToolDefinition) -> str:
     """The program of a composite; empty for a primitive."""
     if definition.body is None:
         return ""
-    try:
-        program = program_from_json(definition.body, limits=READING_LIMITS)
-    except CompositeError:  # not one that can run, and still one that can be shown
+    program = program_of(definition)
+    if program is None:  # not one that can run, and still one that can be shown
         return _field_json(definition.body)
     return render(program, definition.name)
-
-
-def _one(field: str, before: str, after: str) -> Iterator[Difference]:
-    if before != after:
-        yield Difference(field=field, before=before, after=after)
-
-
-def _by_key(
-    field: str, before: Mapping[str, Any], after: Mapping[str, Any], text: Callable[[Any], str]
-) -> Iterator[Difference]:
-    for key in dict.fromkeys((*before, *after)):
-        sides = (text(side[key]) if key in side else "" for side in (before, after))
-        yield from _one(f"{field}.{key}", *sides)
-
-
-def _lists(field: str, before: Sequence[str], after: Sequence[str]) -> Iterator[Difference]:
-    gone = [entry for entry in before if entry not in after]
-    come = [entry for entry in after if entry not in before]
-    for entry in gone:
-        partner = _most_alike(entry, come)
-        if partner:
-            come.remove(partner)
-        yield Difference(field=field, before=entry, after=partner)
-    for entry in come:
-        yield Difference(field=field, before="", after=entry)
-
-
-def _most_alike(entry: str, others: Iterable[str]) -> str:
-    """The other entry that shares most words with this one; empty when none shares enough."""
-    alike = {
-        other: SequenceMatcher(None, entry.split(), other.split(), autojunk=False).ratio()
-        for other in others
-    }
-    best = max(alike, key=alike.__getitem__, default="")
-    return best if best and alike[best] >= _ALIKE else ""
 
 
 def _call(example: Example) -> str:

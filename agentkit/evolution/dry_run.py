@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.composites.problems import CompositeLimits
-from agentkit.errors import CompositeRunError, ContractViolation, UsageError
+from agentkit.errors import ContractViolation, UsageError
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.canonical import json_key, same_json
@@ -117,17 +117,11 @@ class BudgetSpent(Exception):  # noqa: N818 - a signal inside this package, told
 
 
 class MissingStub(Exception):  # noqa: N818 - a signal inside this package, told as a rejection
-    """A tool that touches the world was asked something that no worked call answers.
-
-    Attributes:
-        tool_name: The tool.
-        arguments: What it was asked.
-    """
+    """A tool that touches the world was asked something that no worked call answers."""
 
     def __init__(self, tool_name: str, arguments: JsonObject) -> None:
         self.tool_name = tool_name
-        self.arguments = dict(arguments)
-        super().__init__(f"no recorded answer of {tool_name} for {self.arguments}")
+        super().__init__(f"no recorded answer of {tool_name} for {dict(arguments)}")
 
 
 def runs_live(definition: ToolDefinition, policy: InsertPolicy) -> bool:
@@ -325,17 +319,13 @@ class Failed:
             does not hold; an ``error``; or, of a worked call, ``other_result``.
         tool: Where it happened.
         message: What happened, with values.
-        arguments: What ``tool`` was called with.
         condition: The condition that does not hold.
-        path: Names of the tools from the one that was tried down to where it happened.
     """
 
     cause: FailureCause
     tool: str
     message: str
-    arguments: JsonObject = field(default_factory=dict)
     condition: str = ""
-    path: tuple[str, ...] = ()
 
 
 RunResult: TypeAlias = Ran | Failed
@@ -415,7 +405,7 @@ class DryRun:
             return await _run_primitive(tool, given)
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
             self._check_time()
-            return self._failed(tool, given, error)
+            return _failed(tool.name, error)
 
     async def fault_of(self, tool: Tool, example: Example) -> Failed | None:
         """What is wrong with one worked call of a prepared tool; None when it holds.
@@ -433,34 +423,18 @@ class DryRun:
             cause="other_result",
             tool=tool.name,
             message=f"{call} gave {_text(ran.value)}, not {_text(example.result)}",
-            arguments=example.arguments,
         )
 
     def _check_time(self) -> None:
         if time.monotonic() > self._until:
             raise BudgetSpent(f"more than {self.policy.seconds:g} s (InsertPolicy.seconds)")
 
-    def _failed(self, tool: Tool, given: JsonObject, error: Exception) -> Failed:
-        path = error.path if isinstance(error, CompositeRunError) else (tool.name,)
-        for cause in _chain(error):
-            if isinstance(cause, MissingStub):
-                return Failed(
-                    cause="no_stub",
-                    tool=cause.tool_name,
-                    message=str(cause),
-                    arguments=cause.arguments,
-                    path=path,
-                )
-            if isinstance(cause, ContractViolation):
-                return _broken_contract(cause, path)
-        return Failed(cause="error", tool=tool.name, message=str(error), arguments=given, path=path)
-
 
 async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
     if composite.needs_event_loop:
-        value = await composite.run_async(arguments, dry_run=True)
+        value = await composite.run_async(arguments)
     else:
-        value = composite.run(arguments, dry_run=True)
+        value = composite.run(arguments)
     return encode_result(value)[0]
 
 
@@ -472,29 +446,28 @@ async def _run_primitive(tool: Tool, arguments: JsonObject) -> RunResult:
         violation = check_post(tool.definition, arguments, data)
         if violation is None:
             return Ran(value=data)
-    return _broken_contract(violation, (tool.name,))
+    return _broken_contract(violation)
 
 
-def _broken_contract(violation: ContractViolation, path: tuple[str, ...]) -> Failed:
-    is_pre = violation.code == "precondition"
-    return Failed(
-        cause="precondition" if is_pre else "postcondition",
-        tool=violation.tool_name,
-        message=str(violation),
-        arguments=violation.values,
-        condition=violation.condition,
-        path=violation.path or path,
-    )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it was raised from, outermost first."""
+def _failed(name: str, error: Exception) -> Failed:
+    """What an error of a run was, or what it was raised from."""
     current: BaseException | None = error
     for _ in range(_LONGEST_CHAIN):
-        if current is None:
-            return
-        yield current
-        current = current.__cause__
+        if isinstance(current, MissingStub):
+            return Failed(cause="no_stub", tool=current.tool_name, message=str(current))
+        if isinstance(current, ContractViolation):
+            return _broken_contract(current)
+        current = None if current is None else current.__cause__
+    return Failed(cause="error", tool=name, message=str(error))
+
+
+def _broken_contract(violation: ContractViolation) -> Failed:
+    return Failed(
+        cause="precondition" if violation.code == "precondition" else "postcondition",
+        tool=violation.tool_name,
+        message=str(violation),
+        condition=violation.condition,
+    )
 
 
 def call_text(name: str, arguments: JsonObject) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from heapq import nlargest
 from itertools import islice
 from typing import Any
 
+from agentkit.composites import language as ir
+from agentkit.composites.codec import program_of
 from agentkit.composites.contracts import check_post, check_pre
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import DryRun, Failed, agree, probes
@@ -148,23 +150,18 @@ def _definitions(parameters: JsonObject) -> str:
 # --- Programs in a form that does not depend on names, nor on the order of parameters ------------
 
 
-def normal_form(body: JsonObject) -> tuple[str, tuple[str, ...]]:
+def normal_form(program: ir.Program) -> tuple[str, tuple[str, ...]]:
     """A program without its author's names, and its parameters in the order in which it uses them.
 
     Two programs with the same text differ only in the names of parameters and variables.
 
-    Args:
-        body: The JSON form of a program (``agentkit.composites.codec``).
-
     Example:
-        >>> def returning(parameter):
-        ...     value = {"kind": "Name", "name": parameter}
-        ...     return {"parameters": [{"kind": "Parameter", "name": parameter, "default": None}],
-        ...             "body": [{"kind": "Return", "value": value}]}
-        >>> normal_form(returning("x"))[0] == normal_form(returning("y"))[0]
+        >>> from agentkit.composites import parse
+        >>> one, other = (parse(f"def f({name}): return {name}", {}).program for name in "xy")
+        >>> normal_form(one)[0] == normal_form(other)[0]
         True
     """
-    parameters = {parameter["name"] for parameter in body.get("parameters", ())}
+    parameters = {parameter.name for parameter in program.parameters}
     numbers: dict[str, str] = {}
 
     def numbered(name: str) -> str:
@@ -172,55 +169,31 @@ def normal_form(body: JsonObject) -> tuple[str, tuple[str, ...]]:
         return numbers.setdefault(name, f"{kind} {len(numbers)}")
 
     def bare(part: Any) -> Any:
-        if isinstance(part, list | tuple):
+        if isinstance(part, tuple):
             return [bare(item) for item in part]
-        if not isinstance(part, Mapping):
+        if isinstance(part, ir.Name):
+            return numbered(part.name)
+        if not is_dataclass(part):
             return part
-        if part.get("kind") == "Name":
-            return numbered(part["name"])
-        return {
-            field: [numbered(one) for one in value]
-            if field == "targets"
-            else numbered(value)
-            if field == "target"
-            else bare(value)
-            for field, value in part.items()
-        }
+        made: list[Any] = [type(part).__name__]
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if field.name in {"target", "targets"}:
+                made.append([numbered(one) for one in ([value], value)[field.name == "targets"]])
+            else:
+                made.append(bare(value))
+        return made
 
-    text = json.dumps(bare(body.get("body", ())), separators=(",", ":"))
+    text = repr(bare(program.body))
     return text, tuple(name for name in numbers if name in parameters)
-
-
-def passed_on(definition: ToolDefinition) -> tuple[str, Mapping[str, str]] | None:
-    """The tool that a composite only passes its arguments on to; None when it does more.
-
-    Returns:
-        The child, and for each parameter the child's parameter that it is given as.
-    """
-    body = definition.body or {}
-    statements = body.get("body", ())
-    if len(statements) != 1 or statements[0].get("kind") != "Return":
-        return None
-    call = statements[0]["value"]
-    if call.get("kind") != "Call":
-        return None
-    arguments = call["arguments"]
-    if any(argument["value"].get("kind") != "Name" for argument in arguments):
-        return None
-    given = {argument["value"]["name"]: argument["name"] for argument in arguments}
-    parameters = {parameter["name"] for parameter in body.get("parameters", ())}
-    if len(given) != len(arguments) or given.keys() != parameters:
-        return None
-    return call["child"], given
 
 
 @lru_cache(maxsize=200_000)
 def _keys(definition: ToolDefinition) -> tuple[str, str]:
     """Signature, and signature with program; the second is empty for a primitive."""
     signature = signature_key(definition.signature)
-    if definition.body is None:
-        return signature, ""
-    return signature, f"{signature} {normal_form(definition.body)[0]}"
+    program = program_of(definition)
+    return signature, "" if program is None else f"{signature} {normal_form(program)[0]}"
 
 
 # --- The search -----------------------------------------------------------------------------------
@@ -257,7 +230,7 @@ async def find_duplicate(
     signature, program = _keys(definition)
     alike = [tool for tool in library if _keys(tool.definition)[0] == signature]
     same = [tool.definition for tool in alike if _keys(tool.definition)[1] == program]
-    found = _passed_on(definition, library) or _same_program(definition, same, library)
+    found = _same_program(definition, same, library)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
     for known in _comparable(definition, alike, trial):
@@ -267,29 +240,18 @@ async def find_duplicate(
     return None
 
 
-def _passed_on(candidate: ToolDefinition, library: Library) -> Duplicate | None:
-    passed = passed_on(candidate)
-    if passed is None:
-        return None
-    child, parameters = passed
-    known = library[child].definition
-    same = signature_key(candidate.signature) == signature_key(known.signature)
-    if not same or not _fits_contract(candidate, known, parameters):
-        return None
-    reason = f"it only passes its arguments on to {child!r}"
-    return Duplicate(name=child, parameters=parameters, reason=reason)
-
-
 def _same_program(
     candidate: ToolDefinition, others: Iterable[ToolDefinition], library: Library
 ) -> Duplicate | None:
-    if candidate.body is None:
+    program = program_of(candidate)
+    if program is None:
         return None
-    ours, types = normal_form(candidate.body)[1], parameter_keys(candidate.signature)
+    ours, types = normal_form(program)[1], parameter_keys(candidate.signature)
     for known in others:
-        if pin_faults(library, [known.name]):
+        same = program_of(known)
+        if same is None or pin_faults(library, [known.name]):
             continue  # made for children that have changed: it may not run, the candidate does
-        pairs = dict(zip(ours, normal_form(known.body or {})[1], strict=True))
+        pairs = dict(zip(ours, normal_form(same)[1], strict=True))
         offered = parameter_keys(known.signature)
         is_whole = pairs.keys() == types.keys() and set(pairs.values()) == set(offered)
         if not is_whole or any(types[one] != offered[other] for one, other in pairs.items()):

@@ -174,9 +174,19 @@ class PairedSelection:
     accepted: bool = False
 
 
+MAX_PAIRS = 2_000
+"""Pairs, equal ones included, after which the shadow gate gives up."""
+
+MAX_SESSIONS = 5_000
+"""Sessions of the candidate after which the canary gives up."""
+
+LOST_SHARE = 0.02
+"""Largest share of other tools' requests that may be lost."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateConfig:
-    """The knobs of all gates. What each changes is measured in ``docs/gates.md``.
+    """The knobs of the gates. What each changes is measured in ``docs/gates.md``.
 
     Attributes:
         alpha: How often a gate may let a candidate pass that is not better (offline, shadow), or
@@ -186,30 +196,23 @@ class GateConfig:
         margin: By how much of the score a candidate may be worse in the canary and still pass. The
             sessions needed grow with its inverse square.
         min_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
-        max_pairs: Pairs, equal ones included, after which the shadow gate gives up.
         min_sessions: Sessions of each arm before the canary lets anything pass.
-        max_sessions: Sessions of the candidate after which the canary gives up.
         min_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
-        lost_share: Largest share of other tools' requests that may be lost.
     """
 
     alpha: float = 0.05
     margin: float = 0.05
     min_pairs: int = 8
-    max_pairs: int = 2_000
     min_sessions: int = 30
-    max_sessions: int = 5_000
     min_gain: float = 0.0
-    lost_share: float = 0.02
 
     def __post_init__(self) -> None:
         bounds = {
             "alpha": (0 < self.alpha < 0.5, "between 0 and .5"),
             "margin": (0 <= self.margin <= 0.9, "from 0 to .9"),
-            "lost_share": (0 <= self.lost_share <= 0.9, "from 0 to .9"),
             "min_gain": (0 <= self.min_gain < math.inf, "0 or more, and finite"),
-            "min_pairs": (1 <= self.min_pairs <= self.max_pairs, "from 1 to max_pairs"),
-            "min_sessions": (1 <= self.min_sessions <= self.max_sessions, "from 1 to max_sessions"),
+            "min_pairs": (1 <= self.min_pairs <= MAX_PAIRS, f"from 1 to {MAX_PAIRS:,}"),
+            "min_sessions": (1 <= self.min_sessions <= MAX_SESSIONS, f"from 1 to {MAX_SESSIONS:,}"),
         }
         for name, (holds, allowed) in bounds.items():
             if not holds:
@@ -240,6 +243,13 @@ def _counted_pairs(pairs: Iterable[PairedScore]) -> tuple[tuple[PairedScore, ...
         lambda one: abs(one.control) <= _LARGEST >= abs(one.candidate),
         lambda one: f"task {one.task!r} scored {one.control} and {one.candidate}",
     )
+
+
+def _first(better: Evidence, worse: Evidence) -> Decision:
+    """Whichever of two e-processes reached its level first decides."""
+    if better.reached is not None and (worse.reached is None or better.reached < worse.reached):
+        return "pass"
+    return "wait" if worse.reached is None else "fail"
 
 
 def _held_up(report: GateReport, problem: str) -> GateReport:
@@ -316,7 +326,7 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = Non
     lost = sorted(task for task, total in totals.items() if total < -_ROUNDING)
     wins, losses = len(gained), len(lost)
     p_value = one_sided_mid_p(wins, losses)
-    gain = _gain(counted, rules)
+    gain = _gain(counted, rules.alpha)
     decision, reason = _decide_offline(wins, losses, p_value, gain.value, rules)
     if problem:  # the tasks are fixed, so a verdict on a part of them is none
         decision, reason = "wait", problem
@@ -344,9 +354,9 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = Non
     )
 
 
-def _gain(pairs: tuple[PairedScore, ...], rules: GateConfig) -> Interval:
+def _gain(pairs: tuple[PairedScore, ...], alpha: float) -> Interval:
     """The mean gain over tasks; an interval of all gains that scores allow without any task."""
-    level = 1 - 2 * rules.alpha
+    level = 1 - 2 * alpha
     if not pairs:
         return Interval(value=0.0, low=-1.0, high=1.0, level=level)
     gains = [Observation(value=one.candidate - one.control, task=one.task) for one in pairs]
@@ -385,7 +395,7 @@ def shadow_gate(
 
     Passes when the e-process reaches ``1 / level`` with at least ``rules.min_pairs`` pairs that
     differ; fails when the mirrored one, wins and losses exchanged, reaches ``1 /
-    rules.alpha`` first, or when ``rules.max_pairs`` pairs brought neither. Later pairs do
+    rules.alpha`` first, or when ``MAX_PAIRS`` pairs brought neither. Later pairs do
     not change what was decided, and the gate may be asked after each: a candidate that is not
     better passes with probability at most ``level``.
 
@@ -412,12 +422,23 @@ def shadow_gate(
     for pair in counted:
         first.setdefault((bool(pair.group), pair.group or pair.task), pair)
     single = tuple(first.values())
-    within = single[: rules.max_pairs]
+    within = single[:MAX_PAIRS]
     wins = [pair.candidate > pair.control for pair in within if pair.candidate != pair.control]
     better = evidence(log_e_path(wins), level=level, least=rules.min_pairs)
     worse = evidence(log_e_path(not won for won in wins), level=rules.alpha)
-    spent = len(single) >= rules.max_pairs
-    decision, reason = _decide_shadow(better, worse, level, rules, spent=spent)
+    decision = _first(better, worse)
+    shown = f"(p = {better.p_value:.3g}, asked {level:.3g})"
+    reason = {
+        "pass": f"the candidate is better: e reached 1/{level:.3g} after {better.reached} pairs "
+        "that differ",
+        "fail": f"the candidate is worse: the alarm reached 1/{rules.alpha:g} after "
+        f"{worse.reached} pairs that differ",
+        "wait": f"not decided yet {shown}",
+    }[decision]
+    if decision == "wait" and len(single) >= MAX_PAIRS:
+        decision = "fail"
+        reason = f"no evidence of a gain in {MAX_PAIRS} pairs {shown}, which is not evidence that "
+        reason += "there is none"
     counts = f"; {sum(wins)} of {len(wins)} pairs that differ were won, of {len(within)} in all"
     report = GateReport(
         gate=SHADOW,
@@ -430,40 +451,11 @@ def shadow_gate(
             "same_group": len(counted) - len(single),
             "level": level,
             "log_e": better.log_e,
-            "highest_log_e": better.highest,
             "p_value": better.p_value,
             "alarm_log_e": worse.log_e,
-            "alarm_highest_log_e": worse.highest,
         },
     )
     return _held_up(report, problem)
-
-
-def _is_first(one: Evidence, other: Evidence) -> bool:
-    """Whether an e-process reached its level, and before the other one did."""
-    return one.reached is not None and (other.reached is None or one.reached < other.reached)
-
-
-def _decide_shadow(
-    better: Evidence, worse: Evidence, level: float, rules: GateConfig, *, spent: bool
-) -> tuple[Decision, str]:
-    """Whichever of the two e-processes was first."""
-    if _is_first(better, worse):
-        return "pass", (
-            f"the candidate is better: e reached 1/{level:.3g} after {better.reached} pairs that "
-            "differ"
-        )
-    if worse.reached is not None:
-        return "fail", (
-            f"the candidate is worse: the alarm reached 1/{rules.alpha:g} after "
-            f"{worse.reached} pairs that differ"
-        )
-    if spent:
-        return "fail", (
-            f"no evidence of a gain in {rules.max_pairs} pairs (p = {better.p_value:.3g}, asked "
-            f"{level:.3g}), which is not evidence that there is none"
-        )
-    return "wait", f"not decided yet (p = {better.p_value:.3g}, asked {level:.3g})"
 
 
 # --- The canary gate: sessions of two arms, is the candidate no worse, and the alarm if it is ----
@@ -525,7 +517,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
     """Ask whether the candidate, serving a share of the sessions, is no worse than the control.
 
     Passes when *no worse* reaches ``1 / rules.alpha`` and each arm served ``rules.min_sessions``;
-    fails when the alarm reaches ``1 / rules.alpha`` first, or when ``rules.max_sessions`` of
+    fails when the alarm reaches ``1 / rules.alpha`` first, or when ``MAX_SESSIONS`` of
     the candidate brought neither. May be asked after every session: a candidate that is not worse
     rings the alarm with probability at most ``alpha``.
 
@@ -549,7 +541,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
         lambda one: 0 <= one.score <= 1,
         lambda one: f"session {one.session!r} scored {one.score}, not from 0 to 1",
     )
-    within = _within(counted, rules)
+    within = _within(counted)
     served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
     sessions = {arm: len(served[arm]) for arm in _ARMS}
     found = list(blocks(within))
@@ -562,7 +554,20 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
         log_money_path([-block.gain for block in found], bound=0.0),
         level=rules.alpha,
     )
-    decision, reason = _decide_canary(no_worse, alarm, sessions, rules)
+    decision = _first(no_worse, alarm)
+    margin, p_value = f"worse by less than {rules.margin:g}", f"p = {no_worse.p_value:.3g}"
+    reached = alarm.reached if decision == "fail" else no_worse.reached
+    at = f"(reached 1/{rules.alpha:g} at block {reached})"
+    reason = {
+        "pass": f"the candidate is {margin}, if at all {at}",
+        "fail": f"alarm: the candidate is worse {at}",
+        "wait": f"not decided yet (no worse: {p_value}, alarm: p = {alarm.p_value:.3g})",
+    }[decision]
+    if decision == "wait" and sessions["candidate"] >= MAX_SESSIONS:
+        decision, reason = (
+            "fail",
+            f"{MAX_SESSIONS} sessions did not show that it is {margin} ({p_value})",
+        )
     means = {arm: fmean(served[arm]) if served[arm] else 0.0 for arm in _ARMS}
     counts = ", ".join(f"{sessions[arm]} {arm} sessions at {means[arm]:.3f}" for arm in _ARMS)
     report = GateReport(
@@ -588,12 +593,12 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
 _ARMS: tuple[Arm, Arm] = ("control", "candidate")
 
 
-def _within(scores: tuple[ArmScore, ...], rules: GateConfig) -> tuple[ArmScore, ...]:
+def _within(scores: tuple[ArmScore, ...]) -> tuple[ArmScore, ...]:
     """What came before the candidate had served the most sessions that are asked for."""
     served = 0
     for place, one in enumerate(scores):
         served += one.arm == "candidate"
-        if served > rules.max_sessions:
+        if served > MAX_SESSIONS:
             return scores[:place]
     return scores
 
@@ -606,30 +611,6 @@ def _enough(found: Sequence[Block], least: int) -> int:
         if min(control, candidate) >= least:
             return place
     return len(found) + 1
-
-
-def _decide_canary(
-    no_worse: Evidence, alarm: Evidence, sessions: dict[Arm, int], rules: GateConfig
-) -> tuple[Decision, str]:
-    """Whichever of the two e-processes was first."""
-    first = _is_first(no_worse, alarm)
-    if alarm.reached is not None and not first:
-        return "fail", (
-            f"alarm: the candidate is worse (reached 1/{rules.alpha:g} at block {alarm.reached})"
-        )
-    if first:
-        return "pass", (
-            f"the candidate is worse by less than {rules.margin:g}, if at all (reached 1/"
-            f"{rules.alpha:g} at block {no_worse.reached})"
-        )
-    if sessions["candidate"] >= rules.max_sessions:
-        return "fail", (
-            f"{rules.max_sessions} sessions did not show that it is worse by less than "
-            f"{rules.margin:g} (p = {no_worse.p_value:.3g})"
-        )
-    return "wait", (
-        f"not decided yet (no worse: p = {no_worse.p_value:.3g}, alarm: p = {alarm.p_value:.3g})"
-    )
 
 
 # --- The veto: the candidate must not take requests from other tools ------------------------------
@@ -651,13 +632,13 @@ def regression_gate(
     matter.
 
     A model that draws its answers at random chooses otherwise now and then with no change at all;
-    where nobody judges, let ``rules.lost_share`` be above that share, or draw greedily.
+    where nobody judges, draw greedily.
 
     Args:
         selections: What was chosen, in the order of time; those that belong to ``tool`` are left
             out, and of each request the first counts.
         tool: Name of the tool whose definition is changed.
-        rules: The knobs; ``lost_share`` is the largest share that may be lost.
+        rules: The knobs.
 
     Example:
         >>> kept = [PairedSelection(task=str(n), control=("find",), candidate=("find",))
@@ -678,7 +659,10 @@ def regression_gate(
     changed = [one for one in others.values() if set(one.control) != set(one.candidate)]
     gone = [one for one in changed if not one.accepted]
     lost = [float(one in gone) for one in others.values()]
-    decision = _veto(lost, rules)
+    more = evidence(log_money_path(lost, bound=LOST_SHARE, low=0.0), level=rules.alpha)
+    kept = (-value for value in lost)
+    fewer = evidence(log_money_path(kept, bound=-LOST_SHARE, high=0.0), level=rules.alpha)
+    decision = _first(fewer, more)
     share = wilson_interval(len(gone), len(lost), level=1 - 2 * rules.alpha)
     reasons = {
         "pass": "no more are lost than may be",
@@ -689,28 +673,12 @@ def regression_gate(
         gate=REGRESSION,
         decision=decision,
         reason=f"{reasons[decision]}; {len(gone)} of {len(lost)} requests of other tools are lost,"
-        f" and {rules.lost_share:.1%} may be (so {share.low:.1%} to {share.high:.1%})",
+        f" and {LOST_SHARE:.1%} may be (so {share.low:.1%} to {share.high:.1%})",
         statistics={
             "lost": len(gone),
             "of": len(lost),
-            "limit": rules.lost_share,
+            "limit": LOST_SHARE,
             "changed": len(changed),
             "robbed": sum(tool in one.candidate for one in gone),
         },
     )
-
-
-def _veto(lost: Sequence[float], rules: GateConfig) -> Decision:
-    """Whether the mean is shown to be below the limit, or above it; whichever is first decides."""
-    limit = rules.lost_share
-    if limit < _NONE:  # one lost is then one too many, and nothing shows that none is
-        return "fail" if any(lost) else "wait"
-    more = evidence(log_money_path(lost, bound=limit, low=0.0), level=rules.alpha)
-    kept = (-value for value in lost)
-    fewer = evidence(log_money_path(kept, bound=-limit, high=0.0), level=rules.alpha)
-    if _is_first(fewer, more):
-        return "pass"
-    return "wait" if more.reached is None else "fail"
-
-
-_NONE = 1e-6

@@ -27,7 +27,7 @@ from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import WORKED_CALL_CHECKS, suspicions
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, EpisodeStore
-from agentkit.messages import JsonObject, ToolCall
+from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
@@ -240,21 +240,6 @@ SkipReason = Literal[
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Skipped:
-    """A successful call that taught nothing.
-
-    Attributes:
-        tool: The tool that was called.
-        episode_id: Where.
-        reason: Why nothing was learned.
-    """
-
-    tool: str
-    episode_id: str
-    reason: SkipReason
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LearnReport:
     """What came of learning from episodes.
 
@@ -264,7 +249,7 @@ class LearnReport:
         is_written: Whether this made a new library version.
         uses: Successful calls in episodes that went well, once for each text that they served.
         added: The new examples, by tool.
-        skipped: Calls that taught nothing, with the reason.
+        skipped: How many calls taught nothing, by reason, the most frequent first.
         evidence: Ids of the episodes that taught something.
         repinned: Composites above the tools, pinned to their new revisions in the same change.
     """
@@ -273,14 +258,9 @@ class LearnReport:
     is_written: bool = False
     uses: int = 0
     added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
-    skipped: tuple[Skipped, ...] = ()
+    skipped: Mapping[SkipReason, int] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
     repinned: tuple[str, ...] = ()
-
-    @property
-    def reasons(self) -> Mapping[SkipReason, int]:
-        """How many calls taught nothing, by reason, the most frequent first."""
-        return dict(Counter(one.reason for one in self.skipped).most_common())
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -321,12 +301,12 @@ def lessons_of(
         by_tool.setdefault(use.tool, []).append(use)
     grown: list[ToolDefinition] = []
     added: dict[str, tuple[Example, ...]] = {}
-    skipped: list[Skipped] = []
+    skipped: Counter[SkipReason] = Counter()
     taught: set[str] = set()
     for name, own in by_tool.items():
         tool = library.get(name)
         if tool is None:
-            skipped += [_skipped(use, "unknown_tool") for use in own]
+            skipped["unknown_tool"] += len(own)
             continue
         chosen = _chosen(own, tool.definition, learned_from(name), skipped)
         if chosen:
@@ -338,7 +318,7 @@ def lessons_of(
         version=library.version,
         uses=len(uses),
         added=added,
-        skipped=tuple(skipped),
+        skipped=dict(skipped.most_common()),
         evidence=tuple(dict.fromkeys(use.episode_id for use in uses if use.episode_id in taught)),
     )
     return tuple(grown), report
@@ -367,7 +347,7 @@ def _chosen(
     uses: Iterable[Use],
     definition: ToolDefinition,
     learned: Collection[str],
-    skipped: list[Skipped],
+    skipped: Counter[SkipReason],
 ) -> list[Use]:
     """The uses to keep, with arguments as the tool takes them; why not goes into ``skipped``."""
     asked = [one for one in definition.examples if one.query]
@@ -383,12 +363,13 @@ def _chosen(
         elif reason is None and (words in known or words in candidates):
             reason = "known_words"
         if reason is not None:
-            skipped.append(_skipped(use, reason))
+            skipped[reason] += 1
         elif fitting is not None:
             candidates[words] = replace(use, arguments=fitting)
     room = max(0, _MOST_LEARNED - len(asked))
     found = list(candidates.values())
-    skipped += [_skipped(use, "full") for use in found[room:]]
+    if left := found[room:]:
+        skipped["full"] += len(left)
     return found[:room]
 
 
@@ -413,10 +394,6 @@ def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
     except DefinitionError:  # a tool whose schema is broken takes none
         return None
     return None if isinstance(taken, ArgumentProblem) else taken
-
-
-def _skipped(use: Use, reason: SkipReason) -> Skipped:
-    return Skipped(tool=use.tool, episode_id=use.episode_id, reason=reason)
 
 
 # --- What a query wants ---------------------------------------------------------------------------
@@ -547,46 +524,32 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
     due = given.corrected_tool
     made = [(at, call) for at, turn in enumerate(episode.turns) for call in turn.message.tool_calls]
     same = [one for one in made if one[1].name == due]
-    if same:
-        turn, call = same[-1]
-        yield from _differences(call, given.corrected_arguments or {}, turn, said)
+    if not made:
+        yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)
         return
-    if made:
-        turn, call = made[-1]
+    turn, call = (same or made)[-1]
+    about = Evidence(
+        kind="wrong_tool", message="", turn=turn, call_id=call.call_id, tool=due, expected=due
+    )
+    if not same:
         message = f"{said} says that {due} was due in place of {call.name}"
-        yield Evidence(
-            kind="wrong_tool",
-            message=message,
-            turn=turn,
-            call_id=call.call_id,
-            tool=due,
-            expected=due,
-            actual=call.name,
-        )
+        yield replace(about, message=message, actual=call.name)
         return
-    yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)
-
-
-def _differences(
-    call: ToolCall, due: Mapping[str, Any], turn: int, said: str
-) -> Iterator[Evidence]:
-    given = call.arguments
-    for name in dict.fromkeys((*due, *given)):
-        if name in due and name in given and _text(due[name]) == _text(given[name]):
+    wanted, had = given.corrected_arguments or {}, call.arguments
+    for name in dict.fromkeys((*wanted, *had)):
+        if name in wanted and name in had and _text(wanted[name]) == _text(had[name]):
             continue
-        yield Evidence(
+        yield replace(
+            about,
             kind="missing_argument"
-            if name not in given
+            if name not in had
             else "unexpected_argument"
-            if name not in due
+            if name not in wanted
             else "wrong_value",
             message=f"{said} corrected {name}",
-            turn=turn,
-            call_id=call.call_id,
-            tool=call.name,
             parameter=name,
-            expected=due.get(name),
-            actual=given.get(name),
+            expected=wanted.get(name),
+            actual=had.get(name),
         )
 
 

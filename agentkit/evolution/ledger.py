@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from agentkit.errors import StoreFormatError, UsageError
+from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.proposal import (
     NEXT,
     Consent,
     ProposalRecord,
     ProposalState,
-    TestPlace,
 )
 from agentkit.evolution.validation.approvals import is_overruled
 from agentkit.library.events import LibraryEvent
 
-K = TypeVar("K")
 V = TypeVar("V")
 
 EXPERIMENTS: frozenset[ProposalState] = frozenset({"shadow", "canary"})
@@ -103,22 +102,22 @@ class Ledger:
         records = self.proposals
         if which in records:
             return records[which]
-        if which == "last" and records:
-            return list(records.values())[-1]
         if which == "last":
+            if records:
+                return list(records.values())[-1]
             raise UsageError("there is no proposal yet; 'agentkit evolve' makes them")
-        begun = [one for one in records.values() if which and one.proposal_id.startswith(which)]
-        of_tool = [one for one in records.values() if one.tool_name == which]
-        open_of_tool = [one for one in of_tool if one.is_open]
-        found = begun if not of_tool else open_of_tool or of_tool[-1:]
+        found = [one for one in records.values() if one.tool_name == which]
+        found = [one for one in found if one.is_open] or found[-1:]
+        if not found and which:
+            found = [one for one in records.values() if one.proposal_id.startswith(which)]
         if len(found) == 1:
             return found[0]
         if found:
             ids = ", ".join(one.proposal_id for one in found[:_NEAREST])
             more = f" and {len(found) - _NEAREST} more" if len(found) > _NEAREST else ""
             raise UsageError(f"{which!r} fits {len(found)} proposals: {ids}{more}; name one")
-        names = [*records, *dict.fromkeys(one.tool_name for one in records.values())]
-        near = get_close_matches(which, filter(None, names), n=_NEAREST, cutoff=0.4)
+        names = [*records, *(one.tool_name for one in records.values() if one.tool_name)]
+        near = get_close_matches(which, dict.fromkeys(names), n=_NEAREST, cutoff=0.4)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         raise UsageError(
             f"there is no proposal {which!r}, and no proposal for a tool of that name; {hint}"
@@ -143,16 +142,15 @@ class Ledger:
         found = self.experiments.get(tool_name)
         return None if found is None else self.proposals[found]
 
-    def place_of(self, proposal_id: str) -> TestPlace:
+    def place_of(self, proposal_id: str) -> Elond:
         """The place among all tests of a proposal, or the one that it would get now.
 
-        With it the level of its test is ``Elond(opened=place.number - 1,
-        promoted=place.discoveries).level(alpha)``, from ``agentkit.evolution.gates``.
+        ``level`` of it is the level of its test.
         """
         record = self.proposals.get(proposal_id)
         if record is not None and record.place is not None:
             return record.place
-        return TestPlace(number=len(self.tested) + 1, discoveries=len(self.passed))
+        return Elond(opened=len(self.tested), promoted=len(self.passed))
 
 
 class _Fold:
@@ -187,147 +185,97 @@ class _Fold:
                 "broken; 'agentkit log --verify' says where"
             )
         self._head = event
-        if event.kind in NEXT:
-            self._step(event)
-        elif event.kind in _OTHERS:
-            _OTHERS[event.kind](self, event)
-        else:
-            raise StoreFormatError(
-                f"event {event.sequence} is of the kind {event.kind!r}, which this agentkit does "
-                "not know; upgrade agentkit-evolve"
-            )
+        match event.kind:
+            case "judged" | "approved" | "overruled" | "assessed" | "rebased":
+                self._note(event)
+            case "written":  # promotions under a change outside of proposals lose their place
+                for name in event.facts.get("replaced", ()):
+                    self._promoted.pop(name, None)
+            case "pinned":
+                self._pins[event.tool_name] = int(event.facts["version"])
+            case "unpinned":
+                self._pins.pop(event.tool_name, None)
+            case "marked" | "revalidated" | "proposer_quarantined" | "proposer_released":
+                pass  # what earlier releases kept, and nothing depends on any more
+            case state if state in NEXT:
+                self._enter(event, state)
+            case _:
+                raise StoreFormatError(
+                    f"event {event.sequence} is of the kind {event.kind!r}, which this agentkit "
+                    "does not know; upgrade agentkit-evolve"
+                )
 
-    def _step(self, event: LibraryEvent) -> None:
-        state: ProposalState = event.kind  # type: ignore[assignment]  # take has looked
-        known = self._proposals.get(event.proposal_id)
-        if known is None:
-            if state != "proposed":
-                raise _out_of_order(event, "was never proposed")
-            record = _fresh(event)
-        else:
-            if state not in NEXT[known.state]:
-                raise _out_of_order(event, f"is {known.state}")
-            if known.state == "rejected" and not _is_overruled(known):
-                raise _out_of_order(event, "is rejected, and nobody overruled that")
-            record = _entered(known, state, event)
-        self._follow_experiment(record, event)
-        self._follow_promotions(record)
-        self._proposals[record.proposal_id] = record
-        if state == "shadow":
-            self._begin_test(event)
-        if state in {"canary", "active"} and record.has_passed_test:
-            self._passed.add(record.proposal_id)
-
-    def _follow_experiment(self, record: ProposalRecord, event: LibraryEvent) -> None:
-        tool, running = record.tool_name, self._experiments.get(record.tool_name)
-        if record.state in EXPERIMENTS:
-            if running not in {None, record.proposal_id}:
-                raise _out_of_order(event, f"would be tried beside {running!r} on {tool!r}")
-            self._experiments[tool] = record.proposal_id
-        elif running == record.proposal_id:
-            del self._experiments[tool]
-
-    def _follow_promotions(self, record: ProposalRecord) -> None:
-        tool = record.tool_name
-        stack = self._promoted.get(tool, ())
-        if record.state == "active":
-            self._promoted[tool] = (*stack, record.proposal_id)
-        elif record.state == "rolled_back" and record.proposal_id in stack:
-            self._promoted[tool] = tuple(one for one in stack if one != record.proposal_id)
-
-    def _begin_test(self, event: LibraryEvent) -> None:
-        record = self._proposals[event.proposal_id]
-        if record.place is not None:
-            return
-        self._tested.append(record.proposal_id)
-        place = TestPlace(number=len(self._tested), discoveries=len(self._passed))
-        self._proposals[record.proposal_id] = replace(record, place=place)
-
-    def _known(self, event: LibraryEvent) -> ProposalRecord:
+    def _note(self, event: LibraryEvent) -> None:
+        """Something about a proposal, whose state stays."""
         record = self._proposals.get(event.proposal_id)
         if record is None:
             raise _out_of_order(event, "was never proposed")
-        return record
-
-    def _noted(self, event: LibraryEvent) -> ProposalRecord:
-        """The proposal with one more event, its state as it was."""
-        record = self._known(event)
-        noted = replace(record, events=(*record.events, event))
-        self._proposals[record.proposal_id] = noted
-        return noted
-
-    def agreed(self, event: LibraryEvent) -> None:
-        """A judge or a person said what they think of a proposal."""
-        who: Consent = "judge" if event.kind == "judged" else "person"
-        record = self._noted(event)
-        agrees = event.kind == "approved" or event.facts.get("agrees")
-        if agrees and who not in record.agreed:
-            agreed = replace(record, agreed=(*record.agreed, who))
-            self._proposals[record.proposal_id] = agreed
-
-    def overruled(self, event: LibraryEvent) -> None:
-        record = self._noted(event)
-        if record.state != "rejected":
+        changes: dict[str, Any] = {"events": (*record.events, event)}
+        if event.kind == "overruled" and record.state != "rejected":
             raise _out_of_order(event, f"is {record.state}")
+        if event.kind == "approved" or (event.kind == "judged" and event.facts.get("agrees")):
+            who: Consent = "judge" if event.kind == "judged" else "person"
+            changes["agreed"] = tuple(dict.fromkeys((*record.agreed, who)))
+        if event.kind == "rebased":
+            changes |= _moved(event)
+        if event.kind == "assessed" and record.state == "validated":  # an offline comparison
+            changes["place"] = self._place(record)
+        self._proposals[record.proposal_id] = replace(record, **changes)
 
-    def assessed(self, event: LibraryEvent) -> None:
-        if self._noted(event).state == "validated":  # an offline comparison
-            self._begin_test(event)
+    def _enter(self, event: LibraryEvent, state: ProposalState) -> None:
+        """A proposal comes into a state."""
+        record = self._proposals.get(event.proposal_id) or _unknown(event)
+        if record.events and state not in NEXT[record.state]:
+            raise _out_of_order(event, f"is {record.state}")
+        if record.state == "rejected" and not _is_overruled(record):
+            raise _out_of_order(event, "is rejected, and nobody overruled that")
+        changes: dict[str, Any] = {"state": state, "events": (*record.events, event)}
+        changes |= _moved(event)
+        if state == "proposed":  # or taken up again: who agreed before is asked anew
+            changes |= {"needs": tuple(event.facts.get("needs", ())), "agreed": ()}
+        if state == "shadow":
+            changes["place"] = self._place(record)
+        record = replace(record, **changes)
+        self._proposals[record.proposal_id] = record
+        self._follow(record, event)
+        if state in {"canary", "active"} and record.has_passed_test:
+            self._passed.add(record.proposal_id)
 
-    def rebased(self, event: LibraryEvent) -> None:
-        record = self._noted(event)
-        self._proposals[record.proposal_id] = replace(record, **_moved(event))
+    def _follow(self, record: ProposalRecord, event: LibraryEvent) -> None:
+        """What is tried on the tool, and what was promoted on it."""
+        tool, name = record.tool_name, record.proposal_id
+        running, stack = self._experiments.get(tool), self._promoted.get(tool, ())
+        if record.state in EXPERIMENTS:
+            if running not in {None, name}:
+                raise _out_of_order(event, f"would be tried beside {running!r} on {tool!r}")
+            self._experiments[tool] = name
+        elif running == name:
+            del self._experiments[tool]
+        if record.state == "active":
+            self._promoted[tool] = (*stack, name)
+        elif record.state == "rolled_back" and name in stack:
+            self._promoted[tool] = tuple(one for one in stack if one != name)
 
-    def written(self, event: LibraryEvent) -> None:
-        """A change outside of proposals; promotions under it lose their place."""
-        for name in event.facts.get("replaced", ()):
-            self._promoted.pop(name, None)
-
-    def passed_by(self, event: LibraryEvent) -> None:
-        """What earlier releases kept, and nothing depends on any more."""
-
-    def pinned(self, event: LibraryEvent) -> None:
-        self._pins[event.tool_name] = int(event.facts["version"])
-
-    def unpinned(self, event: LibraryEvent) -> None:
-        self._pins.pop(event.tool_name, None)
-
-
-_OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
-    "judged": _Fold.agreed,
-    "approved": _Fold.agreed,
-    "overruled": _Fold.overruled,
-    "assessed": _Fold.assessed,
-    "rebased": _Fold.rebased,
-    "written": _Fold.written,
-    "marked": _Fold.passed_by,
-    "revalidated": _Fold.passed_by,
-    "pinned": _Fold.pinned,
-    "unpinned": _Fold.unpinned,
-    "proposer_quarantined": _Fold.passed_by,
-    "proposer_released": _Fold.passed_by,
-}
+    def _place(self, record: ProposalRecord) -> Elond:
+        """The place of a test, which begins now unless it began before."""
+        if record.place is not None:
+            return record.place
+        self._tested.append(record.proposal_id)
+        return Elond(opened=len(self._tested) - 1, promoted=len(self._passed))
 
 
-def _fresh(event: LibraryEvent) -> ProposalRecord:
-    kept = event.facts.get("proposal") or {}
-    record = ProposalRecord(
+def _unknown(event: LibraryEvent) -> ProposalRecord:
+    """A proposal before its first event."""
+    if event.kind != "proposed":
+        raise _out_of_order(event, "was never proposed")
+    return ProposalRecord(
         proposal_id=event.proposal_id,
         state="proposed",
         tool_name=event.tool_name,
         author=event.author,
-        events=(event,),
-        base=kept.get("base", ""),
-        needs=tuple(event.facts.get("needs", ())),
+        events=(),
+        base=(event.facts.get("proposal") or {}).get("base", ""),
     )
-    return replace(record, **_moved(event))
-
-
-def _entered(record: ProposalRecord, state: ProposalState, event: LibraryEvent) -> ProposalRecord:
-    changes: dict[str, Any] = {"state": state, "events": (*record.events, event)} | _moved(event)
-    if state == "proposed":  # taken up again: who agreed before is asked anew
-        changes |= {"needs": tuple(event.facts.get("needs", ())), "agreed": ()}
-    return replace(record, **changes)
 
 
 def _is_overruled(record: ProposalRecord) -> bool:

@@ -6,115 +6,39 @@ Everything here decides on one ``LibraryState`` and gives a ``Transaction``; not
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.errors import DefinitionError, LibraryError, UsageError
-from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, RejectedBy
+from agentkit.errors import DefinitionError, UsageError
+from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, source_episodes
 from agentkit.evolution.decide import (
     LifecyclePolicy,
-    Move,
     ProposalStatus,
+    Stage,
     next_step,
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import MAX_BYTES, Above, breaks, look_above
+from agentkit.evolution.insertion import MAX_BYTES, Refused, pinned_above
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import (
     Consent,
     Proposal,
     ProposalRecord,
     ProposalState,
+    RejectedBy,
     Suggestion,
     UnreadableProposal,
+    checks_to_json,
     outstanding,
 )
 from agentkit.evolution.repository import LibraryState, Transaction
 from agentkit.evolution.validation.report import FailedCheck
-from agentkit.library.events import Author, EventDraft, EventKind, cut
+from agentkit.library.events import Author, EventDraft, cut
+from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
-
-# --- Events about one proposal --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EventWriter:
-    """Writes the events about one proposal.
-
-    Attributes:
-        author: Who does what is told.
-        proposal_id: The proposal.
-        tool_name: The tool that it would change.
-        version: The newest library version once it has happened.
-    """
-
-    author: Author
-    proposal_id: str
-    tool_name: str
-    version: int
-
-    @classmethod
-    def of(cls, record: ProposalRecord, author: Author, *, version: int) -> EventWriter:
-        """One for a proposal that the ledger knows."""
-        return cls(
-            author=author,
-            proposal_id=record.proposal_id,
-            tool_name=record.tool_name,
-            version=version,
-        )
-
-    def draft(self, kind: EventKind, why: str, **facts: Any) -> EventDraft:
-        """That something happened, and why."""
-        return EventDraft(
-            kind=kind,
-            author=self.author,
-            reason=cut(why),
-            proposal_id=self.proposal_id,
-            tool_name=self.tool_name,
-            library_version=self.version,
-            facts=facts,
-        )
-
-    def assessed(self, stage: ProposalState, report: GateReport) -> EventDraft:
-        """What a gate said at a stage."""
-        return self.draft("assessed", report.reason, stage=stage, **report.to_json())
-
-    def rejected(
-        self, by: RejectedBy, *, failed: Iterable[FailedCheck] = (), reason: str = ""
-    ) -> EventDraft:
-        """The proposal is rejected.
-
-        Args:
-            by: Who said no.
-            failed: Every reason, for a check's rejection.
-            reason: Why in words, for anybody else's.
-        """
-        reasons = tuple(failed)
-        why = reason or checks_text(reasons)
-        return self.draft("rejected", why, by=by, failed=checks_to_json(reasons))
-
-
-def checks_text(failed: Iterable[FailedCheck]) -> str:
-    """Failed checks as one sentence; what is said of several fields is said once."""
-    fields: dict[tuple[str, str], list[str]] = {}
-    for check in failed:
-        fields.setdefault((check.code, check.message), []).append(check.field)
-    return "; ".join(
-        f"[{code}]{' in ' if any(places) else ''}{', '.join(places)}: {message}"
-        for (code, message), places in fields.items()
-    )
-
-
-def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
-    """Failed checks as an event keeps them; they quote foreign text."""
-    empty = {"message": "", "advice": ""}  # which reading asks for
-    return [
-        {name: cut(value) for name, value in (empty | check.to_json()).items()} for check in failed
-    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,7 +106,6 @@ async def submit(
     state: LibraryState,
     context: LifecycleContext,
     *,
-    sources: tuple[str, ...] = (),
     episodes: Sequence[Episode] = (),
 ) -> Transaction | None:
     """What is written of a suggestion; None for a proposal that the ledger knows.
@@ -192,44 +115,39 @@ async def submit(
         suggestion: What a proposer suggests.
         state: The newest state.
         context: What decides, and who writes what comes of it.
-        sources: Texts that a candidate must not copy from.
-        episodes: Whose accepted calls a new rule may not refuse.
+        episodes: Whose accepted calls a new rule may not refuse, beside those of its evidence.
     """
     if proposal_id in state.ledger.proposals:
         return None
-    version = state.library.version
-    writer = EventWriter(
-        author=context.author,
+    us, who = context.author, suggestion.author
+    record = ProposalRecord(
         proposal_id=proposal_id,
+        state="proposed",
         tool_name=cut(suggestion.tool_name),
-        version=version,
+        author=who,
+        events=(),
     )
     if isinstance(suggestion, UnreadableProposal):
         unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
         why = "the answer can not be read as a proposal"
-        first = replace(writer, author=suggestion.author).draft("proposed", why, unreadable=unread)
-        return Transaction(drafts=(first, writer.rejected("unreadable", failed=suggestion.failed)))
-    result = await context.checker.check(
-        suggestion.candidate,
-        suggestion.base,
-        state,
-        sources=sources,
-        proposal=suggestion,
-        episodes=episodes,
-    )
+        first = record.event("proposed", who, why, unreadable=unread)
+        rejected = record.rejected("unreadable", us, failed=suggestion.failed)
+        return Transaction(drafts=(first, rejected))
+    named = source_episodes(context.checker.store, suggestion.evidence)
+    known = {one.episode_id: one for one in (*named, *episodes)}
+    result = await context.checker.check(suggestion, state, episodes=tuple(known.values()))
     facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
-    first = replace(
-        writer.draft("proposed", suggestion.reason, **facts),
-        author=suggestion.author,
-        evidence=suggestion.evidence,
-    )
-    return Transaction(drafts=(first, *_where_checks_bring_it(result, writer)))
+    first = record.event("proposed", who, suggestion.reason, **facts)
+    first = replace(first, evidence=suggestion.evidence)
+    return Transaction(drafts=(first, *_where_checks_bring_it(record, result, us)))
 
 
-def _where_checks_bring_it(result: CheckResult, writer: EventWriter) -> tuple[EventDraft, ...]:
+def _where_checks_bring_it(
+    record: ProposalRecord, result: CheckResult, us: Author
+) -> tuple[EventDraft, ...]:
     if result.failed:
-        return (writer.rejected(result.by, failed=result.failed),)
-    return () if result.needs else (writer.draft("validated", "every check passed"),)
+        return (record.rejected(result.by, us, failed=result.failed),)
+    return () if result.needs else (record.event("validated", us, "every check passed"),)
 
 
 # --- Yes and no -----------------------------------------------------------------------------------
@@ -255,8 +173,8 @@ def approve(
     record = _undecided(state.ledger, proposal_id)
     if "person" in record.agreed:
         return None
-    said = EventWriter.of(record, person, version=state.library.version).draft("approved", reason)
-    return Transaction(drafts=(said, *_validated(record, "person", state, context.author)))
+    said = record.event("approved", person, reason)
+    return Transaction(drafts=(said, *_validated(record, "person", context.author)))
 
 
 def judge(
@@ -277,12 +195,10 @@ def judge(
         )
     if "judge" in record.agreed:
         return None
-    by_judge = EventWriter.of(record, who, version=state.library.version)
-    said = by_judge.draft("judged", judgement.reason, agrees=agrees)
+    said = record.event("judged", who, judgement.reason, agrees=agrees)
     if agrees:
-        return Transaction(drafts=(said, *_validated(record, "judge", state, context.author)))
-    by_us = replace(by_judge, author=context.author)
-    return Transaction(drafts=(said, by_us.rejected("judge", reason=judgement.reason)))
+        return Transaction(drafts=(said, *_validated(record, "judge", context.author)))
+    return Transaction(drafts=(said, record.rejected("judge", context.author, judgement.reason)))
 
 
 def reject(
@@ -302,10 +218,14 @@ def reject(
             f"the proposal {proposal_id!r} is {record.state}; what was active is taken back with "
             "roll_back ('agentkit rollback')"
         )
-    writer = EventWriter.of(record, person, version=state.library.version)
+    return Transaction(drafts=(_ended(record, "person", person, reason),))
+
+
+def _ended(record: ProposalRecord, by: RejectedBy, author: Author, why: str) -> EventDraft:
+    """A proposal that serves somebody is taken back, any other one is rejected."""
     if record.state == "canary":
-        return Transaction(drafts=(writer.draft("rolled_back", reason),))
-    return Transaction(drafts=(writer.rejected("person", reason=reason),))
+        return record.event("rolled_back", author, why)
+    return record.rejected(by, author, why)
 
 
 def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
@@ -319,14 +239,11 @@ def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
     return record
 
 
-def _validated(
-    record: ProposalRecord, agreed: Consent, state: LibraryState, author: Author
-) -> tuple[EventDraft, ...]:
+def _validated(record: ProposalRecord, agreed: Consent, us: Author) -> tuple[EventDraft, ...]:
     """The proposal goes on when nobody else has to agree."""
     if record.state != "proposed" or outstanding(record.needs, (*record.agreed, agreed)):
         return ()
-    writer = EventWriter.of(record, author, version=state.library.version)
-    return (writer.draft("validated", "every check passed, and everybody agreed who must"),)
+    return (record.event("validated", us, "every check passed, and everybody agreed who must"),)
 
 
 # --- A person overrules the checks ----------------------------------------------------------------
@@ -340,7 +257,6 @@ async def overrule(
     reason: str,
     *,
     context: LifecycleContext,
-    sources: tuple[str, ...] = (),
 ) -> Transaction | None:
     """A person overrules every check that rejected a proposal, which is then taken up again.
 
@@ -354,7 +270,6 @@ async def overrule(
         person: Who overrules.
         reason: Why.
         context: What the candidate is checked with, and who writes what comes of it.
-        sources: Texts that the candidate must not copy from.
 
     Raises:
         UsageError: There is no such proposal, or it is not rejected; codes are missing, or may not
@@ -369,12 +284,12 @@ async def overrule(
     if not reason.strip():
         raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
     failed = record.failed
-    result = await context.checker.check_record(record, state, sources, overruled=failed)
-    by_person = EventWriter.of(record, person, version=state.library.version)
-    said = by_person.draft("overruled", reason, overruled=checks_to_json(failed))
+    overruled = (*record.overruled, *failed)
+    result = await context.checker.check(record.current, state, overruled=overruled)
+    said = record.event("overruled", person, reason, overruled=checks_to_json(failed))
     why = f"{person.name} overruled {', '.join(record.overrulable)}"
-    first = by_person.draft("proposed", why, **result.facts(record.base))
-    after = _where_checks_bring_it(result, replace(by_person, author=context.author))
+    first = record.event("proposed", person, why, **result.facts(record.base))
+    after = _where_checks_bring_it(record, result, context.author)
     return Transaction(drafts=(said, first, *after))
 
 
@@ -452,8 +367,6 @@ async def promote(
     state: LibraryState,
     reports: Sequence[GateReport],
     context: LifecycleContext,
-    *,
-    sources: tuple[str, ...] = (),
 ) -> Transaction | ProposalStatus:
     """What is written to bring an open proposal on by a stage; or what it waits for.
 
@@ -462,96 +375,88 @@ async def promote(
         state: The newest state.
         reports: What the gates say at the stage where it is.
         context: What decides, and who writes what comes of it.
-        sources: Texts that the candidate must not copy from.
     """
-    writer = EventWriter.of(record, context.author, version=state.library.version)
-    tool = state.library.get(record.tool_name)
+    us, tool = context.author, state.library.get(record.tool_name)
     current = "" if tool is None else tool.definition.digest
     if record.state in EXPERIMENTS and current != record.base:
         why = f"{record.tool_name!r} has another revision by now, and the trial compared the old"
-        return Transaction(drafts=(writer.rejected("library", reason=why),))
+        return Transaction(drafts=(record.rejected("library", us, why),))
     step = next_step(record, state.ledger, context.policy, reports)
-    if isinstance(step, ProposalStatus):
+    if step.stage is None:
         return step
     known = recorded_reports(record)
-    said = tuple(writer.assessed(record.state, one) for one in reports if one not in known)
+    said = tuple(assessed(record, us, one) for one in reports if one not in known)
     if step.stage == "rejected":
-        if record.state == "canary":
-            return Transaction(drafts=(*said, writer.draft("rolled_back", step.why)))
-        return Transaction(drafts=(*said, writer.rejected("gate", reason=step.why)))
-    entered = await _enter(writer, record, state, step, context=context, sources=sources)
+        return Transaction(drafts=(*said, _ended(record, "gate", us, step.why)))
+    entered = await _enter(record, state, step.stage, step.why, context)
     if isinstance(entered, ProposalStatus):
         return entered
     return replace(entered, drafts=(*said, *entered.drafts))
 
 
+def assessed(record: ProposalRecord, author: Author, report: GateReport) -> EventDraft:
+    """What a gate said at the stage of a proposal."""
+    return record.event("assessed", author, report.reason, stage=record.state, **report.to_json())
+
+
 async def _enter(
-    writer: EventWriter,
     record: ProposalRecord,
     state: LibraryState,
-    step: Move,
-    *,
+    stage: Stage,
+    why: str,
     context: LifecycleContext,
-    sources: tuple[str, ...],
 ) -> Transaction | ProposalStatus:
     """Check a proposal again as the library is now, and let it into its next stage."""
-    if record.candidate is None:  # an answer that could not be read is never validated
-        return ProposalStatus(why="it has no candidate")
-    result = await context.checker.check_record(record, state, sources)
+    result = await context.checker.check(record.current, state, overruled=record.overruled)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
-        return Transaction(drafts=(writer.rejected("library", failed=result.failed),))
+        rejected = record.rejected("library", context.author, failed=result.failed)
+        return Transaction(drafts=(rejected,))
     if result.waits_for or missing:
         agree = f"by now a {' and a '.join(missing)} must agree"
         return ProposalStatus(why=result.waits_for or agree)
-    if step.stage == "active":
-        return await _activated(writer, record, state, result, step.why, context=context)
+    if stage == "active":
+        return await _activated(record, state, result, why, context)
     facts = result.facts(record.base)
-    if step.stage == "canary" and context.policy.canary_share is not None:
+    if stage == "canary" and context.policy.canary_share is not None:
         facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
-    return Transaction(drafts=(writer.draft(step.stage, step.why, **facts),))
+    return Transaction(drafts=(record.event(stage, context.author, why, **facts),))
 
 
 async def _activated(
-    writer: EventWriter,
     record: ProposalRecord,
     state: LibraryState,
     result: CheckResult,
     why: str,
-    *,
     context: LifecycleContext,
 ) -> Transaction:
     """The candidate serves everybody, with the composites above pinned to it."""
-    candidate = result.candidate
+    candidate, us = result.candidate, context.author
     try:
-        above = await look_above(candidate, state.library, context.checker.inserting)
-    except LibraryError as error:
-        above = Above(broken=(breaks(candidate, candidate.name, str(error)),))
-    if above.broken:
-        return Transaction(drafts=(writer.rejected("parents", failed=above.broken),))
-    after = replace(writer, version=state.library.version + 1)
+        above = await pinned_above(candidate, state.library, context.checker.inserting)
+    except Refused as refused:
+        return Transaction(drafts=(record.rejected("parents", us, failed=(refused.failed,)),))
     facts = result.facts(record.base)
     facts.pop("needs", None)
-    if above.repinned:
-        facts["repinned"] = {one.name: one.digest for one in above.repinned}
-    drafts = []
+    if above:
+        facts["repinned"] = {one.name: one.digest for one in above}
     earlier = state.ledger.active(record.tool_name)
-    if earlier is not None:
-        about = replace(after, proposal_id=earlier.proposal_id)
-        drafts.append(about.draft("superseded", f"{record.proposal_id} took its place"))
-    evidence = record.events[0].evidence
-    drafts.append(
-        replace(
-            after.draft("active", why, **facts),
-            evidence=evidence,
-            digest_before="" if result.base is None else result.base.digest,
-            digest_after=candidate.digest,
-        )
+    superseded = (
+        ()
+        if earlier is None
+        else (earlier.event("superseded", us, f"{record.proposal_id} took its place"),)
     )
-    return Transaction(
-        drafts=tuple(drafts),
-        upserts=(candidate, *above.repinned),
-        change_id=record.proposal_id,
+    evidence = record.events[0].evidence
+    active = replace(
+        record.event("active", us, why, **facts),
+        evidence=evidence,
+        digest_before="" if result.base is None else result.base.digest,
+        digest_after=candidate.digest,
+    )
+    change = LibraryChange(
+        proposal_id=record.proposal_id,
+        upserts=(candidate, *above),
         reason=record.reason or why,
         evidence=evidence,
     )
+    return Transaction(drafts=(*superseded, active), change=change)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import is_text, literal_of, program_to_json
-from agentkit.composites.language import RESERVED
+from agentkit.composites.codec import program_to_json
+from agentkit.composites.language import RESERVED, is_text
 from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Occurrence, Pattern
@@ -155,6 +155,11 @@ class Lifting:
             return results[self.returned[0]]
         return {key: results[call] for key, call in zip(self.keys, self.returned, strict=True)}
 
+    def arguments_of(self, calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """What the program is called with to make calls with these arguments."""
+        slots = ((one.name, one.slots[0]) for one in self.parameters)
+        return {name: calls[call][own] for name, (call, own) in slots}
+
 
 def lift(
     pattern: Pattern,
@@ -290,7 +295,7 @@ def _call(
         link = links[name]
         value: ir.Expression = ir.Name(name=variables[link.step] if link else filled[at, name])
         for part in link.path if link else ():
-            value = ir.Index(value=value, index=literal_of(part))
+            value = ir.Index(value=value, index=ir.Constant(value=part))
         if link and link.cast:
             value = ir.Builtin(function=link.cast, arguments=(value,))
         arguments.append(ir.Argument(name=name, value=value))
@@ -340,6 +345,21 @@ class WorkedCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ReplacedCalls:
+    """Calls of one trajectory that a composite stands for.
+
+    Attributes:
+        trajectory_id: Of the trajectory.
+        positions: Of its steps.
+        arguments: What the composite would have been called with.
+    """
+
+    trajectory_id: str
+    positions: tuple[int, ...]
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MinedComposite:
     """A composite that mining proposes. Nothing is in the library yet.
 
@@ -351,6 +371,7 @@ class MinedComposite:
         evidence: Ids of the episodes, bounded.
         worked: Occurrences that can be worked calls, the best first, with the recorded calls behind
             each: on them it can be tried out although a child must not run.
+        replaces: The calls that it would have stood for.
     """
 
     definition: ToolDefinition
@@ -359,6 +380,7 @@ class MinedComposite:
     uses: int
     evidence: tuple[str, ...]
     worked: tuple[WorkedCall, ...]
+    replaces: tuple[ReplacedCalls, ...] = ()
 
     @property
     def name(self) -> str:
@@ -432,7 +454,7 @@ def definition_of(
             tags=("mined",),
             parameters=texts,
         ),
-        body=program_to_json(lifting.program),
+        body=program_to_json(lifting.program, name),
         origin=Origin(kind="composite", reference="mined from episodes"),
     )
 
@@ -474,8 +496,7 @@ def worked_calls(
             continue
         if not all(is_json(one.arguments) and is_json(one.result) for one in recorded):
             continue
-        slots = ((one.name, one.slots[0]) for one in lifting.parameters)
-        arguments = {name: recorded[call].arguments[own] for name, (call, own) in slots}
+        arguments = lifting.arguments_of([one.arguments for one in recorded])
         key = json.dumps(arguments, sort_keys=True)
         results = [one.result for one in recorded]
         length = len(key) + len(json.dumps(results))

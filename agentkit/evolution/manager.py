@@ -8,7 +8,7 @@ what people say), and written with its events in one transaction of the ``reposi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from agentkit.evolution.checker import (
     Validate,
     change_of_new,
     decided_before,
-    source_episodes,
     source_texts,
 )
 from agentkit.evolution.compare import Assess
@@ -38,7 +37,7 @@ from agentkit.evolution.decide import (
 )
 from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Candidate, InsertOutcome, Rejected, plan_insert
+from agentkit.evolution.insertion import Candidate, InsertOutcome, plan_insert
 from agentkit.evolution.learning import (
     LearnReport,
     Passed,
@@ -47,7 +46,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import EventWriter, LifecycleContext, Transition
+from agentkit.evolution.lifecycle import LifecycleContext, Transition
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -149,6 +148,7 @@ class ToolManager:
             validate=validate,
             revision=self._repository.revision,
             inserting=self._procedure,
+            store=store,
         )
         self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
 
@@ -203,7 +203,7 @@ class ToolManager:
             new = tuple(tool.definition for tool in given if tool.name not in state.library)
             return self._change("register", new, state, reason)
 
-        self._write(decide)
+        self._repository.write(decide)
         return self._repository.reload().library.version
 
     def record(
@@ -253,7 +253,7 @@ class ToolManager:
             grown = _with_recorded(state.library, worked_calls)
             return self._change("record", grown, state, reason, evidence)
 
-        return self._write(decide).version
+        return self._repository.write(decide).version
 
     def learn(
         self,
@@ -320,7 +320,7 @@ class ToolManager:
             why = reason or f"learned from {count} episode{'' if count == 1 else 's'}"
             return self._change("learn", changed, state, why, report.evidence)
 
-        done = self._write(decide)
+        done = self._repository.write(decide)
         return replace(report, version=done.version, is_written=done.transaction is not None)
 
     def insert(
@@ -334,7 +334,7 @@ class ToolManager:
             reason: Why, for the tool's history.
 
         Returns:
-            What came of it. With ``Rejected`` the library is as it was; so it is with the same
+            What came of it. When it is rejected the library is as it was; so it is with the same
             candidate given again, which is merged into itself.
 
         Raises:
@@ -347,29 +347,19 @@ class ToolManager:
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        outcome: list[InsertOutcome] = []
+        outcome = InsertOutcome(outcome="rejected", name="")
 
         async def decide(state: LibraryState) -> Transaction | None:
-            plan = await plan_insert(candidate, state.library, self._procedure)
-            outcome[:] = [plan.outcome]
-            return self._change("insert", plan.upserts, state, reason, evidence)
+            nonlocal outcome
+            outcome = await plan_insert(candidate, state.library, self._procedure)
+            return self._change("insert", outcome.upserts, state, reason, evidence)
 
         done = await self._repository.write_async(decide)
-        [found] = outcome
-        return found if isinstance(found, Rejected) else replace(found, version=done.version)
+        return outcome if outcome.failed else replace(outcome, version=done.version)
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
-        return _waited(lambda: self.preview_async(candidate))
-
-    async def preview_async(self, candidate: Candidate) -> InsertOutcome:
-        """As ``preview``, where an event loop runs."""
-        return (await plan_insert(candidate, self.library, self._procedure)).outcome
-
-    async def review(self, candidate: Candidate) -> Rejected | None:
-        """Why ``insert`` would reject a candidate; None when it would not."""
-        outcome = await self.preview_async(candidate)
-        return outcome if isinstance(outcome, Rejected) else None
+        return _waited(lambda: plan_insert(candidate, self.library, self._procedure))
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -397,7 +387,7 @@ class ToolManager:
                 return None
             return rollback.edit(state, change, self._author, operation)
 
-        return self._write(decide).state.library.version
+        return self._repository.write(decide).state.library.version
 
     def restore(
         self, tool_name: str, *, to_version: int, reason: str = "", author: Author | None = None
@@ -429,7 +419,7 @@ class ToolManager:
             change = replace(change, reason=reason or change.reason)
             return rollback.restore(state, change, author or self._author, to_version=to_version)
 
-        return self._write(decide).state.library.version
+        return self._repository.write(decide).state.library.version
 
     def last_change(self, which: str = "") -> Undoable | None:
         """The last change that nobody took back, whoever made it; see ``undo``.
@@ -469,7 +459,7 @@ class ToolManager:
             history=self._store.history,
             change_id=f"rollback-{uuid.uuid4().hex}",
         )
-        return self._write(undone).state.library.version
+        return self._repository.write(undone).state.library.version
 
     def submit(self, suggestion: Suggestion) -> ProposalRecord:
         """Take in what a proposer suggests, and look at it with every check.
@@ -563,10 +553,9 @@ class ToolManager:
                 person,
                 reason,
                 context=self._context,
-                sources=self._sources(state.ledger.find(proposal_id)),
             )
 
-        return _waited(lambda: self._write_async(decide)).state.ledger.find(proposal_id)
+        return _waited(lambda: self._repository.write_async(decide)).state.ledger.find(proposal_id)
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.
@@ -603,8 +592,8 @@ class ToolManager:
                 )
             if not new or not record.is_open:
                 return None
-            writer = EventWriter.of(record, self._author, version=state.library.version)
-            return Transaction(drafts=tuple(writer.assessed(record.state, one) for one in new))
+            drafts = (lifecycle.assessed(record, self._author, one) for one in new)
+            return Transaction(drafts=tuple(drafts))
 
         return self._said(proposal_id, decide)
 
@@ -662,13 +651,13 @@ class ToolManager:
             StoreError: The store failed, or other writers committed first every time.
         """
         who, history = author or self._author, self._store.history
-        done = self._write(
+        done = self._repository.write(
             lambda state: rollback.roll_back(state, which, who, reason, history=history)
         )
         drafts = done.transaction.drafts if done.transaction else ()
         taken = tuple(draft.proposal_id for draft in drafts if draft.proposal_id)
         if any(done.state.ledger.proposals[one].state != "rolled_back" for one in taken):
-            raise _change_id_taken(done.transaction.change_id if done.transaction else "")
+            raise _change_id_taken(done)
         return taken
 
     def pin(
@@ -691,7 +680,9 @@ class ToolManager:
             ToolNotFoundError: The library has no such tool, then or now.
         """
         who, then = author or self._author, self._store.load(version)
-        self._write(lambda state: rollback.pin(state, version, tool_name, who, reason, then=then))
+        self._repository.write(
+            lambda state: rollback.pin(state, version, tool_name, who, reason, then=then)
+        )
         return self.served
 
     def unpin(
@@ -707,28 +698,20 @@ class ToolManager:
             StoreError: The store failed.
         """
         who = author or self._author
-        self._write(lambda state: rollback.unpin(state, tool_name, who, reason))
+        self._repository.write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
 
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()
     ) -> ProposalRecord:
         """Record a suggestion with what the checks say, and ask the judge where one is needed."""
-        named = getattr(suggestion, "evidence", ())
-        known = {one.episode_id: one for one in (*source_episodes(self._store, named), *episodes)}
-        sources = source_texts(self._store, named)
 
         async def decide(state: LibraryState) -> Transaction | None:
             return await lifecycle.submit(
-                proposal_id,
-                suggestion,
-                state,
-                self._context,
-                sources=sources,
-                episodes=tuple(known.values()),
+                proposal_id, suggestion, state, self._context, episodes=episodes
             )
 
-        await self._write_async(decide)
+        await self._repository.write_async(decide)
         return await self._ask_judge(proposal_id)
 
     async def _ask_judge(self, proposal_id: str) -> ProposalRecord:
@@ -752,7 +735,7 @@ class ToolManager:
         candidate = record.candidate
         if "judge" not in record.awaits or not record.is_open or candidate is None:
             return None
-        sources = self._sources(record)
+        sources = source_texts(self._store, record.events[0].evidence)
         if not record.base:
             return change_of_new(candidate, library, sources)
         base = self.revision(record.tool_name, record.base)
@@ -779,18 +762,13 @@ class ToolManager:
             found = state.ledger.find(record.proposal_id)
             if found.state != record.state or not found.is_open:
                 return None
-            return await lifecycle.promote(
-                found,
-                state,
-                self._reports(found, state.ledger),
-                self._context,
-                sources=self._sources(found),
-            )
+            reports = self._reports(found, state.ledger)
+            return await lifecycle.promote(found, state, reports, self._context)
 
         done = await self._repository.write_async(decide)
         after = done.state.ledger.find(record.proposal_id)
-        if done.transaction and done.transaction.makes_version and after.state == record.state:
-            raise _change_id_taken(done.transaction.change_id)
+        if done.makes_version and after.state == record.state:
+            raise _change_id_taken(done)
         blocked = done.instead
         return Transition.between(
             record, after, after.events[-1].reason if blocked is None else blocked.why
@@ -803,9 +781,6 @@ class ToolManager:
             recorded |= {report.gate: report for report in self._assess(record, ledger)}
         return tuple(recorded.values())
 
-    def _sources(self, record: ProposalRecord) -> tuple[str, ...]:
-        return source_texts(self._store, record.events[0].evidence)
-
     def _open(self) -> tuple[str, ...]:
         records = self._repository.reload().ledger.proposals.values()
         return tuple(record.proposal_id for record in records if record.is_open)
@@ -814,15 +789,7 @@ class ToolManager:
         self, proposal_id: str, decide: Callable[[LibraryState], Transaction | None]
     ) -> ProposalRecord:
         """Write what somebody says of a proposal; its record afterwards."""
-        return self._write(decide).state.ledger.find(proposal_id)
-
-    def _write(self, decide: Callable[[LibraryState], Transaction | None]) -> Written[None]:
-        return self._repository.write(decide)
-
-    async def _write_async(
-        self, decide: Callable[[LibraryState], Awaitable[Transaction | None]]
-    ) -> Written[None]:
-        return await self._repository.write_async(decide)
+        return self._repository.write(decide).state.ledger.find(proposal_id)
 
     def _change(
         self,
@@ -872,7 +839,8 @@ def _with_recorded(
     return repinned(library, changed) if changed else ()
 
 
-def _change_id_taken(change_id: str) -> StoreError:
+def _change_id_taken(done: Written[Any]) -> StoreError:
+    change_id = done.transaction.change.proposal_id if done.transaction else ""
     return StoreError(
         f"the store knows a change {change_id!r} that was another one, and wrote nothing; give "
         "each proposal, and each change, an id of its own"

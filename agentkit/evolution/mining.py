@@ -10,20 +10,23 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-from agentkit.composites.codec import program_from_json, program_to_json
+from agentkit.composites.codec import program_from_json, program_of, program_to_json
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, InsertPolicy, call_key, runs_live
+from agentkit.evolution.duplicates import normal_form
 from agentkit.evolution.insertion import InsertOutcome
 from agentkit.evolution.learning import PASSWORD_FIELD, private_part, suspicious_part
 from agentkit.evolution.lifting import (
     MOST_EXAMPLES,
     Lifting,
     MinedComposite,
+    ReplacedCalls,
     WorkedCall,
     definition_of,
     lift,
@@ -40,7 +43,6 @@ from agentkit.library.library import Library
 from agentkit.library.merging import distinct_name
 from agentkit.library.pins import with_current_pins
 from agentkit.metrics.calls import CanonicalCall
-from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Example, ToolDefinition
 
 
@@ -227,8 +229,20 @@ class _Chooser:
             uses=len(placed),
             evidence=tuple(ids)[:MOST_EVIDENCE],
             worked=worked,
+            replaces=tuple(self._replaced(lifting, placed)),
         )
         return with_worked_calls(composite, worked[:MOST_EXAMPLES])
+
+    def _replaced(self, lifting: Lifting, placed: Iterable[Occurrence]) -> Iterator[ReplacedCalls]:
+        """The calls that a composite stands for, where their arguments are known whole."""
+        for one in placed:
+            trajectory = self._corpus[one.trajectory]
+            with suppress(LookupError):  # an argument that the recording does not hold
+                yield ReplacedCalls(
+                    trajectory_id=trajectory.trajectory_id,
+                    positions=one.positions,
+                    arguments=lifting.arguments_of([*map(trajectory.arguments, one.positions)]),
+                )
 
 
 def _is_program(lifting: Lifting) -> bool:
@@ -410,8 +424,8 @@ async def submit_mined(
     found = mine(trajectories_of(episodes).trajectories, tools, rules)
     earlier = (record.candidate for record in manager.ledger.proposals.values())
     there = (*tools.values(), *(one for one in earlier if one is not None))
-    known = {digest(one.body) for one in there if one.is_composite}
-    fresh = [one for one in found.composites if digest(one.definition.body) not in known]
+    known = {normal_form(program) for one in there if (program := program_of(one)) is not None}
+    fresh = [one for one in found.composites if normal_form(one.lifting.program) not in known]
     records = []
     for one in _recorded(manager, fresh) if fresh else ():
         proposal = Proposal.of(

@@ -13,45 +13,41 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.agent.checks import ContractChecker, normalize_response
-from agentkit.agent.executor import CallHistory
+from agentkit.agent.checks import normalize_response
+from agentkit.agent.executor import Execution
 from agentkit.agent.refine import refine_calls
+from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id, unrouted
-from agentkit.agent.types import FinishedRun
+from agentkit.agent.types import FinishedRun, ToolPolicy
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Evidence, Turn, Verdict, Verifier
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, SHADOW_OF, VIEW_OF
 from agentkit.errors import (
-    CompositeError,
-    DefinitionError,
     ModelConnectionError,
     ModelError,
     ModelStatusError,
     ModelTimeoutError,
-    UsageError,
 )
 from agentkit.evolution.serving import (
     Experiment,
     LedgerWatch,
     Overlays,
-    bucket,
     experiment_for,
     running,
 )
-from agentkit.library.library import nearest_names
+from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore, Store
-from agentkit.messages import Message, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import ToolCall, ToolFailure, ToolResult, Usage
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval.cards import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.tool import Tool
 
 logger = logging.getLogger(__name__)
 
@@ -252,33 +248,8 @@ _BUSY = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _HOUR = 3600.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShadowLimits:
-    """Bounds on shadow runs.
-
-    Attributes:
-        share: Share of the sessions whose runs are repeated, from 0 to 1.
-        queue: Most runs that wait to be repeated; further ones are dropped.
-        tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
-            one answer at most; None for no bound. A model that reports no usage is counted by an
-            estimate.
-        timeout_seconds: Longest wait for one answer.
-
-    Raises:
-        UsageError: A number is out of range.
-    """
-
-    share: float = 1.0
-    queue: int = 100
-    tokens_per_hour: int | None = 200_000
-    timeout_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
-            raise UsageError(f"ShadowLimits.share is a number from 0 to 1, got {self.share}")
-        for name in ("queue", "tokens_per_hour", "timeout_seconds"):
-            if not (getattr(self, name) or 0) >= 0:
-                raise UsageError(f"ShadowLimits.{name} is 0 or more, got {getattr(self, name)}")
+_QUEUE = 100  # runs that wait to be repeated; further ones are dropped
+_TIMEOUT_SECONDS = 60.0
 
 
 class ShadowRunner(Background[FinishedRun]):
@@ -297,7 +268,9 @@ class ShadowRunner(Background[FinishedRun]):
         store: Holds the ledger, and takes the episodes.
         verifier: Judges both sides from what they propose; without it they are judged by what
             worked in the run, see ``agreement``.
-        limits: Bounds.
+        tokens_per_hour: Most tokens that this process spends on repeats in any hour, exceeded by
+            one answer at most; None for no bound. A model that reports no usage is counted by an
+            estimate.
         watch: Follows the ledger; give the one of a ``CanaryRouter`` to read it once.
         clock: Seconds of a clock that never goes backwards.
 
@@ -319,13 +292,13 @@ class ShadowRunner(Background[FinishedRun]):
         store: Store,
         *,
         verifier: Verifier | None = None,
-        limits: ShadowLimits = ShadowLimits(),
+        tokens_per_hour: int | None = 200_000,
         watch: LedgerWatch | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(size=limits.queue, name="a shadow run")
+        super().__init__(size=_QUEUE, name="a shadow run")
         self.watch = watch or LedgerWatch(store)
-        self.limits = limits
+        self._tokens_per_hour = tokens_per_hour
         self._episodes: EpisodeStore = store
         self._verifier = verifier
         self._overlays = Overlays()
@@ -362,7 +335,7 @@ class ShadowRunner(Background[FinishedRun]):
         await self._record(work.result.episode, work.request, experiment, turn, error)
 
     async def _experiment(self, run: FinishedRun) -> Experiment | None:
-        """What is tried on a run, if anything is: one experiment, for its share of sessions.
+        """What is tried on a run, if anything is: one experiment.
 
         A run whose first request did not offer the tool is not changed by a candidate.
         """
@@ -377,11 +350,7 @@ class ShadowRunner(Background[FinishedRun]):
             for one in running(ledger, "shadow")
             if one.fits(run.library) and one.tool_name in offered
         ]
-        found = experiment_for(key, fitting)
-        if found is None:
-            return None
-        share = self.limits.share if found.share is None else found.share
-        return found if bucket("shadow", key, found.proposal_id) < share else None
+        return experiment_for(key, fitting)
 
     def _with_candidate(
         self, run: FinishedRun, request: ModelRequest, experiment: Experiment
@@ -401,13 +370,13 @@ class ShadowRunner(Background[FinishedRun]):
         since = self._clock() - _HOUR
         while self._spent and self._spent[0][0] <= since:
             self._spent.popleft()
-        most = self.limits.tokens_per_hour
+        most = self._tokens_per_hour
         return most is None or sum(tokens for _, tokens in self._spent) < most
 
     async def _ask(self, run: FinishedRun, request: ModelRequest) -> Turn:
         """What the model proposes, its calls checked and not run."""
         started = time.perf_counter()
-        async with asyncio.timeout(self.limits.timeout_seconds):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             response = await run.model.complete(request)
             usage, trace = response.usage, None
             if run.refinement.mode != "none" and response.message.tool_calls:
@@ -420,7 +389,7 @@ class ShadowRunner(Background[FinishedRun]):
         seconds = time.perf_counter() - started
         return Turn(
             message=message,
-            results=checked_calls(message.tool_calls, request),
+            results=await checked_calls(message.tool_calls, request),
             usage=usage,
             refine=trace,
             seconds=seconds,
@@ -443,7 +412,7 @@ class ShadowRunner(Background[FinishedRun]):
         first = original.turns[0]
         control = Turn(  # without what running its calls gave and took
             message=first.message,
-            results=checked_calls(first.message.tool_calls, request),
+            results=await checked_calls(first.message.tool_calls, request),
             usage=first.usage,
             refine=first.refine,
             seconds=first.model_seconds,
@@ -512,52 +481,36 @@ _NOT_RUN = ToolFailure(
 )
 
 
-def checked_calls(calls: Iterable[ToolCall], request: ModelRequest) -> tuple[ToolResult, ...]:
+async def checked_calls(calls: Sequence[ToolCall], request: ModelRequest) -> tuple[ToolResult, ...]:
     """A result for each call: ``failed`` with the rule that it breaks, else ``denied``, unrun.
 
-    Looked at are, in the order of the executor: whether the tool was offered, whether the arguments
-    can be read, the contract's schema, preconditions, and learned rules. No function is called.
+    An executor looks at them over tools without code or program: whether the tool was offered,
+    whether the arguments can be read, the contract's schema, preconditions, and learned rules.
 
     Args:
         calls: What a model proposed.
         request: What it was asked, with the conversation so far.
     """
-    offered = {definition.name: definition for definition in request.tools}
-    results = []
-    for call in calls:
-        failure = _failure(call, offered, request.messages)
-        found = failure or _NOT_RUN
-        results.append(
-            ToolResult(
-                call_id=call.call_id,
-                name=call.name,
-                status="denied" if failure is None else "failed",
-                text=describe_failure(call.name, found),
-                failure=found,
-                attempts=0,
-            )
+    bare = (
+        replace(one, body=None, signature=replace(one.signature, children=()))
+        for one in request.tools
+    )
+    library = Library(Tool(definition=one) for one in bare)
+    execution = Execution(policy=ToolPolicy(contracts="always"))
+    executor = execution.executor(library, SelectedTools.whole(library), said=request.messages)
+    return tuple(
+        one
+        if one.status == "failed"
+        else ToolResult(
+            call_id=one.call_id,
+            name=one.name,
+            status="denied",
+            text=describe_failure(one.name, _NOT_RUN),
+            failure=_NOT_RUN,
+            attempts=0,
         )
-    return tuple(results)
-
-
-def _failure(
-    call: ToolCall, offered: Mapping[str, ToolDefinition], said: Sequence[Message]
-) -> ToolFailure | None:
-    definition = offered.get(call.name)
-    if definition is None:
-        nearest = nearest_names(call.name, offered)
-        rule = f"Offered are {len(offered)} tools."
-        return ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
-    if call.malformed is not None:
-        return ToolFailure(kind="malformed_arguments", rule=f"It was: {call.malformed[:200]!r}.")
-    try:
-        arguments = ArgumentValidator(definition).runnable(call.arguments)
-        if isinstance(arguments, ArgumentProblem):
-            return arguments.failure()
-        checker = ContractChecker("always")
-        return checker.before(definition, arguments, CallHistory(said).known)
-    except (DefinitionError, CompositeError) as error:  # a definition that nothing can be held to
-        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+        for one in await executor.execute(calls)
+    )
 
 
 # --- A verdict on calls that nobody ran, from what happened to the calls of the run itself --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias
@@ -12,9 +12,10 @@ from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError
+from agentkit.evolution.gate_statistics import Elond
 from agentkit.evolution.validation.approvals import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
-from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.events import Author, EventDraft, EventKind, LibraryEvent, cut
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
@@ -211,22 +212,9 @@ def outstanding(needs: Iterable[Consent], agreed: Collection[Consent]) -> tuple[
     return tuple(who for who in needed if who not in agreed)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TestPlace:
-    """The place of a proposal among all that were tested; what e-LOND asks for.
-
-    Both are fixed when the test begins, so that the level of a running test does not move. Fewer
-    discoveries than there are by the end only make that level smaller, which keeps its promise.
-
-    Attributes:
-        number: 1 for the first proposal that was ever tested.
-        discoveries: How many that were tested had passed by then.
-    """
-
-    __test__ = False  # no test of pytest, whatever its name
-
-    number: int
-    discoveries: int
+RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
+"""Who said no. ``library``: the library has moved on, and the change with it has lost its place;
+``parents``: a composite above would break."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +231,8 @@ class ProposalRecord:
         agreed: Who has agreed.
         base: Digest of the revision that it changes by now; it moves when the proposal is rebased.
         moved: The event that last moved its candidate to another revision; None for never.
-        place: Its place among the proposals tested; None before.
+        place: Its place among the proposals tested, and how many had passed by then; both are fixed
+            when its test begins, so that the level of a running test does not move. None before.
     """
 
     proposal_id: str
@@ -255,7 +244,7 @@ class ProposalRecord:
     agreed: tuple[Consent, ...] = ()
     base: str = ""
     moved: LibraryEvent | None = None
-    place: TestPlace | None = None
+    place: Elond | None = None
 
     @cached_property
     def proposal(self) -> Proposal | None:
@@ -269,6 +258,13 @@ class ProposalRecord:
         if self.moved is not None:
             return ToolDefinition.from_json(self.moved.facts["candidate"])
         return None if self.proposal is None else self.proposal.candidate
+
+    @property
+    def current(self) -> Proposal:
+        """The proposal as it is by now, moved to the revision ``base``; of one that can be read."""
+        if self.proposal is None or self.candidate is None:
+            raise AssertionError("what can not be read is rejected with codes that stand")
+        return replace(self.proposal, candidate=self.candidate, base=self.base)
 
     @property
     def stream(self) -> str:
@@ -357,6 +353,49 @@ class ProposalRecord:
     def activation(self) -> LibraryEvent | None:
         """The event that made it active; None when none did."""
         return next((event for event in self.events if event.kind == "active"), None)
+
+    def event(self, kind: EventKind, author: Author, why: str = "", /, **facts: Any) -> EventDraft:
+        """That something happened to it, and why, to be written."""
+        return EventDraft(
+            kind=kind,
+            author=author,
+            reason=cut(why),
+            proposal_id=self.proposal_id,
+            tool_name=self.tool_name,
+            facts=facts,
+        )
+
+    def rejected(
+        self,
+        by: RejectedBy,
+        author: Author,
+        why: str = "",
+        *,
+        failed: Iterable[FailedCheck] = (),
+    ) -> EventDraft:
+        """That it is rejected, with every check that failed, or why else."""
+        reasons = tuple(failed)
+        kept = checks_to_json(reasons)
+        return self.event("rejected", author, why or checks_text(reasons), by=by, failed=kept)
+
+
+def checks_text(failed: Iterable[FailedCheck]) -> str:
+    """Failed checks as one sentence; what is said of several fields is said once."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for check in failed:
+        fields.setdefault((check.code, check.message), []).append(check.field)
+    return "; ".join(
+        f"[{code}]{' in ' if any(places) else ''}{', '.join(places)}: {message}"
+        for (code, message), places in fields.items()
+    )
+
+
+def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
+    """Failed checks as an event keeps them; they quote foreign text."""
+    empty = {"message": "", "advice": ""}  # which reading asks for
+    return [
+        {name: cut(value) for name, value in (empty | check.to_json()).items()} for check in failed
+    ]
 
 
 def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from agentkit.composites.problems import CompositeLimits
@@ -59,23 +60,13 @@ class Transaction:
     """Events, and the definitions that change with them, to be written in one commit.
 
     Attributes:
-        drafts: What is to be remembered, in order.
-        upserts: Definitions that change, children before parents; none for events alone.
-        removals: Names of tools that go.
-        change_id: Recognises a retry of a change that makes a version; empty for one that nobody
-            else can have made.
-        author: Who makes the change, for the history; None for whoever writes.
-        reason: Why, for the history of the tools that change.
-        evidence: Ids of the episodes behind it, for the same.
+        drafts: What is to be remembered, in order; the commit adds the library version.
+        change: The definitions that change, by whom and why, with an id that recognises a retry;
+            empty for events alone.
     """
 
     drafts: tuple[EventDraft, ...]
-    upserts: tuple[ToolDefinition, ...] = ()
-    removals: tuple[str, ...] = ()
-    change_id: str = ""
-    author: Author | None = None
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
+    change: LibraryChange = field(default_factory=partial(LibraryChange, proposal_id=""))
 
     @classmethod
     def outside_proposals(
@@ -108,19 +99,7 @@ class Transaction:
             evidence=change.evidence,
             replaced=replaced,
         )
-        return cls(
-            drafts=(*about, event),
-            upserts=change.upserts,
-            removals=change.removals,
-            change_id=change.proposal_id,
-            reason=change.reason,
-            evidence=change.evidence,
-        )
-
-    @property
-    def makes_version(self) -> bool:
-        """Whether the library differs afterwards."""
-        return bool(self.upserts or self.removals)
+        return cls(drafts=(*about, event), change=change)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +117,11 @@ class Written(Generic[T]):
     version: int
     transaction: Transaction | None = None
     instead: T | None = None
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards."""
+        return self.transaction is not None and self.transaction.change.makes_version
 
 
 class LibraryRepository:
@@ -270,26 +254,24 @@ class LibraryRepository:
         return None
 
     def _commit(self, transaction: Transaction, state: LibraryState) -> Written[T]:
-        events = chained(
-            state.ledger.head, transaction.drafts, at=self._clock(), signer=self._signer
-        )
-        change = LibraryChange(
-            proposal_id=transaction.change_id or f"events-{uuid.uuid4().hex}",
-            upserts=transaction.upserts,
-            removals=transaction.removals,
-            author=(transaction.author or self.author).name,
-            reason=transaction.reason,
-            evidence=transaction.evidence,
+        change = transaction.change
+        after = state.library.version + change.makes_version
+        drafts = [replace(draft, library_version=after) for draft in transaction.drafts]
+        events = chained(state.ledger.head, drafts, at=self._clock(), signer=self._signer)
+        change = replace(
+            change,
+            proposal_id=change.proposal_id or f"events-{uuid.uuid4().hex}",
+            author=change.author or self.author.name,
             events=events,
         )
         version = self.store.commit(change, expected_version=state.library.version)
         self._read_events()
         is_new = version == state.library.version + 1  # else the store knows the change from before
-        if is_new and transaction.upserts and not transaction.removals:
-            after = self._advance(transaction.upserts, state, version)
+        if is_new and change.upserts and not change.removals:
+            newest = self._advance(change.upserts, state, version)
         else:
-            after = self.reload() if transaction.makes_version else self.state
-        return Written(state=after, version=version, transaction=transaction)
+            newest = self.reload() if change.makes_version else self.state
+        return Written(state=newest, version=version, transaction=transaction)
 
     def _advance(
         self, changed: tuple[ToolDefinition, ...], state: LibraryState, version: int

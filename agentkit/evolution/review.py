@@ -18,9 +18,9 @@ from agentkit.evolution.checker import change_of_new, with_origins
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
-    ModelView,
     ViewChange,
     differences,
+    model_view,
     view_changes,
 )
 from agentkit.evolution.gates import GateReport
@@ -142,7 +142,7 @@ class Conversation:
 
 
 def failing_conversations(
-    find: FindEpisode, evidence: Iterable[str], tool: str, after: ModelView | None
+    find: FindEpisode, evidence: Iterable[str], tool: str, after: ToolDefinition | None
 ) -> Iterator[Conversation]:
     """Conversations in which the tool failed, or, where none did, what there is."""
     redact, others, found = Redaction(), list[Conversation](), 0
@@ -162,7 +162,7 @@ def failing_conversations(
 
 
 def _conversation(
-    episode: Episode, tool: str, after: ModelView | None
+    episode: Episode, tool: str, after: ToolDefinition | None
 ) -> tuple[Conversation, bool]:
     """An episode in short, and whether a call of the tool failed in it."""
     verdict = episode.verdict
@@ -197,12 +197,12 @@ def _conversation(
 
 
 def _wrong(
-    call: ToolCall, result: ToolResult | None, blamed: set[str], after: ModelView | None
+    call: ToolCall, result: ToolResult | None, blamed: set[str], after: ToolDefinition | None
 ) -> tuple[str, ...]:
     """Arguments that the failure or a verifier names, or that the changed schema refuses."""
     failure = None if result is None else result.failure
     named = {failure.path.split(".")[0].split("[")[0]} if failure is not None else set()
-    schema = {} if after is None else after.parameters
+    schema = {} if after is None else after.parameters_schema
     properties = schema.get("properties", {})
     refused = {
         name
@@ -215,23 +215,6 @@ def _wrong(
 # --- The review -----------------------------------------------------------------------------------
 
 _SEEN_BY_MODELS = ("name", "summary", "usage_rules", "rules", "parameters.", "signature.parameters")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """What one gate said.
-
-    Attributes:
-        stage: The stage at which it was asked.
-        report: The report, with its numbers and the names of tasks gained and lost.
-    """
-
-    stage: str
-    report: GateReport
-
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as a JSON object."""
-        return {"stage": self.stage, **self.report.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -272,8 +255,8 @@ class Review:
         proposer: Who suggests it.
         proposer_kind: ``person``, ``model`` or ``program``.
         why: Why it was suggested.
-        before: What models see without it; None for a tool that is new.
-        after: What they would see with it; None for an answer that could not be read.
+        before: The tool without it; None for one that is new.
+        after: The tool with it; None for an answer that could not be read.
         changes: How these differ.
         other_changes: What changes that no model sees, such as worked calls.
         demands: Calls with effects that models would newly have to make first, in sentences.
@@ -302,8 +285,8 @@ class Review:
     proposer: str
     proposer_kind: str
     why: str
-    before: ModelView | None
-    after: ModelView | None
+    before: ToolDefinition | None
+    after: ToolDefinition | None
     changes: tuple[ViewChange, ...]
     other_changes: tuple[Difference, ...]
     demands: tuple[str, ...]
@@ -312,7 +295,7 @@ class Review:
     program_after: str
     evidence: int
     conversations: tuple[Conversation, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[GateReport, ...]
     failed_checks: tuple[FailedCheck, ...]
     overrulable: tuple[str, ...]
     agreed: tuple[str, ...]
@@ -327,9 +310,11 @@ class Review:
         return summary_of(self.before, self.after, self.changes)
 
     def to_json(self) -> dict[str, Any]:
-        """The review as a JSON object."""
+        """The review as a JSON object, with what models see before and after."""
         return {
             **{name: _plain(getattr(self, name)) for name in self.__dataclass_fields__},
+            "before": None if self.before is None else model_view(self.before),
+            "after": None if self.after is None else model_view(self.after),
             "summary": self.summary,
         }
 
@@ -349,8 +334,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
     stands = manager.status(record.proposal_id)
     base = manager.revision(record.tool_name, record.base) if record.base else None
     candidate = record.candidate
-    views = [None if one is None else ModelView.of(one) for one in (base, candidate)]
-    changes = () if candidate is None else view_changes(*views)
+    changes = () if candidate is None else view_changes(base, candidate)
     newest = manager.library.get(record.tool_name)
     evidence = record.events[0].evidence
     return Review(
@@ -364,8 +348,8 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         proposer=record.author.name,
         proposer_kind=record.author.kind,
         why=record.reason,
-        before=views[0],
-        after=views[1],
+        before=base,
+        after=candidate,
         changes=changes,
         other_changes=() if candidate is None else tuple(_unseen(base, candidate)),
         demands=tuple(_demands(manager.library, base, candidate)),
@@ -374,7 +358,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         program_after=_program(candidate),
         evidence=len(evidence),
         conversations=tuple(
-            failing_conversations(find, evidence, record.tool_name, views[1]) if find else ()
+            failing_conversations(find, evidence, record.tool_name, candidate) if find else ()
         ),
         comparisons=_comparisons(record),
         failed_checks=record.failed,
@@ -390,7 +374,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
 
 
 def summary_of(
-    before: ModelView | None, after: ModelView | None, changes: Iterable[ViewChange]
+    before: ToolDefinition | None, after: ToolDefinition | None, changes: Iterable[ViewChange]
 ) -> str:
     """What changes for models, on one line: what schemas say, and else what texts say."""
     if after is None:
@@ -451,7 +435,7 @@ def _foreign_words(
         change = change_of_new(candidate, library, ())
     else:
         change = ProposedChange(base=base, candidate=candidate, library=library)
-    for text in fresh_texts(with_origins(change, record.proposal)):
+    for text in fresh_texts(with_origins(change, record.current)):
         if text.waits or (text.where and text.kind != "code"):
             yield _text_words(text, record.needs)
 
@@ -485,14 +469,12 @@ def _other_ways(record: ProposalRecord) -> tuple[str, ...]:
     return (canary, reject) if record.state == "validated" else (reject,)
 
 
-def _comparisons(record: ProposalRecord) -> tuple[Comparison, ...]:
-    """The last report of each gate at each stage."""
-    last: dict[tuple[str, str], Comparison] = {}
+def _comparisons(record: ProposalRecord) -> tuple[GateReport, ...]:
+    """The last report of each gate."""
+    last: dict[str, GateReport] = {}
     for event in record.assessments:
-        facts = dict(event.facts)
-        stage = str(facts.pop("stage", ""))
-        report = GateReport.from_json(facts)
-        last[stage, report.gate] = Comparison(stage=stage, report=report)
+        report = GateReport.from_json(event.facts)
+        last[report.gate] = report
     return tuple(last.values())
 
 

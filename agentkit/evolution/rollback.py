@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import EventWriter
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryState, Transaction
-from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation, written
+from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
@@ -130,21 +129,21 @@ def undo(
                 f"rollback {name} --to VERSION')"
             )
     upserts, removals = _as_before(library, change.names, change.version, history)
-    why = reason or f"take back library version {change.version}"
-    draft = written("undo", change_id, upserts, before=library, author=author, reason=why)
+    back = LibraryChange(
+        proposal_id=change_id,
+        upserts=upserts,
+        removals=removals,
+        author=author.name,
+        reason=reason or f"take back library version {change.version}",
+    )
+    done = Transaction.outside_proposals("undo", back, state, author)
     facts = {
         "undone": change.version,
         "tools_undone": list(change.names),
         "removed": list(removals),
     }
-    return Transaction(
-        drafts=(replace(draft, facts={**draft.facts, **facts}),),
-        upserts=upserts,
-        removals=removals,
-        change_id=change_id,
-        author=author,
-        reason=why,
-    )
+    (draft,) = done.drafts
+    return replace(done, drafts=(replace(draft, facts={**draft.facts, **facts}),))
 
 
 def _as_before(
@@ -207,50 +206,44 @@ def roll_back(
     record = _wanted(state, which)
     if record.state == "rolled_back":
         return None
-    writer = EventWriter.of(record, author, version=state.library.version)
     if record.state == "canary":
-        return Transaction(drafts=(writer.draft("rolled_back", reason),))
-    stack = state.ledger.promoted.get(record.tool_name, ())
+        return Transaction(drafts=(record.event("rolled_back", author, reason),))
+    proposals, tool = state.ledger.proposals, record.tool_name
+    stack = state.ledger.promoted.get(tool, ())
     if record.proposal_id not in stack or record.activation is None:
         raise UsageError(
             f"the proposal {record.proposal_id!r} is {record.state} ({record.last_word}); only "
             "what serves, or what later proposals were built on, can be taken back"
         )
     taken = stack[stack.index(record.proposal_id) :]
-    tool, made = record.tool_name, record.activation.library_version
+    made = record.activation.library_version
     upserts, removals = _as_before(state.library, (tool,), made, history)
     changes = bool(upserts or removals)
-    version = state.library.version + changes
-    repins = {one.name: one.digest for one in upserts[1:]}
+    before = state.library[tool].definition.digest if changes else ""
+    after = upserts[0].digest if upserts else ""
+    repins = {"repinned": {one.name: one.digest for one in upserts[1:]}} if upserts[1:] else {}
     drafts = []
     for proposal_id in reversed(taken):
-        facts = {"repinned": repins} if repins and proposal_id == taken[-1] else {}
-        about = replace(writer, proposal_id=proposal_id, version=version)
-        drafts.append(
-            replace(
-                about.draft("rolled_back", reason, **facts),
-                digest_before=state.library[tool].definition.digest if changes else "",
-                digest_after=upserts[0].digest if upserts else "",
-            )
-        )
+        facts = repins if proposal_id == taken[-1] else {}
+        draft = proposals[proposal_id].event("rolled_back", author, reason, **facts)
+        drafts.append(replace(draft, digest_before=before, digest_after=after))
     if removals:
         gone = EventDraft(
             kind="written",
             author=author,
             reason=f"{tool!r} was new, and was taken back",
             tool_name=tool,
-            library_version=version,
             facts={"operation": "rollback", "removed": list(removals)},
         )
         drafts.append(gone)
-    return Transaction(
-        drafts=tuple(drafts),
+    change = LibraryChange(
+        proposal_id=f"rollback-{taken[0]}" if changes else "",
         upserts=upserts,
         removals=removals,
-        change_id=f"rollback-{taken[0]}" if changes else "",
-        author=author,
+        author=author.name,
         reason=reason or f"take back {', '.join(reversed(taken))}",
     )
+    return Transaction(drafts=tuple(drafts), change=change)
 
 
 def _wanted(state: LibraryState, which: str) -> ProposalRecord:
@@ -287,11 +280,9 @@ def edit(
     """
     replaced = [one.name for one in change.upserts if _gets_other_words(state.library, one)]
     replaced += change.removals
-    version = state.library.version + 1
+    why = f"{author.name} wrote another definition ({operation})"
     superseded = [
-        EventWriter.of(active, author, version=version).draft(
-            "superseded", f"{author.name} wrote another definition ({operation})"
-        )
+        active.event("superseded", author, why)
         for active in map(state.ledger.active, replaced)
         if active is not None
     ]
@@ -322,14 +313,15 @@ def restore(
         author: Who writes.
         to_version: That version.
     """
-    version = state.library.version + 1
-    rolled_back = []
+    ledger, rolled_back = state.ledger, []
     for definition in change.upserts:
-        for proposal_id in reversed(state.ledger.promoted.get(definition.name, ())):
-            record = state.ledger.proposals[proposal_id]
-            if record.activation is not None and record.activation.library_version > to_version:
-                writer = EventWriter.of(record, author, version=version)
-                rolled_back.append(writer.draft("rolled_back", change.reason))
+        promoted = (ledger.proposals[one] for one in ledger.promoted.get(definition.name, ()))
+        rolled_back += [
+            record.event("rolled_back", author, change.reason)
+            for record in reversed([*promoted])
+            if record.activation is not None and record.activation.library_version > to_version
+        ]
+    change = replace(change, upserts=repinned(state.library, change.upserts))
     return Transaction.outside_proposals("rollback", change, state, author, about=rolled_back)
 
 
@@ -362,7 +354,6 @@ def pin(
         author=author,
         reason=reason,
         tool_name=tool_name,
-        library_version=state.library.version,
         facts={"version": version, "digest": digest},
     )
     return Transaction(drafts=(pinned,))
@@ -387,6 +378,5 @@ def unpin(state: LibraryState, tool_name: str, author: Author, reason: str) -> T
         author=author,
         reason=reason,
         tool_name=tool_name,
-        library_version=state.library.version,
     )
     return Transaction(drafts=(unpinned,))

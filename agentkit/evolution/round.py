@@ -9,7 +9,6 @@ what waited since earlier ones.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 import tempfile
@@ -24,7 +23,7 @@ from typing import IO, Any
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
-from agentkit.diagnosis.profile import FailureProfile
+from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
     in_library_names,
@@ -32,7 +31,7 @@ from agentkit.episodes.labels import (
     is_imported,
     with_late_verdicts,
 )
-from agentkit.episodes.replacing import only_plain
+from agentkit.episodes.replacing import plain_here
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
@@ -106,23 +105,6 @@ class Silent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Failing:
-    """How often a tool failed, and how.
-
-    Attributes:
-        tool: The tool.
-        failures: How many of its calls.
-        calls: How many calls it had, those that were missing among them.
-        labels: How many failures by label, the most frequent first.
-    """
-
-    tool: str
-    failures: int
-    calls: int
-    labels: Mapping[str, int]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class LookedAt:
     """What a round looked at.
 
@@ -133,7 +115,7 @@ class LookedAt:
         calls: How many calls they made.
         judged: How many have a verdict.
         went_wrong: How many failed their verdict or had a call that failed.
-        failing: Tools that failed, the worst first.
+        failing: How often tools failed, and with which labels, the worst first.
     """
 
     episodes: int = 0
@@ -142,7 +124,7 @@ class LookedAt:
     calls: int = 0
     judged: int = 0
     went_wrong: int = 0
-    failing: tuple[Failing, ...] = ()
+    failing: tuple[FailureRate, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -338,22 +320,13 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
         or any(result.status == "failed" for result in one.results)
         for one in episodes
     )
-    failing = (
-        Failing(
-            tool=rate.tool,
-            failures=round(rate.failures),
-            calls=round(rate.observed),
-            labels={label: round(weight) for label, weight in rate.labels.items()},
-        )
-        for rate in profile.worst_tools(_MOST_FAILING)
-    )
     return LookedAt(
         episodes=len(episodes),
         runs=dict(Counter(one.metadata.get("run", "") for one in episodes).most_common()),
         calls=sum(len(one.calls) for one in episodes),
         judged=sum(one.verdict is not None for one in episodes),
         went_wrong=wrong,
-        failing=tuple(failing),
+        failing=tuple(profile.worst_tools(_MOST_FAILING)),
     )
 
 
@@ -459,15 +432,17 @@ def evolving(store_url: str) -> Iterator[None]:
         return
     path = _place(store_url)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(path, "a+", encoding="utf-8", opener=only_plain) as file:
+    with open(path, "a+", encoding="utf-8", opener=plain_here) as file:
         if not _taken(file):
-            raise StoreError(_who(file, store_url))
+            file.seek(0)
+            who = file.read() or "another process"  # which is about to write its name
+            raise StoreError(f"{who} evolves {store_url}; wait for its end, or stop it")
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        _write(file, {"process": os.getpid(), "host": socket.gethostname(), "since": since})
+        _write(file, f"process {os.getpid()} on {socket.gethostname()} since {since}")
         try:
             yield
         finally:
-            _write(file, {})
+            _write(file, "")
 
 
 def _place(store_url: str) -> Path:
@@ -494,19 +469,8 @@ def _taken(file: IO[str]) -> bool:
     return True
 
 
-def _write(file: IO[str], holder: dict[str, object]) -> None:
+def _write(file: IO[str], holder: str) -> None:
     file.seek(0)
     file.truncate()
-    if holder:
-        json.dump(holder, file)
+    file.write(holder)
     file.flush()
-
-
-def _who(file: IO[str], store_url: str) -> str:
-    file.seek(0)
-    try:
-        holder = json.loads(file.read())
-        who = f"process {holder['process']} on {holder['host']} since {holder['since']}"
-    except (ValueError, KeyError, TypeError):  # it is about to write its name
-        who = "another process"
-    return f"{who} evolves {store_url}; wait for its end, or stop it"

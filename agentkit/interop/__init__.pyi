@@ -4,5 +4,7 @@ from .langchain import (
 )
 from .openai_agents import LibraryRunner as LibraryRunner
 from .pydantic_ai import library_capability as library_capability
-from .toolset import Toolset as Toolset
-from .toolset_run import ToolsetRun as ToolsetRun
+from .toolset import (
+    Toolset as Toolset,
+    ToolsetRun as ToolsetRun,
+)

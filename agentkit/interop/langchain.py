@@ -11,28 +11,18 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar, copy_context
-from functools import cache
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass, field
 from typing import Annotated, Any, NotRequired, TypeVar
-from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from agentkit._waiting import wait_for
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval
 from agentkit.episodes import StopReason
-from agentkit.errors import MissingExtraError
-from agentkit.interop.toolset import Toolset
-from agentkit.interop.toolset_run import ToolsetRun, stop_reason
+from agentkit.interop.toolset import Toolset, ToolsetRun, framework_module, stop_reason
 from agentkit.library.library import Library
-from agentkit.messages import (
-    AssistantMessage,
-    Message,
-    ToolMessage,
-    ToolResult,
-    Usage,
-    UserMessage,
-)
+from agentkit.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from agentkit.models.chat_completions import encode_tool
 from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
@@ -40,35 +30,22 @@ from agentkit.tools.tool import Tool
 
 T = TypeVar("T")
 
+RUN_KEY = "agentkit_run"
+"""The entry of the graph's state that holds the id of the run; private to the middleware."""
+
+_MOST_OPEN = 10_000
+"""Runs that are kept open; a graph that was left between two steps never says that it ended."""
+
 
 def require() -> None:
     """Say what to install where LangChain's agents are not there."""
-    try:
-        import langchain.agents.middleware  # noqa: F401 - asked whether it is there
-        import langgraph.types  # noqa: F401 - as above
-    except ImportError as error:
-        raise MissingExtraError(
-            "the adapter for LangChain",
-            package="langchain",
-            install="pip install langchain langgraph",
-        ) from error
-
-
-def waited(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns, for the framework's synchronous half."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return wait_for(coroutine)
-    with ThreadPoolExecutor(1) as pool:  # a synchronous graph inside somebody's event loop
-        return pool.submit(copy_context().run, wait_for, coroutine).result()
-
-
-def current_config() -> dict[str, Any]:
-    """The configuration of the node of the graph that runs now."""
-    from langgraph.config import get_config
-
-    return dict(get_config())
+    framework_module(
+        "langchain",
+        "langchain.agents.middleware",
+        "langgraph.types",
+        feature="the adapter for LangChain",
+        install="pip install langchain langgraph",
+    )
 
 
 def library_agent(toolset: Toolset | Library | str, model: Any, **options: Any) -> Any:
@@ -101,7 +78,8 @@ def library_middleware(toolset: Toolset | Library | str) -> Any:
     searched for since; the agent's own tools stay beside them. A call that needs approval
     interrupts the graph with a request in the form of LangChain's own (``tool_approval``) and is
     answered with ``{"type": "approve"}`` or ``{"type": "reject", "message": ...}``, unless
-    ``ToolPolicy(approve=...)`` asks. Interrupts need a checkpointer, as ever.
+    ``ToolPolicy(approve=...)`` asks. Interrupts need a checkpointer, as ever. It goes before other
+    middleware.
 
     Args:
         toolset: As for ``library_agent``.
@@ -110,7 +88,6 @@ def library_middleware(toolset: Toolset | Library | str) -> Any:
         MissingExtraError: langchain or langgraph is not installed.
     """
     require()
-    chains()  # from now on LangChain tells of graphs that begin
     return _middleware_class()(Runs(toolset))
 
 
@@ -138,24 +115,27 @@ def _middleware_class() -> Any:
             return {RUN_KEY: new_episode_id()}  # without it LangChain takes a thread for the other
 
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            run, asked = waited(self._runs.asking(request))
-            response = handler(asked)
-            answered(run, response)
-            return response
+            run = waited(self._runs.of(request.state))
+            with run.ends_with_graph():
+                return run.answered(handler(run.asking(request)))
 
         async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            run, asked = await self._runs.asking(request)
-            response = await handler(asked)
-            answered(run, response)
-            return response
+            run = await self._runs.of(request.state)
+            with run.ends_with_graph():
+                return run.answered(await handler(run.asking(request)))
 
         def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            answer = waited(self._runs.called(request))
-            return handler(request) if answer is None else answer
+            run = waited(self._runs.of(request.state))
+            with run.ends_with_graph():
+                # The graph may have one of that name itself.
+                ours = None if request.tool else waited(run.called(request.tool_call))
+                return handler(request) if ours is None else ours
 
         async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            answer = await self._runs.called(request)
-            return await handler(request) if answer is None else answer
+            run = await self._runs.of(request.state)
+            with run.ends_with_graph():
+                ours = None if request.tool else await run.called(request.tool_call)
+                return await handler(request) if ours is None else ours
 
         def after_agent(self, state: Any, runtime: Any) -> None:
             waited(self._runs.finish(state))
@@ -164,10 +144,6 @@ def _middleware_class() -> Any:
             await self._runs.finish(state)
 
     return LibraryMiddleware
-
-
-RUN_KEY = "agentkit_run"
-"""The entry of the graph's state that holds the id of the run; private to the middleware."""
 
 
 class Runs:
@@ -179,118 +155,176 @@ class Runs:
 
     def __init__(self, toolset: Toolset | Library | str) -> None:
         self.toolset = Toolset.of(toolset)
-        self._runs: dict[str, Future[ToolsetRun]] = {}
+        self._runs: dict[str, Future[Run]] = {}
 
-    async def of(self, state: Mapping[str, Any]) -> ToolsetRun:
+    async def of(self, state: Mapping[str, Any]) -> Run:
         """The run of a state; started by who asks first, while other threads may ask beside."""
         key = state[RUN_KEY]
-        mine: Future[ToolsetRun] = Future()
+        mine: Future[Run] = Future()
         known = self._runs.setdefault(key, mine)
         if known is not mine:
             return await asyncio.wrap_future(known)
         try:
-            mine.set_result(await self._started(state["messages"]))
+            mine.set_result(await self._started(key, state["messages"]))
         except BaseException as error:
             del self._runs[key]
             mine.set_exception(error)
             raise
-        chains().expect(lambda reason, error: self.end(key, reason, error))
+        if len(self._runs) > _MOST_OPEN:
+            oldest = next(iter(self._runs))
+            self._runs.pop(oldest).result().ours.finish_now(stop_reason="cancelled")
         return mine.result()
 
-    async def _started(self, messages: Sequence[Any]) -> ToolsetRun:
+    async def _started(self, key: str, messages: Sequence[Any]) -> Run:
         last = max((at for at, one in enumerate(messages) if one.type != "tool"), default=0)
         goes_on = bool(messages) and messages[last].type == "ai"
         before = messages[: last + 1] if goes_on else messages[:last]
-        run = await self.toolset.start(
+        config = current_config()
+        thread = config.get("configurable", {}).get("thread_id")
+        ours = await self.toolset.start(
             "" if goes_on or not messages else text_of(messages[last].content),
             history=tuple(said(before, self.toolset.names)),
-            session_id=_thread_id(),
+            session_id=None if thread is None else str(thread),
         )
+        run = Run(ours=ours, closed=lambda: self._runs.pop(key, None), first=_step(config))
         if goes_on:  # in this process or another, after an interrupt or an error
-            run.answered(answer_of(messages[last], run.names), seconds=0.0)
-            _catch_up(run, messages[last + 1 :])
+            ours.answered(answer_of(messages[last], ours.names), seconds=0.0)
+            run.catch_up(messages[last + 1 :])
         return run
-
-    async def asking(self, request: Any) -> tuple[ToolsetRun, Any]:
-        """Before the model is asked: the run, and the request with our tools in it."""
-        run = await self.of(request.state)
-        run.model = run.model or _model_name(request.model)
-        _catch_up(run, request.messages)
-        known = {getattr(one, "name", "") for one in request.tools}
-        ours = [one for one in _tools(run) if one["function"]["name"] not in known]
-        run.asks()
-        return run, request.override(tools=[*request.tools, *ours])
-
-    async def called(self, request: Any) -> Any:
-        """Run a call of ours: the message that answers it; None for a call of another tool.
-
-        A call that needs a person interrupts the graph, which comes here again with the decision.
-        """
-        run, made = await self.of(request.state), request.tool_call
-        if request.tool is not None:  # the graph has one of that name itself
-            return None
-        call = run.as_call(made["id"], made["name"], made["args"])
-        tool = run.tool(call.name)
-        result = await run.call(call)
-        if result.status == "deferred" and tool is not None and tool.needs_approval:
-            result = await run.call(call, approval=ask(made, tool))
-        return message_of(result, made)
 
     async def finish(self, state: Mapping[str, Any]) -> None:
         """The graph has an answer."""
         future = self._runs.pop(state[RUN_KEY], None)
         if future is not None:
             run = future.result()
-            _catch_up(run, state["messages"])
-            await run.finish(state.get("structured_response"))
-
-    def end(self, key: str, reason: StopReason, error: BaseException | None) -> None:
-        """The graph has ended; nothing new for a run that had an answer."""
-        future = self._runs.pop(key, None)
-        if future is not None:
-            future.result().finish_now(stop_reason=reason, error=error)
+            run.catch_up(state["messages"])
+            await run.ours.finish(state.get("structured_response"))
 
 
-def answered(run: ToolsetRun, response: Any) -> None:
-    """Record an answer, and let calls with broken arguments be calls, so that they are told."""
-    message = next((one for one in response.result if one.type == "ai"), None)
-    if message is None:
-        return
-    record = answer_of(message, run.names)
-    if response.structured_response is not None:  # given by a call that is no tool's
-        texts = (json.dumps(call.arguments) for call in record.tool_calls)
-        record = AssistantMessage(text=record.text or "".join(texts))
-    for call in message.invalid_tool_calls:
-        message.tool_calls.append(
-            {"name": call["name"], "args": {}, "id": call["id"], "type": "tool_call"}
+@dataclass(kw_only=True)
+class Run:
+    """One run of a graph.
+
+    Attributes:
+        ours: Chooses, executes, records.
+        closed: Is called once no more is recorded.
+        first: The step of the graph in which it began.
+        ending: Why the graph is about to end without an answer, and by what; None while it goes on.
+    """
+
+    ours: ToolsetRun
+    closed: Callable[[], object]
+    first: int
+    ending: tuple[StopReason, BaseException | None] | None = field(default=None)
+
+    def asking(self, request: Any) -> Any:
+        """Before the model is asked: the request with our tools in it."""
+        run, model = self.ours, request.model
+        run.model = run.model or str(
+            getattr(model, "model_name", None) or getattr(model, "model", None) or ""
         )
-    message.invalid_tool_calls.clear()
-    run.answered(record, usage=usage_of(message.usage_metadata))
+        self.catch_up(request.messages)
+        known = {getattr(one, "name", "") for one in request.tools}
+        tools = [encode_tool(one, run.names.encode(one.name)) for one in run.offered]
+        ours = [copied(one) for one in tools if one["function"]["name"] not in known]
+        run.asks()
+        return request.override(tools=[*request.tools, *ours])
+
+    def answered(self, response: Any) -> Any:
+        """Record an answer, and let calls with broken arguments be calls, so that they are told."""
+        message = next((one for one in response.result if one.type == "ai"), None)
+        if message is None:
+            return response
+        record = answer_of(message, self.ours.names)
+        if response.structured_response is not None:  # given by a call that is no tool's
+            texts = (json.dumps(call.arguments) for call in record.tool_calls)
+            record = AssistantMessage(text=record.text or "".join(texts))
+        for call in message.invalid_tool_calls:
+            message.tool_calls.append(
+                {"name": call["name"], "args": {}, "id": call["id"], "type": "tool_call"}
+            )
+        message.invalid_tool_calls.clear()
+        self.ours.answered(record, usage=usage_of(message.usage_metadata))
+        if record.tool_calls and self._is_last_step():
+            self.ending = ("step_limit", RecursionError("the graph's limit of steps is reached"))
+        return response
+
+    async def called(self, made: Mapping[str, Any]) -> Any:
+        """Run a call of ours: the message that answers it.
+
+        A call that needs a person interrupts the graph, which comes here again with the decision.
+        """
+        from langchain_core.messages import ToolMessage as Answer
+
+        call = self.ours.as_call(made["id"], made["name"], made["args"])
+        tool = self.ours.tool(call.name)
+        result = await self.ours.call(call)
+        if result.status == "deferred" and tool is not None and tool.needs_approval:
+            result = await self.ours.call(call, approval=ask(made, tool))
+        if self._is_last_step():
+            self.ending = ("step_limit", None)
+        status = "error" if result.status in {"failed", "denied"} else "success"
+        return Answer(
+            content=result.text, name=made["name"], tool_call_id=made["id"], status=status
+        )
+
+    def catch_up(self, messages: Sequence[Any]) -> None:
+        """Record results of calls that others have run."""
+        for message in messages:
+            if message.type == "tool":
+                status: Any = "failed" if message.status == "error" else "ok"
+                text = text_of(message.content)
+                self.ours.observed(message.tool_call_id, text, status=status)
+
+    @contextmanager
+    def ends_with_graph(self) -> Iterator[None]:
+        """End the run by what ends the graph, once the calls beside it have their results."""
+        from langgraph.errors import GraphBubbleUp
+
+        try:
+            yield
+        except GraphBubbleUp:  # LangGraph's way to stop for a person
+            self.ending = ("deferred", None)
+            raise
+        except BaseException as error:
+            self.ending = (stop_reason(error), error)
+            raise
+        finally:
+            self._end_when_due()
+
+    def _end_when_due(self) -> None:
+        if self.ending is None:
+            return
+        reason, error = self.ending
+        if error is not None or not self.ours.open_calls:
+            self.closed()
+            self.ours.finish_now(stop_reason=reason, error=error)
+
+    def _is_last_step(self) -> bool:
+        """Whether LangGraph allows no further step, which it tells nobody but its caller."""
+        config = current_config()
+        return _step(config) - self.first >= int(config.get("recursion_limit", 10_000)) - 2
 
 
-def _tools(run: ToolsetRun) -> list[dict[str, Any]]:
-    """The tools of the next step, in the form that every chat model of LangChain takes."""
-    encode = run.names.encode
-    return [copied(encode_tool(one, encode(one.name))) for one in run.offered]
+def waited(coroutine: Coroutine[Any, Any, T]) -> T:
+    """What a coroutine returns, for the framework's synchronous half."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return wait_for(coroutine)
+    with ThreadPoolExecutor(1) as pool:  # a synchronous graph inside somebody's event loop
+        return pool.submit(copy_context().run, wait_for, coroutine).result()
 
 
-def _catch_up(run: ToolsetRun, messages: Sequence[Any]) -> None:
-    """Record results of calls that others have run."""
-    for message in messages:
-        if message.type == "tool":
-            failed = message.status == "error"
-            text = text_of(message.content)
-            run.observed(message.tool_call_id, text, status="failed" if failed else "ok")
+def current_config() -> Mapping[str, Any]:
+    """The configuration of the node of the graph that runs now."""
+    from langgraph.config import get_config
+
+    return dict(get_config())
 
 
-def _model_name(model: Any) -> str:
-    return str(getattr(model, "model_name", None) or getattr(model, "model", None) or "")
-
-
-def _thread_id() -> str | None:
-    """The conversation, for graphs that keep one."""
-    thread = current_config().get("configurable", {}).get("thread_id")
-    return None if thread is None else str(thread)
+def _step(config: Mapping[str, Any]) -> int:
+    return int(config.get("metadata", {}).get("langgraph_step", 0))
 
 
 def ask(made: Mapping[str, Any], tool: Tool) -> Approval:
@@ -347,8 +381,7 @@ def text_of(content: Any) -> str:
     """The words of a message's content; pictures and files have none."""
     if isinstance(content, str):
         return content
-    blocks = [block if isinstance(block, str) else block.get("text", "") for block in content]
-    return "".join(blocks)
+    return "".join(block if isinstance(block, str) else block.get("text", "") for block in content)
 
 
 def usage_of(metadata: Mapping[str, Any] | None) -> Usage:
@@ -360,100 +393,3 @@ def usage_of(metadata: Mapping[str, Any] | None) -> Usage:
         cached_tokens=counted.get("input_token_details", {}).get("cache_read", 0),
         completion_tokens=counted.get("output_tokens", 0),
     )
-
-
-def message_of(result: ToolResult, made: Mapping[str, Any]) -> Any:
-    """Our result of a call that LangChain made."""
-    from langchain_core.messages import ToolMessage as Answer
-
-    status = "error" if result.status in {"failed", "denied"} else "success"
-    return Answer(content=result.text, name=made["name"], tool_call_id=made["id"], status=status)
-
-
-Ended = Callable[[StopReason, BaseException | None], None]
-
-_LIMITS: dict[str, StopReason] = {"GraphRecursionError": "step_limit"}
-
-_STEP = "graph:step:"
-"""How LangGraph's tag of a node begins, as a chain among the chains of callbacks."""
-
-
-class Chains:
-    """Which of LangChain's chains is a part of which, and who waits for the end of one.
-
-    A chain is known by the id that its manager holds. One whose end is never told, such as a stream
-    that somebody forgot, is forgotten together with its manager.
-    """
-
-    def __init__(self) -> None:
-        self._above: WeakKeyDictionary[UUID, tuple[UUID | None, bool]] = WeakKeyDictionary()
-        self._waiting: dict[UUID, Ended] = {}
-
-    def expect(self, ended: Ended) -> None:
-        """Call ``ended`` when the graph ends whose node runs now."""
-        chain = getattr(current_config().get("callbacks"), "parent_run_id", None)
-        while chain is not None:
-            chain, is_node = self._above.get(chain, (None, False))
-            if is_node and chain is not None:
-                self._waiting[chain] = ended
-                return
-
-    def began(self, chain: UUID, above: UUID | None, tags: Sequence[str]) -> None:
-        """A chain has begun, as a part of ``above``."""
-        self._above[chain] = (above, any(tag.startswith(_STEP) for tag in tags))
-
-    def ended(self, chain: UUID, error: BaseException | None = None) -> None:
-        """A chain has ended.
-
-        One that ends without an error stopped for somebody, unless it has told its answer before.
-        """
-        self._above.pop(chain, None)
-        ended = self._waiting.pop(chain, None)
-        if ended is None:
-            return
-        if error is None or _is_interrupt(error):
-            ended("deferred", None)
-        else:
-            ended(stop_reason(error, _LIMITS), error)
-
-
-@cache
-def chains() -> Chains:
-    """The chains of this process; LangChain tells of those that begin after the first call."""
-    from langchain_core.tracers.context import register_configure_hook
-
-    known = Chains()
-    handler = ContextVar("agentkit_endings", default=_listener(known))  # noqa: B039 - one for all
-    register_configure_hook(handler, inheritable=True)
-    return known
-
-
-def _listener(known: Chains) -> Any:
-    from langchain_core.callbacks import BaseCallbackHandler
-
-    class Listener(BaseCallbackHandler):
-        """Hears of chains, and of nothing else; inline, so that nothing waits for a thread."""
-
-        run_inline = True
-        ignore_llm = ignore_chat_model = ignore_retriever = ignore_agent = True
-        ignore_custom_event = ignore_retry = True
-
-        def on_chain_start(
-            self, *_: Any, run_id: Any, parent_run_id: Any = None, tags: Any = None, **__: Any
-        ) -> None:
-            known.began(run_id, parent_run_id, tags or ())
-
-        def on_chain_end(self, *_: Any, run_id: Any, **__: Any) -> None:
-            known.ended(run_id)
-
-        def on_chain_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
-            known.ended(run_id, error)
-
-    return Listener()
-
-
-def _is_interrupt(error: BaseException) -> bool:
-    """Whether it is LangGraph's way to stop for a person, and no error."""
-    from langgraph.errors import GraphBubbleUp
-
-    return isinstance(error, GraphBubbleUp)

@@ -7,164 +7,31 @@ Written against openai-agents 0.24. The framework is imported when one of the na
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from types import ModuleType
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from agentkit.episodes import Episode, StopReason
-from agentkit.errors import MissingExtraError
-from agentkit.interop.toolset import Toolset
-from agentkit.interop.toolset_run import ToolsetRun, stop_reason
+from agentkit.episodes import StopReason
+from agentkit.interop.toolset import Toolset, ToolsetRun, framework_module, stop_reason
 from agentkit.library.library import Library
-from agentkit.messages import (
-    AssistantMessage,
-    Message,
-    ResultStatus,
-    ToolCall,
-    ToolMessage,
-    Usage,
-    UserMessage,
-)
+from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage, UserMessage
 from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
 from agentkit.tools.tool import Tool
 
-
-def require() -> Any:
-    """The framework's package; an error that says what to install where it is not there."""
-    try:
-        import agents
-    except ImportError as error:
-        raise MissingExtraError(
-            "the adapter for openai-agents",
-            package="agents",
-            install="pip install openai-agents",
-        ) from error
-    framework: ModuleType = agents
-    return framework
-
-
 _LIMITS: dict[str, StopReason] = {"MaxTurnsExceeded": "step_limit"}
 
 
-@dataclass(kw_only=True)
-class Run:
-    """One run.
-
-    Attributes:
-        ours: Chooses, executes, records.
-        agent: The clone that runs.
-        toolset: Whose tools it has.
-        options: What ``Runner.run`` gets.
-    """
-
-    ours: ToolsetRun
-    agent: Any
-    toolset: Toolset
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Inside, the framework's tasks find this run."""
-        token = CURRENT.set(self)
-        try:
-            yield
-        finally:
-            CURRENT.reset(token)
-
-    def offer(self, agent: Any) -> None:
-        """Give the agent, which no other run has, the tools that were offered since."""
-        known = {tool.name for tool in agent.tools}
-        for definition in self.ours.offered:
-            tool = self.ours.tool(definition.name)
-            if tool is not None and self.ours.names.encode(tool.name) not in known:
-                agent.tools.append(function_tool(self.toolset, tool, self.ours.names))
-
-    def go_on(self, interruptions: list[Any]) -> None:
-        """Begin with the calls that waited for a person."""
-        items = [one.raw_item for one in interruptions]
-        calls = (self.ours.as_call(one.call_id, one.name, one.arguments) for one in items)
-        self.ours.answered(AssistantMessage(tool_calls=tuple(calls)), seconds=0.0)
-
-    def answered(self, response: Any) -> None:
-        """Record an answer of the model."""
-        items = [as_dict(item) for item in response.output]
-        calls = [item for item in items if item.get("type") == "function_call"]
-        made = (self.ours.as_call(one["call_id"], one["name"], one["arguments"]) for one in calls)
-        message = AssistantMessage(
-            text="".join(map(text_of, items)),
-            tool_calls=tuple(made),
-        )
-        self.ours.answered(message, usage=usage_of(response.usage))
-
-    async def finish(self, result: Any, *, error: BaseException | None = None) -> Episode:
-        """The framework has a result, or has stopped without one.
-
-        Args:
-            result: What it gave; without an output nobody waited for one.
-            error: What ended a stream that nobody read to its end.
-        """
-        for item in result.new_items:
-            if item.type in {"tool_call_output_item", "handoff_output_item"}:
-                self._observe(result.context_wrapper, as_dict(item.raw_item))
-        for one in result.interruptions:
-            self.ours.deferred(one.raw_item.call_id)
-        if error is not None:
-            return await self.ours.finish(stop_reason=stop_reason(error, _LIMITS), error=error)
-        is_left = result.final_output is None
-        reason: StopReason = "cancelled" if is_left else "finished"
-        if result.interruptions:
-            reason = "deferred"
-        return await self.ours.finish(result.final_output, stop_reason=reason)
-
-    def broken(self, error: BaseException) -> Episode:
-        """The framework has raised, or was cancelled."""
-        return self.ours.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
-
-    def _observe(self, context: Any, raw: Mapping[str, Any]) -> None:
-        """What became of a call that we did not run: one of another tool, or a refused one."""
-        call = self.ours.asked(raw.get("call_id", ""))
-        if call is not None:
-            name = self.ours.names.encode(call.name)
-            refused = context.is_tool_approved(name, call.call_id) is False
-            status: ResultStatus = "denied" if refused else "ok"
-            self.ours.observed(call.call_id, raw.get("output", ""), status=status)
+def require() -> Any:
+    """The framework's package; an error that says what to install where it is not there."""
+    return framework_module(
+        "agents", feature="the adapter for openai-agents", install="pip install openai-agents"
+    )
 
 
-CURRENT: ContextVar[Run | None] = ContextVar("agentkit_openai_agents_run", default=None)
-
-_HOOKS = ("on_agent_start", "on_agent_end", "on_handoff", "on_tool_start")
-
-
-def hooks_class(framework: Any) -> Any:
-    """``Hooks``, a subclass of the framework's."""
-
-    class Hooks(framework.RunHooks):
-        """Records what the model answers; everything else goes to the caller's hooks."""
-
-        def __init__(self, run: Run, others: Any) -> None:
-            self._run, self._others = run, others
-            for name in _HOOKS if others is not None else ():
-                setattr(self, name, getattr(others, name))
-
-        async def on_llm_start(self, *args: Any) -> None:
-            self._run.ours.asks()
-            if self._others is not None:
-                await self._others.on_llm_start(*args)
-
-        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
-            self._run.answered(response)
-            if self._others is not None:
-                await self._others.on_llm_end(context, agent, response)
-
-        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
-            self._run.ours.observed(getattr(context, "tool_call_id", ""), result)
-            if self._others is not None:
-                await self._others.on_tool_end(context, agent, tool, result)
-
-    return Hooks
+_CURRENT: ContextVar[ToolsetRun | None] = ContextVar("agentkit_openai_agents_run", default=None)
 
 
 class LibraryRunner:
@@ -182,7 +49,7 @@ class LibraryRunner:
     """
 
     def __init__(self, toolset: Toolset | Library | str) -> None:
-        self._hooks = hooks_class(require())
+        self._framework = require()
         self.toolset = Toolset.of(toolset)
 
     async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
@@ -199,14 +66,9 @@ class LibraryRunner:
         Returns:
             The framework's result.
         """
-        run = await self._started(agent, input, options)
-        try:
-            with run.current():
-                result = await require().Runner.run(run.agent, input, **run.options)
-        except BaseException as error:
-            run.broken(error)
-            raise
-        await run.finish(result)
+        async with self._recorded(agent, input, options) as (run, ours):
+            result = await self._framework.Runner.run(ours, input, **options)
+            await _finish(run, result)
         return result
 
     @asynccontextmanager
@@ -220,51 +82,105 @@ class LibraryRunner:
             input: As for ``run``.
             **options: Those of ``Runner.run_streamed``.
         """
-        run = await self._started(agent, input, options)
-        try:
-            with run.current():
-                result = require().Runner.run_streamed(run.agent, input, **run.options)
+        async with self._recorded(agent, input, options) as (run, ours):
+            result = self._framework.Runner.run_streamed(ours, input, **options)
             yield result
-        except BaseException as error:
-            run.broken(error)
-            raise
-        if not result.is_complete:
-            result.cancel()
-        await run.finish(result, error=result.run_loop_exception)
+            if not result.is_complete:
+                result.cancel()
+            await _finish(run, result, error=result.run_loop_exception)
 
-    async def _started(self, agent: Any, given: Any, options: Mapping[str, Any]) -> Run:
+    @asynccontextmanager
+    async def _recorded(
+        self, agent: Any, given: Any, options: dict[str, Any]
+    ) -> AsyncIterator[tuple[ToolsetRun, Any]]:
+        """Our run and the clone of the agent; inside, the framework's tasks find the run."""
         request, history = request_of(given, self.toolset.names)
         waiting = given.get_interruptions() if hasattr(given, "get_interruptions") else []
-        session = options.get("session")
-        ours = await self.toolset.start(
+        items = [one.raw_item for one in waiting]
+        session, model = options.get("session"), agent.model
+        run = await self.toolset.start(
             request,
             history=history,
             session_id=options.get("conversation_id") or getattr(session, "session_id", None),
-            model=_model_name(agent),
-            answers=[one.raw_item.call_id for one in waiting],
+            model=model if isinstance(model, str) else str(getattr(model, "model", "") or ""),
+            answers=[one.call_id for one in items],
         )
-        run = Run(ours=ours, agent=agent, toolset=self.toolset)
-        run.options = {**options, "hooks": self._hooks(run, options.get("hooks"))}
-        run.agent = agent.clone(tools=[*agent.tools])
-        run.offer(run.agent)
-        if waiting:
-            run.go_on(waiting)
-        return run
+        if items:  # begin with the calls that waited for a person
+            calls = tuple(run.as_call(one.call_id, one.name, one.arguments) for one in items)
+            run.answered(AssistantMessage(tool_calls=calls), seconds=0.0)
+        ours = agent.clone(tools=[*agent.tools])
+        _offer(self.toolset, run, ours)
+        options["hooks"] = _hooks(self._framework, run, options.get("hooks"))
+        token = _CURRENT.set(run)
+        try:
+            yield run, ours
+        except BaseException as error:
+            run.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
+            raise
+        finally:
+            _CURRENT.reset(token)
 
 
-def _model_name(agent: Any) -> str:
-    model = agent.model
-    return model if isinstance(model, str) else str(getattr(model, "model", "") or "")
+def _hooks(framework: Any, run: ToolsetRun, others: Any) -> Any:
+    """Record what the model answers and tools give, and tell the caller's own hooks of all."""
+
+    async def told(name: str, *args: Any, **named: Any) -> None:
+        if name == "on_llm_start":
+            run.asks()
+        elif name == "on_llm_end":
+            _answered(run, args[2])
+        elif name == "on_tool_end":
+            run.observed(getattr(args[0], "tool_call_id", ""), args[3])
+        if others is not None:
+            await getattr(others, name)(*args, **named)
+
+    hooks = framework.RunHooks()
+    for name in dir(framework.RunHooks):
+        if name.startswith("on_"):
+            setattr(hooks, name, partial(told, name))
+    return hooks
 
 
-def usage_of(usage: Any) -> Usage:
-    """What an answer cost."""
-    return Usage(
-        requests=usage.requests or 1,
-        prompt_tokens=usage.input_tokens,
-        cached_tokens=usage.input_tokens_details.cached_tokens,
-        completion_tokens=usage.output_tokens,
+def _answered(run: ToolsetRun, response: Any) -> None:
+    """Record an answer of the model."""
+    items = [as_dict(item) for item in response.output]
+    calls = [item for item in items if item.get("type") == "function_call"]
+    made = (run.as_call(one["call_id"], one["name"], one["arguments"]) for one in calls)
+    usage = Usage(
+        requests=response.usage.requests or 1,
+        prompt_tokens=response.usage.input_tokens,
+        cached_tokens=response.usage.input_tokens_details.cached_tokens,
+        completion_tokens=response.usage.output_tokens,
     )
+    text = "".join(map(text_of, items))
+    run.answered(AssistantMessage(text=text, tool_calls=tuple(made)), usage=usage)
+
+
+async def _finish(run: ToolsetRun, result: Any, *, error: BaseException | None = None) -> None:
+    """The framework has a result, or has stopped without one.
+
+    Args:
+        run: Ours.
+        result: What it gave; without an output nobody waited for one.
+        error: What ended a stream that nobody read to its end.
+    """
+    for item in result.new_items:
+        if item.type in {"tool_call_output_item", "handoff_output_item"}:
+            raw = as_dict(item.raw_item)
+            call = run.asked(raw.get("call_id", ""))
+            if call is not None:  # one that we did not run: of another tool, or a refused one
+                name = run.names.encode(call.name)
+                denied = result.context_wrapper.is_tool_approved(name, call.call_id) is False
+                status: Any = "denied" if denied else "ok"
+                run.observed(call.call_id, raw.get("output", ""), status=status)
+    for one in result.interruptions:
+        run.deferred(one.raw_item.call_id)
+    reason: StopReason = "cancelled" if result.final_output is None else "finished"
+    if result.interruptions:
+        reason = "deferred"
+    if error is not None:
+        reason = stop_reason(error, _LIMITS)
+    await run.finish(result.final_output, stop_reason=reason, error=error)
 
 
 def as_dict(item: Any) -> Mapping[str, Any]:
@@ -315,24 +231,27 @@ def _said(items: list[Any], names: WireNames) -> Iterator[Message]:
             yield AssistantMessage(text=text_of(item))
 
 
-def function_tool(toolset: Toolset, tool: Tool, names: WireNames) -> Any:
-    """The framework's object of a tool.
+def _offer(toolset: Toolset, run: ToolsetRun, agent: Any) -> None:
+    """Give an agent, which no other run has, the tools that were offered since."""
+    known = {tool.name for tool in agent.tools}
+    for definition in run.offered:
+        tool = run.tool(definition.name)
+        if tool is not None and run.names.encode(tool.name) not in known:
+            agent.tools.append(_function_tool(toolset, tool, run.names))
 
-    Args:
-        toolset: Whose tool it is; the run that a call is made in runs and records it.
-        tool: The tool.
-        names: Its library's names, as providers accept them.
-    """
+
+def _function_tool(toolset: Toolset, tool: Tool, names: WireNames) -> Any:
+    """The framework's object of a tool; the run that a call is made in runs and records it."""
     asks = tool.needs_approval and not toolset.approves
 
     async def invoke(context: Any, arguments: str) -> str:
         call = decode_call(context.tool_call_id, names.encode(tool.name), arguments, names)
-        call = replace(call, call_id=context.tool_call_id)
-        run = CURRENT.get()
+        run = _CURRENT.get()
         assert run is not None  # nobody else's agent has such a tool
-        run.ours.offer((tool.name,))  # a run that goes on has the tools that it began with
-        result = await run.ours.call(call, approval=True if asks else None)
-        run.offer(context.agent)  # what the model searched for
+        run.offer((tool.name,))  # a run that goes on has the tools that it began with
+        call = replace(call, call_id=context.tool_call_id)
+        result = await run.call(call, approval=True if asks else None)
+        _offer(toolset, run, context.agent)  # what the model searched for
         return result.text
 
     return require().FunctionTool(

@@ -2,26 +2,21 @@
 """pydantic-ai: our tools as a capability.
 
 Written against pydantic-ai 2.68. The framework's classes exist once it is imported, which happens
-when one of the functions below is called; hence ours are made there.
+when ``library_capability`` is called; hence ours are made there.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
-from types import ModuleType
 from typing import Any
 
 from agentkit.episodes import StopReason
-from agentkit.errors import MissingExtraError
-from agentkit.interop.toolset import Toolset
-from agentkit.interop.toolset_run import ToolsetRun, stop_reason
+from agentkit.interop.toolset import Toolset, ToolsetRun, framework_module, stop_reason
 from agentkit.library.library import Library
 from agentkit.messages import (
     AssistantMessage,
     Message,
     ResultStatus,
-    ToolCall,
     ToolMessage,
     Usage,
     UserMessage,
@@ -29,64 +24,8 @@ from agentkit.messages import (
 from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
 
-
-def require() -> Any:
-    """The framework's package; an error that says what to install where it is not there."""
-    try:
-        import pydantic_ai
-        import pydantic_ai.capabilities
-        import pydantic_ai.toolsets.abstract
-    except ImportError as error:
-        raise MissingExtraError(
-            "the adapter for pydantic-ai",
-            package="pydantic_ai",
-            install='pip install "pydantic-ai-slim[openai]"',
-        ) from error
-    framework: ModuleType = pydantic_ai
-    return framework
-
-
-_OUTCOMES: dict[str, ResultStatus] = {
-    "success": "ok",
-    "denied": "denied",
-    "failed": "failed",
-    "retried": "failed",
-    "interrupted": "failed",
-}
-
-
-class Runs:
-    """The runs that are under way, by the framework's run id."""
-
-    def __init__(self, toolset: Toolset | Library | str) -> None:
-        self.toolset = Toolset.of(toolset)
-        self._runs: dict[str, asyncio.Task[Run]] = {}
-
-    async def of(self, ctx: Any) -> Run:
-        """The run of a context; started by who asks first, while others may ask beside."""
-        task = self._runs.get(ctx.run_id)
-        if task is None:
-            task = asyncio.create_task(Run.started(self.toolset, ctx))
-            self._runs[ctx.run_id] = task
-        return await task
-
-    async def finished(self, ctx: Any, result: Any) -> None:
-        """The framework has a result."""
-        run = await self.of(ctx)
-        del self._runs[ctx.run_id]
-        run.catch_up(result.all_messages())
-        waits = type(result.output).__name__ == "DeferredToolRequests"
-        reason: StopReason = "deferred" if waits else "finished"
-        await run.ours.finish(None if waits else result.output, stop_reason=reason)
-
-    def broken(self, ctx: Any, error: BaseException) -> None:
-        """The run ended by an error, or was cancelled."""
-        task = self._runs.pop(ctx.run_id, None)
-        if task is None or not task.done() or task.cancelled() or task.exception():
-            return  # it broke before the model was asked anything
-        run = task.result()
-        run.catch_up(run.messages)
-        run.ours.finish_now(stop_reason=_reason_of(error), error=error)
+_OUTCOMES: dict[str, ResultStatus] = {"success": "ok", "denied": "denied"}
+"""What came of a call that the framework ran; anything else is a failure."""
 
 
 class Run:
@@ -94,89 +33,81 @@ class Run:
 
     def __init__(self, ours: ToolsetRun, messages: list[Any], known: int) -> None:
         self.ours = ours
-        self.messages = messages
         self.outputs: set[str] = set()
+        self._messages = messages
         self._known = known
-        self._defined: dict[str, Any] = {}
 
     @classmethod
     async def started(cls, toolset: Toolset, ctx: Any) -> Run:
         """Begin a run where the framework is; one without a prompt goes on with calls that wait."""
         request = text_of(ctx.prompt)
         before = [message for message in ctx.messages if message.run_id != ctx.run_id]
-        run = await toolset.start(
+        ours = await toolset.start(
             request,
             history=tuple(said(before, toolset.names)),
             session_id=ctx.conversation_id if toolset.store is not None else None,
             model=ctx.model.model_name,
         )
-        one = cls(run, ctx.messages, len(before))
-        if not request:
-            one._go_on(before)
-        return one
-
-    def _go_on(self, before: list[Any]) -> None:
-        """Begin with the answer whose calls waited, and the results that it has had so far."""
         asked = [at for at, message in enumerate(before) if message.kind == "response"]
-        if asked:
-            self.ours.answered(self._answer(before[asked[-1]]), seconds=0.0)
-            for message in before[asked[-1] + 1 :]:
-                self._results(message)
+        goes_on = bool(asked) and not request
+        if goes_on:  # with the answer whose calls waited, and the results that it has had so far
+            ours.answered(_answer(before[asked[-1]], ours.names), seconds=0.0)
+        run = cls(ours, ctx.messages, asked[-1] + 1 if goes_on else len(before))
+        run.catch_up(before)
+        return run
 
-    def catch_up(self, messages: list[Any]) -> None:
+    def catch_up(self, messages: list[Any] | None = None) -> None:
         """Record the answers and foreign results since the last time."""
-        self.messages = messages
-        for message in messages[self._known :]:
+        self._messages = self._messages if messages is None else messages
+        for message in self._messages[self._known :]:
             if message.kind == "response":
-                self.ours.answered(self._answer(message), usage=usage_of(message.usage))
-            else:
-                self._results(message)
-        self._known = len(messages)
+                answer = _answer(message, self.ours.names, self.outputs)
+                self.ours.answered(answer, usage=usage_of(message.usage))
+                continue
+            for part in message.parts:
+                if part.part_kind == "tool-return":
+                    status = _OUTCOMES.get(part.outcome, "failed")
+                    self.ours.observed(part.tool_call_id, part.content, status=status)
+        self._known = len(self._messages)
 
-    def definitions(self, framework: Any) -> Iterator[Any]:
-        """The tools of the next step, in the framework's form, made once a run."""
-        for definition in self.ours.offered:
-            if definition.name not in self._defined:
-                self._defined[definition.name] = framework.tools.ToolDefinition(
-                    name=self.ours.names.encode(definition.name),
-                    description=definition.text,
-                    parameters_json_schema=copied(definition.parameters_schema),
-                )
-            yield self._defined[definition.name]
-
-    async def call(self, framework: Any, name: str, arguments: dict[str, Any], ctx: Any) -> Any:
+    async def call(self, signals: Any, name: str, arguments: dict[str, Any], ctx: Any) -> Any:
         """Run a call; a failure and a call that waits are raised as the framework's signals."""
         call = self.ours.as_call(ctx.tool_call_id or "", name, arguments)
         result = await self.ours.call(call, approval=True if ctx.tool_call_approved else None)
-        tool = self.ours.tool(call.name)
-        signals = framework.exceptions
         if result.status == "ok":
             return result.text
         if result.status != "deferred":
             raise signals.ToolFailed(result.text)
+        tool = self.ours.tool(call.name)
         needs_approval = tool is not None and tool.needs_approval and not ctx.tool_call_approved
         raise signals.ApprovalRequired if needs_approval else signals.CallDeferred
 
-    def _answer(self, message: Any) -> AssistantMessage:
-        """The answer; calls by which the framework takes a structured answer are its text."""
-        calls = [part for part in message.parts if part.part_kind == "tool-call"]
-        texts = [part.content for part in message.parts if part.part_kind == "text"]
-        texts += [part.args_as_json_str() for part in calls if part.tool_name in self.outputs]
-        others = (self._call(part) for part in calls if part.tool_name not in self.outputs)
-        return AssistantMessage(text="".join(texts), tool_calls=tuple(others))
+    async def finished(self, result: Any) -> None:
+        """The framework has a result."""
+        self.catch_up(result.all_messages())
+        waits = type(result.output).__name__ == "DeferredToolRequests"
+        reason: StopReason = "deferred" if waits else "finished"
+        await self.ours.finish(None if waits else result.output, stop_reason=reason)
 
-    def _call(self, part: Any) -> ToolCall:
-        return self.ours.as_call(part.tool_call_id, part.tool_name, part.args or {})
-
-    def _results(self, message: Any) -> None:
-        for part in message.parts:
-            if part.part_kind == "tool-return":
-                self.ours.observed(part.tool_call_id, part.content, status=_OUTCOMES[part.outcome])
+    def broken(self, error: BaseException) -> None:
+        """The run ended by an error, or was cancelled."""
+        self.catch_up()
+        limit: StopReason = "token_limit" if "token" in str(error) else "step_limit"
+        reason = stop_reason(error, {"UsageLimitExceeded": limit})
+        self.ours.finish_now(stop_reason=reason, error=error)
 
 
-def _reason_of(error: BaseException) -> StopReason:
-    which: StopReason = "token_limit" if "token" in str(error) else "step_limit"
-    return stop_reason(error, {"UsageLimitExceeded": which})
+def _answer(message: Any, names: WireNames, outputs: Sequence[str] | set[str] = ()) -> Any:
+    """An answer; calls by which the framework takes a structured answer are its text."""
+    texts = [part.content for part in message.parts if part.part_kind == "text"]
+    calls = [part for part in message.parts if part.part_kind == "tool-call"]
+    texts += [part.args_as_json_str() for part in calls if part.tool_name in outputs]
+    made = (
+        decode_call(part.tool_call_id, part.tool_name, part.args or {}, names)
+        for part in calls
+        if part.tool_name not in outputs
+    )
+    return AssistantMessage(text="".join(texts), tool_calls=tuple(made))
 
 
 def usage_of(usage: Any) -> Usage:
@@ -200,15 +131,7 @@ def said(messages: Sequence[Any], names: WireNames) -> Iterator[Message]:
     """A conversation; the application's own instructions are no part of it."""
     for message in messages:
         if message.kind == "response":
-            calls = [part for part in message.parts if part.part_kind == "tool-call"]
-            texts = [part.content for part in message.parts if part.part_kind == "text"]
-            yield AssistantMessage(
-                text="".join(texts),
-                tool_calls=tuple(
-                    decode_call(part.tool_call_id, part.tool_name, part.args or {}, names)
-                    for part in calls
-                ),
-            )
+            yield _answer(message, names)
             continue
         for part in message.parts:
             if part.part_kind == "user-prompt":
@@ -236,31 +159,35 @@ class _AnyArguments:
 _ANY_ARGUMENTS = _AnyArguments()
 
 
-def _toolset(framework: Any, runs: Runs) -> Any:
-    """Our tools as a toolset of the framework's."""
+def _toolset(framework: Any, run: Run) -> Any:
+    """The tools of one run as a toolset of the framework's: what retrieval chose in each step."""
     abstract = framework.toolsets.abstract
 
     class LibraryToolset(abstract.AbstractToolset):  # type: ignore[name-defined]
-        """Our tools: what retrieval chose in each step, run by our executor."""
-
         @property
         def id(self) -> None:
             return None
 
         async def get_tools(self, ctx: Any) -> dict[str, Any]:
-            run = await runs.of(ctx)
             run.catch_up(ctx.messages)
-            return {
-                tool.name: abstract.ToolsetTool(
-                    toolset=self, tool_def=tool, max_retries=1, args_validator=_ANY_ARGUMENTS
+            tools = {}
+            for definition in run.ours.offered:
+                name = run.ours.names.encode(definition.name)
+                tools[name] = abstract.ToolsetTool(
+                    toolset=self,
+                    tool_def=framework.tools.ToolDefinition(
+                        name=name,
+                        description=definition.text,
+                        parameters_json_schema=copied(definition.parameters_schema),
+                    ),
+                    max_retries=1,
+                    args_validator=_ANY_ARGUMENTS,
                 )
-                for tool in run.definitions(framework)
-            }
+            return tools
 
         async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
-            run = await runs.of(ctx)
             run.catch_up(ctx.messages)
-            return await run.call(framework, name, tool_args, ctx)
+            return await run.call(framework.exceptions, name, tool_args, ctx)
 
     return LibraryToolset()
 
@@ -279,28 +206,40 @@ def library_capability(toolset: Toolset | Library | str) -> Any:
     Raises:
         MissingExtraError: pydantic-ai is not installed.
     """
-    framework = require()
-    runs = Runs(toolset)
-    tools = _toolset(framework, runs)
+    framework = framework_module(
+        "pydantic_ai",
+        "pydantic_ai.capabilities",
+        "pydantic_ai.toolsets.abstract",
+        feature="the adapter for pydantic-ai",
+        install='pip install "pydantic-ai-slim[openai]"',
+    )
+    ours = Toolset.of(toolset)
 
     class LibraryCapability(framework.capabilities.AbstractCapability):  # type: ignore[name-defined]
         """Our tools with the record of each run."""
 
+        def __init__(self, run: Run | None = None) -> None:
+            self._run = run
+
+        async def for_run(self, ctx: Any) -> LibraryCapability:
+            return LibraryCapability(await Run.started(ours, ctx))
+
         def get_toolset(self) -> Any:
-            return tools
+            return None if self._run is None else _toolset(framework, self._run)
 
         async def prepare_output_tools(self, ctx: Any, tool_defs: list[Any]) -> list[Any]:
-            (await runs.of(ctx)).outputs.update(tool.name for tool in tool_defs)
+            if self._run is not None:
+                self._run.outputs.update(tool.name for tool in tool_defs)
             return tool_defs
 
         async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+            assert self._run is not None  # the framework runs what ``for_run`` returned
             try:
-                await runs.of(ctx)  # from now on there is an episode, whatever fails
                 result = await handler()
             except BaseException as error:
-                runs.broken(ctx, error)
+                self._run.broken(error)
                 raise
-            await runs.finished(ctx, result)
+            await self._run.finished(result)
             return result
 
     return LibraryCapability()

@@ -1,27 +1,52 @@
-"""``Toolset``: a library with its policies, for loops that are not ours."""
+"""``Toolset``: a library with its policies for loops that are not ours; ``ToolsetRun``: one run."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
-from agentkit.agent.executor import Execution
+from agentkit.agent.checks import normalize_response
+from agentkit.agent.executor import WAITS_FOR_PERSON, Execution, Executor
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
-from agentkit.agent.types import Limits, SelectionPolicy, ToolPolicy
-from agentkit.episodes import Episode
-from agentkit.interop.toolset_run import ToolsetRun, stop_reason
-from agentkit.library.code_binding import CodeBinding
+from agentkit.agent.types import (
+    Approval,
+    AskedLater,
+    Decision,
+    Limits,
+    SelectionPolicy,
+    ToolPolicy,
+    as_approval,
+)
+from agentkit.episodes import Episode, RetrievalTrace, StopReason, Turn
+from agentkit.errors import MissingExtraError
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import Message
-from agentkit.models.wire import WireNames
+from agentkit.library.store import EpisodeFilter, EpisodeStore, Store
+from agentkit.messages import (
+    AssistantMessage,
+    FailureKind,
+    Message,
+    ResultStatus,
+    ToolCall,
+    ToolFailure,
+    ToolResult,
+    Usage,
+)
+from agentkit.models.wire import WireNames, decode_call
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invocation import UnserialisableError, encode_result, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tracing.tracing import Tracing
 
@@ -109,11 +134,6 @@ class Toolset:
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
         return self._libraries.current
-
-    @property
-    def binding(self) -> CodeBinding:
-        """What binding the code of ``tools`` to the library came to, with notes for people."""
-        return self._libraries.binding
 
     @property
     def names(self) -> WireNames:
@@ -219,3 +239,403 @@ def _waiting_for(answers: frozenset[str], store: Store) -> list[Episode]:
         if answers <= {one.call_id for one in episode.results if one.status == "deferred"}:
             return [episode]
     return []
+
+
+def framework_module(name: str, *others: str, feature: str, install: str) -> Any:
+    """A framework's package, with modules of it.
+
+    Raises:
+        MissingExtraError: It is not installed; the message says what to install.
+    """
+    try:
+        module, *_ = [importlib.import_module(one) for one in (name, *others)]
+    except ImportError as error:
+        raise MissingExtraError(feature, package=name, install=install) from error
+    return module
+
+
+# --- one run of a framework's loop ----------------------------------------------------------------
+
+_NO_USAGE = Usage()
+
+_GRACE_SECONDS = 0.2
+"""How long a call waits for one before it to be handed on, which a framework may never do."""
+
+
+class ToolsetRun:
+    """Chooses, executes and records for one run that another framework drives.
+
+    The framework's adapter tells it what the model answered (``answered``), hands on the calls
+    (``call``) and ends it (``finish``), which makes the episode and keeps it. Made by
+    ``Toolset.start``. Calls may come side by side, from threads with event loops of their own.
+
+    Args:
+        start: Where the run begins.
+        selection: The tools that were chosen.
+        executor: Runs the calls; made for this run alone.
+        store: Where the episode is kept; None for nowhere.
+        names: The names of the library's tools as providers accept them.
+        model: The model's name, for the record.
+
+    Attributes:
+        episode: The record, once the run is finished.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: RunStart,
+        selection: Selection,
+        executor: Executor,
+        store: EpisodeStore | None,
+        names: WireNames,
+        model: str = "",
+    ) -> None:
+        self.model = model
+        self.names = names
+        self.episode: Episode | None = None
+        self._start = start
+        self._selection = selection
+        self._executor = executor
+        self._asks = executor.approve
+        executor.approve = self._decide
+        self._store = store
+        self._decisions: dict[str, Approval] = {}
+        self._turns: list[OpenTurn] = []
+        self._running: list[tuple[ToolCall, Future[None]]] = []
+        self._began = self._asked = time.perf_counter()
+        self._at = datetime.now(UTC)
+
+    @property
+    def library(self) -> Library:
+        """The pinned snapshot."""
+        return self._start.library
+
+    @property
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """The tools for the model's next step; grows when the model searches for more."""
+        return self._selection.tools.definitions
+
+    def offer(self, names: Iterable[str]) -> None:
+        """Let the model call tools that the framework has shown it, whatever retrieval chose."""
+        self._selection.tools.add(names)
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name that the model may call; None for one that is not ours."""
+        offer = self._selection.tools
+        return offer.get(name) or self.library.get(name)
+
+    def as_call(self, call_id: str, wire_name: str, arguments: str | Mapping[str, Any]) -> ToolCall:
+        """A call as frameworks hand it on, under the name that the library knows.
+
+        Arguments that are no JSON object make a malformed call, which ``call`` answers in words.
+        """
+        given = arguments if isinstance(arguments, str) else dict(arguments)
+        return replace(decode_call(call_id, wire_name, given, self.names), call_id=call_id)
+
+    def asks(self) -> None:
+        """The model is asked now; the time of the next answer counts from here."""
+        self._asked = time.perf_counter()
+
+    def answered(
+        self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float | None = None
+    ) -> None:
+        """The model has answered; to be told before the calls of the answer are run.
+
+        Args:
+            message: What it said, its calls made by ``as_call``.
+            usage: What that cost.
+            seconds: How long it took; None for the time since ``asks``.
+        """
+        taken = time.perf_counter() - self._asked if seconds is None else seconds
+        self._turns.append(OpenTurn(message=message, usage=usage, seconds=taken))
+
+    async def call(self, call: ToolCall, *, approval: Decision | None = None) -> ToolResult:
+        """Validate, run and record a call.
+
+        Calls that declare ``writes``, and those that a learned rule wants in order, wait for those
+        that were started before them; others run side by side.
+
+        Args:
+            call: The call.
+            approval: The decision of a person whom the framework has asked.
+
+        Returns:
+            What came of it, in words that the model reads (``text``). ``deferred`` when a person
+            has to be asked, or somebody outside this process has to answer; such a call may be made
+            again with an approval, or its value be told by ``observed``.
+        """
+        written = self.asked(call.call_id)
+        if written is not None and written.malformed is not None:
+            call = written  # frameworks hand it on as a call without arguments, or with some
+        if approval is not None:
+            self._decisions[call.call_id] = as_approval(approval)
+        done: Future[None] = Future()
+        await self._order_kept(call)
+        first = [future for other, future in self._running if self._goes_before(other, call)]
+        self._running.append((call, done))
+        try:
+            if first:  # `wait` leaves what it waits for alone when it is cancelled itself
+                await asyncio.wait([asyncio.wrap_future(future) for future in first])
+            (result,) = await self._executor.execute((call,))
+        finally:
+            self._running.remove((call, done))
+            done.set_result(None)
+        self._add(call, result)
+        return result
+
+    def observed(self, call_id: str, value: object, *, status: ResultStatus = "ok") -> None:
+        """Record what came of a call that the framework ran, or refused, itself.
+
+        A call that no answer holds, or that has its result, is left as it is: frameworks tell of
+        our results as well.
+
+        Args:
+            call_id: The call.
+            value: What it gave, as data or as the model reads it.
+            status: Whether that is a result, or the words of a failure or a refusal.
+        """
+        call = self._waiting(call_id)
+        if call is None:
+            return
+        data, text = _recordable(value)
+        given = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
+        if status == "ok":
+            self._add(call, replace(given, value=data))
+            return
+        kind: FailureKind = "denied" if status == "denied" else "tool_failed"
+        self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
+
+    def deferred(self, call_id: str) -> None:
+        """Record that a call waits for a person, where the framework asks before it hands it on."""
+        call = self._waiting(call_id)
+        if call is not None:
+            text = WAITS_FOR_PERSON.format(name=call.name)
+            waits = ToolResult(
+                call_id=call_id, name=call.name, status="deferred", text=text, attempts=0
+            )
+            self._add(call, waits)
+
+    def asked(self, call_id: str) -> ToolCall | None:
+        """The newest call of that id among the model's answers, as it was recorded."""
+        calls = (call for turn in reversed(self._turns) for call in turn.message.tool_calls)
+        return next((call for call in calls if call.call_id == call_id), None)
+
+    @property
+    def open_calls(self) -> bool:
+        """Whether a call of the newest answer, of one of our tools, has no result at all yet."""
+        if not self._turns:
+            return False
+        turn = self._turns[-1]
+        calls = turn.message.tool_calls
+        return any(self.tool(one.name) and not turn.results.get(one.call_id) for one in calls)
+
+    def _waiting(self, call_id: str) -> ToolCall | None:
+        """The call of that id that has no result yet."""
+        waits = any(turn.wants(call_id) for turn in self._turns)
+        return self.asked(call_id) if waits else None
+
+    async def finish(
+        self,
+        output: Any = None,
+        *,
+        stop_reason: StopReason = "finished",
+        error: BaseException | None = None,
+    ) -> Episode:
+        """End the run: make its episode and keep it. A second call changes nothing.
+
+        Cancelled while it is being kept, this returns when it is kept.
+
+        Args:
+            output: The final answer; None takes the text of the last one.
+            stop_reason: Why the run ended.
+            error: What it ended by.
+        """
+        episode = self._ended(output, stop_reason, error)
+        if self._store is not None:
+            append = partial(self._store.append, episode)
+            keeping = asyncio.ensure_future(run_in_daemon_thread(append))
+            try:
+                await asyncio.shield(keeping)
+            except asyncio.CancelledError:
+                await asyncio.wait({keeping})
+                raise
+        return episode
+
+    def finish_now(
+        self,
+        output: Any = None,
+        *,
+        stop_reason: StopReason = "finished",
+        error: BaseException | None = None,
+    ) -> Episode:
+        """``finish`` for code without an event loop, or one whose task is being cancelled."""
+        episode = self._ended(output, stop_reason, error)
+        if self._store is not None:
+            self._store.append(episode)
+        return episode
+
+    def _ended(self, output: Any, stop_reason: StopReason, error: BaseException | None) -> Episode:
+        if self.episode is not None:
+            return self.episode
+        start, turns = self._start, self._closed()
+        if output is None and stop_reason == "finished" and turns:
+            output = turns[-1].message.text
+        self.episode = Episode(
+            episode_id=start.episode_id,
+            request=start.request,
+            turns=turns,
+            stop_reason=stop_reason,
+            output=None if output is None else _recordable(output)[0],
+            model=self.model,
+            library_version=start.library.version,
+            session_id=start.session_id,
+            history_length=len(start.history),
+            resumes=start.resumes,
+            usage=sum((turn.usage for turn in turns), self._selection.usage),
+            started_at=self._at.isoformat(timespec="milliseconds"),
+            seconds=time.perf_counter() - self._began,
+            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            metadata=dict(start.metadata),
+        )
+        return self.episode
+
+    def _decide(self, call: ToolCall, tool: Tool) -> Any:
+        """The ``Approver`` of the executor: the framework's decision, then the application's."""
+        decision = self._decisions.get(call.call_id)
+        if decision is not None:
+            return decision
+        if self._asks is None:
+            raise AskedLater
+        return self._asks(call, tool)
+
+    async def _order_kept(self, call: ToolCall) -> None:
+        """Let calls begin before this one that have to end before it, when threads race for it."""
+        turn = self._turn_of(call)
+        deadline = time.perf_counter() + _GRACE_SECONDS
+        while any(self._goes_before(other, call) for other in turn.to_come(call)):
+            if time.perf_counter() > deadline:
+                break
+            await asyncio.sleep(0.001)
+        turn.begun.add(call.call_id)
+
+    def _goes_before(self, other: ToolCall, call: ToolCall) -> bool:
+        """Whether a call that runs has to end before ``call`` begins."""
+        one, two = self.tool(other.name), self.tool(call.name)
+        if one is None or two is None:
+            return False
+        if one.definition.signature.effects.writes and two.definition.signature.effects.writes:
+            return True
+        return other.name in self._executor.shared.contracts.wanted_before(two.definition)
+
+    def _turn_of(self, call: ToolCall) -> OpenTurn:
+        """The newest turn that waits for the call; one is made for a call that no answer holds."""
+        for turn in reversed(self._turns):
+            if turn.wants(call.call_id):
+                return turn
+        self._turns.append(OpenTurn(message=AssistantMessage(tool_calls=(call,))))
+        return self._turns[-1]
+
+    def _closed(self) -> tuple[Turn, ...]:
+        """The turns as an episode holds them; how tools were found stands in the first one."""
+        turns: list[Turn] = []
+        for turn in self._turns:
+            turns.append(turn.closed(turns))
+        if turns and self._selection.trace is not None:
+            turns[0] = replace(turns[0], retrieval=self._selection.trace)
+        return tuple(turns)
+
+    def _add(self, call: ToolCall, result: ToolResult) -> None:
+        turn = self._turn_of(call)
+        turn.add(result)
+        search = self._selection.search
+        if search is not None:
+            searches, usage = search.taken()
+            turn.searches = (*turn.searches, *searches)
+            turn.usage += usage
+
+
+def stop_reason(error: BaseException, limits: Mapping[str, StopReason] | None = None) -> StopReason:
+    """Why a run ended that an exception ended.
+
+    Args:
+        error: The exception.
+        limits: What the framework raises at its limits, by the name of the class.
+    """
+    if not isinstance(error, Exception):
+        return "cancelled"
+    return (limits or {}).get(type(error).__name__, "error")
+
+
+def _recordable(value: object) -> tuple[Any, str]:
+    """JSON data and text of a value that the framework made; its own text where JSON fails."""
+    try:
+        return encode_result(value)
+    except UnserialisableError:
+        return str(value), str(value)
+
+
+@dataclass(kw_only=True)
+class OpenTurn:
+    """One answer of the model, whose results come in one by one.
+
+    Attributes:
+        message: The answer.
+        usage: What it cost.
+        seconds: Wait for the model.
+        results: Results by call id, in the order in which they came; ids may repeat.
+        begun: Ids of the calls that the framework has handed on.
+        searches: What the model's own searches for tools found.
+        began: When the answer was recorded, on the clock of ``time.perf_counter``.
+        ended: When the last result came, on the same clock.
+    """
+
+    message: AssistantMessage
+    usage: Usage = field(default_factory=Usage)
+    seconds: float = 0.0
+    results: defaultdict[str, deque[ToolResult]] = field(default_factory=lambda: defaultdict(deque))
+    begun: set[str] = field(default_factory=set)
+    searches: tuple[RetrievalTrace, ...] = ()
+    began: float = field(default_factory=time.perf_counter)
+    ended: float = 0.0
+
+    def wants(self, call_id: str) -> bool:
+        """Whether a call of that id has no result yet, or one that only says that it waits."""
+        asked = sum(call.call_id == call_id for call in self.message.tool_calls)
+        results = self.results.get(call_id, ())
+        return sum(result.status != "deferred" for result in results) < asked
+
+    def add(self, result: ToolResult) -> None:
+        """A call has ended; one that waited before has now the result that counts."""
+        results = self.results[result.call_id]
+        waiting = next((one for one in results if one.status == "deferred"), None)
+        if waiting is None:
+            results.append(result)
+        else:
+            results[results.index(waiting)] = result
+        self.ended = time.perf_counter()
+
+    def to_come(self, call: ToolCall) -> list[ToolCall]:
+        """The calls that stand before ``call`` in the answer and are not handed on yet."""
+        ids = [one.call_id for one in self.message.tool_calls]
+        before = self.message.tool_calls[: ids.index(call.call_id)] if call.call_id in ids else ()
+        return [one for one in before if one.call_id not in self.begun and self.wants(one.call_id)]
+
+    def closed(self, earlier: list[Turn]) -> Turn:
+        """The turn with the results there are, under ids that no call of ``earlier`` has."""
+        message = normalize_response(self.message, earlier)
+        left = {call_id: deque(results) for call_id, results in self.results.items()}
+        results = [
+            replace(left[call.call_id].popleft(), call_id=unique.call_id)
+            for call, unique in zip(self.message.tool_calls, message.tool_calls, strict=True)
+            if left.get(call.call_id)
+        ]
+        running = max(0.0, self.ended - self.began)
+        return Turn(
+            message=message,
+            results=tuple(results),
+            usage=self.usage,
+            searches=self.searches,
+            seconds=self.seconds + running,
+            model_seconds=self.seconds,
+        )

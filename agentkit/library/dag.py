@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentkit import composites
 from agentkit.errors import LibraryError
@@ -120,7 +120,7 @@ class Dag:
     def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Dag:
         """The DAG of a library that also holds ``tools``; one of the same name is replaced.
 
-        Cost: five copies of a dict, one look over the bodies that are new, and the ancestors of
+        Cost: five copies of a dict, the reading of the programs that are new, and the ancestors of
         what was replaced.
         """
         given = (entry.definition if isinstance(entry, Tool) else entry for entry in tools)
@@ -258,26 +258,11 @@ DAG = DagOfLibrary()
 
 def _children_of(definition: ToolDefinition) -> tuple[str, ...]:
     """The names that a composite calls, each once: the pinned ones first, as they are pinned."""
-    called = set(called_in(definition.body or {}))
+    if definition.body is None:
+        return ()
+    called = composites.called_in(definition.body)
     pinned = (pin.name for pin in definition.signature.children)
     return tuple(dict.fromkeys((*(pin for pin in pinned if pin in called), *sorted(called))))
-
-
-def called_in(body: JsonObject) -> Iterator[str]:
-    """The names that the program in ``body`` calls, as often as they are called, in no order.
-
-    The JSON is looked over as it stands, at a fortieth of the cost of reading it as a program;
-    whether it is one is found out by those who need to know.
-    """
-    waiting: list[Any] = [body]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            if value.get("kind") == "Call" and isinstance(child := value.get("child"), str):
-                yield child
-            waiting += value.values()
-        elif isinstance(value, list | tuple):
-            waiting += value
 
 
 def shown(path: Sequence[str]) -> str:

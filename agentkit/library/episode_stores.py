@@ -25,6 +25,8 @@ from agentkit.library.store import (
 if TYPE_CHECKING:
     from agentkit.library.events import LibraryEvent
 
+logger = logging.getLogger(__name__)
+
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
@@ -119,8 +121,8 @@ class SplitStore(ForwardingStore):
 def with_episodes(store: Store, *, episodes: EpisodeStore) -> SplitStore:
     """A store with its definitions and events, but with episodes that are kept elsewhere.
 
-    So an agent keeps its episodes through a writer, or reads its library over HTTP and keeps
-    episodes in a file of its own. Episodes that ``store`` holds itself are not seen.
+    So an agent reads its library over HTTP and keeps episodes in a file of its own. Episodes that
+    ``store`` holds itself are not seen.
 
     Example:
         >>> from agentkit import open_store
@@ -147,12 +149,10 @@ def pruning(store: object) -> Pruning:
     return store
 
 
-logger = logging.getLogger(__name__)
-
 Refuse = Callable[[int, Exception], None]
 """Called with the place of an episode that the store will never take, and why."""
 
-_REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
+REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
 """What a store raises about the episode itself; everything else may pass."""
 
 
@@ -188,7 +188,7 @@ def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> De
     if isinstance(store, BatchAppending):
         try:
             store.append_many(batch)
-        except _REFUSALS as error:
+        except REFUSALS as error:
             logger.info("a batch was refused, its episodes are tried one by one: %s", error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
             return Delivered(count=0, written=0, error=error)
@@ -203,7 +203,7 @@ def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -
         try:
             store.append(episode)
             written += 1
-        except _REFUSALS as error:
+        except REFUSALS as error:
             try:
                 refuse(place, error)
             except OSError as full:

@@ -78,7 +78,7 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._log: list[LibraryChange] = []  # entry i made version i + 1
         self._made_by: dict[str, int] = {}
         self._events: list[LibraryEvent] = []  # entry i is event i + 1
@@ -109,6 +109,22 @@ class MemoryStore:
         """Apply ``change``; see ``ToolStore.commit``."""
         check_change(change)
         with self._lock:
+            known = self.answer(change, expected_version)
+            if known is not None:
+                return known
+            if change.makes_version:
+                actual = len(self._log)
+                rest = self._newest.without(change.removals)
+                self._newest = rest.with_tools(change.upserts).at_version(actual + 1)
+                made = replace(change, events=(), created_at=change.created_at or now())
+                self._log.append(made)
+                self._made_by[change.proposal_id] = actual + 1
+            self._events.extend(change.events)
+            return len(self._log)
+
+    def answer(self, change: LibraryChange, expected_version: int) -> int | None:
+        """What ``commit`` would give or raise, where it would write nothing; else None."""
+        with self._lock:
             self._check_open()
             if change.proposal_id in self._made_by:
                 return self._made_by[change.proposal_id]
@@ -120,17 +136,10 @@ class MemoryStore:
             if actual != expected_version:
                 raise StaleVersionError(expected=expected_version, actual=actual)
             check_follows(change.events, self._events[-1] if self._events else None)
-            if change.makes_version:
-                for name in change.removals:
-                    if name not in self._newest:
-                        raise missing_tool(name, self._newest)
-                rest = self._newest.without(change.removals)
-                self._newest = rest.with_tools(change.upserts).at_version(actual + 1)
-                made = replace(change, events=(), created_at=change.created_at or now())
-                self._log.append(made)
-                self._made_by[change.proposal_id] = actual + 1
-            self._events.extend(change.events)
-            return len(self._log)
+            for name in change.removals:
+                if name not in self._newest:
+                    raise missing_tool(name, self._newest)
+            return None
 
     def versions(self) -> Sequence[int]:
         """All versions in ascending order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from agentkit.library.store import (
     Retention,
     ToolRevision,
 )
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 _GREATEST = 2**63 - 1
@@ -244,7 +244,7 @@ class SQLStore(ABC):
 
     def _event(self, sequence: int, body: str) -> LibraryEvent:
         try:
-            event = LibraryEvent.from_json(json.loads(body))
+            event = LibraryEvent.from_json(read_json(body))
         except (ValueError, TypeError, AttributeError, StoreFormatError) as error:
             raise StoreFormatError(
                 f"{self._place} holds an event that can not be read ({sequence}): {error}"
@@ -398,8 +398,8 @@ def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
         StoreFormatError: It is no array of texts.
     """
     try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
+        found = read_json(text)
+    except (ValueError, TypeError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise StoreFormatError(

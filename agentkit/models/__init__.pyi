@@ -11,12 +11,13 @@ from .base import (
     ToolChoice as ToolChoice,
     resolve_model as resolve_model,
 )
-from .http_model import Price as Price
+from .fallback import FallbackModel as FallbackModel
 from .litellm import litellm_model as litellm_model
 from .openai_compatible import (
     OpenAICompatibleModel as OpenAICompatibleModel,
     openai_model as openai_model,
 )
+from .prices import Price as Price, limit_price as limit_price
 from .prompt_format import render_calls as render_calls
 from .prompted import PromptedModel as PromptedModel
 from .retries import RetryPolicy as RetryPolicy

@@ -76,6 +76,11 @@ def litellm_model(
 class LiteLLMModel(RemoteModel):
     """A model through litellm; ``litellm_model`` makes it."""
 
+    @property
+    def reports_cost(self) -> bool:
+        """Whether litellm's list has the model."""
+        return self._listed_cost(Usage()) is not None
+
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""
 

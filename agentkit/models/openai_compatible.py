@@ -22,7 +22,8 @@ from agentkit.models.chat_completions import (
     RequestEncoder,
     decode_completion,
 )
-from agentkit.models.http_model import Exchange, HttpModel, Prices
+from agentkit.models.http_model import Exchange, HttpModel
+from agentkit.models.prices import Prices
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport import TransportName, open_transport, place

@@ -104,6 +104,11 @@ class PromptedModel:
         """The name of the wrapped model."""
         return self.inner.name
 
+    @property
+    def reports_cost(self) -> bool:
+        """Whether the wrapped model states what answers cost."""
+        return getattr(self.inner, "reports_cost", False)
+
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; errors are those of the wrapped model."""
         if not _offers_tools(request):

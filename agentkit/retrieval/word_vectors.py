@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from agentkit.errors import MissingExtraError, UsageError
+from agentkit.reading import open_plain, read_json
 from agentkit.retrieval.embedders import probed
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ VECTORS_FORMAT = "agentkit.vectors/1"
 _ARRAYS = {"pieces": ("I32", "<i4"), "scales": ("F32", "<f4"), "rows": ("I8", "i1")}
 _LARGEST_FILE = 16_000_000
 _LARGEST_HEADER = 1_000_000
+_LARGEST_SCALE = 8.0
+"""Of a row: its numbers, up to 128 times that, are kept in 16 bits, and texts are sums of them."""
 
 
 @dataclass(frozen=True)
@@ -177,9 +180,9 @@ class TrainedVectors:
         """
         path = Path(path)
         try:
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 found = _read_trained(file)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise UsageError(
                 f"{path} can not be read as trained word vectors: {why}; write it anew with "
@@ -225,7 +228,7 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
     import numpy as np
 
     header, _ = _read_header(file)
-    told = header.pop("__metadata__", {})
+    told = _object(header.pop("__metadata__", {}))
     if told.get("format") != VECTORS_FORMAT:
         raise ValueError(
             f"its format is {told.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
@@ -235,15 +238,16 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
         raise ValueError(f"it has more than {_LARGEST_FILE:,} bytes")
     arrays = {}
     for name, (code, kind) in _ARRAYS.items():
-        first, last = header[name]["data_offsets"]
-        if header[name]["dtype"] != code or not 0 <= first <= last <= len(body):
+        entry = _object(header[name])
+        first, last = entry["data_offsets"]
+        if entry["dtype"] != code or not 0 <= first <= last <= len(body):
             raise ValueError(f"the array {name!r} is not as it should be")
-        arrays[name] = np.frombuffer(body[first:last], kind).reshape(header[name]["shape"])
+        arrays[name] = np.frombuffer(body[first:last], kind).reshape(entry["shape"])
     pieces, scales, rows = arrays["pieces"], arrays["scales"], arrays["rows"]
     if not len(pieces) == len(scales) == len(rows) or rows.ndim != 2 or pieces.ndim != 1:
         raise ValueError("its arrays differ in length")
-    if not np.isfinite(scales).all() or pieces.min(initial=0) < 0:
-        raise ValueError("it holds numbers that are not finite, or rows below 0")
+    if not (np.abs(scales) <= _LARGEST_SCALE).all() or pieces.min(initial=0) < 0:
+        raise ValueError("it holds numbers that are too large or none, or rows below 0")
     meaning = float(told["meaning"])
     if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != told["digest"]:
         raise ValueError("it is damaged: its numbers are not those that its digest names")
@@ -254,8 +258,10 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
         meaning=meaning,
         digest=told["digest"],
         base=told["base"],
-        provenance={str(key): str(one) for key, one in json.loads(told["provenance"]).items()},
-        figures={str(key): float(one) for key, one in json.loads(told["figures"]).items()},
+        provenance={
+            str(key): str(one) for key, one in _object(read_json(told["provenance"])).items()
+        },
+        figures={str(key): float(one) for key, one in _object(read_json(told["figures"])).items()},
     )
 
 
@@ -364,10 +370,13 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= _LARGEST_HEADER:
         raise ValueError("it is no safetensors file")
-    header = json.loads(file.read(length))
-    if not isinstance(header, dict):
-        raise ValueError("its header is no JSON object")  # noqa: TRY004 - of the file
-    return header, 8 + length
+    return _object(read_json(file.read(length))), 8 + length
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{value!r:.40} stands where an object belongs")  # noqa: TRY004 - of the file
+    return value
 
 
 @lru_cache(maxsize=4)  # reading takes 60 ms, and every retriever has an embedder of its own

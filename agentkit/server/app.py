@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError
 from agentkit.library.episode_stores import append_all
-from agentkit.library.episode_writer import writer_of
 from agentkit.library.replicas import replica_of
+from agentkit.library.spilling import spilling_of
 from agentkit.library.store import Store
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_request import Reader
@@ -24,7 +24,7 @@ from agentkit.server.limits import Bodies, ServerLimits
 from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.runs import MinuteLog, Probe, Runs
-from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.invocation import DepsFactory, run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -57,6 +57,7 @@ def create_app(
     allowed_hosts: Sequence[str] | None = None,
     refresh_seconds: float | None = 30.0,
     close_agent: bool = True,
+    deps_factory: DepsFactory | None = None,
 ) -> Starlette:
     """An agent behind OpenAI's chat completions, as an ASGI application.
 
@@ -87,6 +88,9 @@ def create_app(
         refresh_seconds: How often to take up new versions of the library from the store; None
             for never. A ``Replica`` does so by itself, and this makes no difference to it.
         close_agent: Whether the agent is closed at the end.
+        deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a
+            database handle and who the user is; sync or async. An ``HTTPException`` of it
+            refuses the request.
 
     Raises:
         MissingExtraError: Starlette is not installed.
@@ -113,6 +117,7 @@ def create_app(
         limits=limits,
         keys=keys,
         takes_approvals=client_approval,
+        deps_factory=deps_factory,
     )
     feedback = FeedbackEndpoint(
         store=agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
@@ -237,7 +242,7 @@ class _Service:
         self._log = MinuteLog(_LOG)
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
         self._replica = replica_of(agent.store)
-        self._writer = writer_of(agent.store)
+        self._spilling = spilling_of(agent.store)
         self.runs = Runs()
         self.metrics = RunMetrics(
             Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
@@ -251,7 +256,7 @@ class _Service:
                 "Version that runs begin with.",
                 lambda: agent.library.version,
             ),
-            *store_gauges(agent.queue, self._replica, self._writer),
+            *store_gauges(agent.queue, self._replica, self._spilling),
         )
 
     async def ready(self) -> Mapping[str, str]:
@@ -261,7 +266,7 @@ class _Service:
             return {"status": "unavailable", "reason": why}
         status = None if self._replica is None else self._replica.status
         reasons = [] if status is None or status.state == "current" else [status.summary]
-        if self._writer is not None and self._writer.state.failures:
+        if self._spilling is not None and self._spilling.in_files:
             reasons.append("episodes wait for their store")
         return {"status": "degraded", "reason": "; ".join(reasons)} if reasons else {"status": "ok"}
 
@@ -273,7 +278,7 @@ class _Service:
         state = self._queue.state
         if state.failures or state.oldest_seconds > _SLOW_SECONDS:
             return "store"
-        if self._agent.store is not None and self._writer is None:  # a writer takes them anyway
+        if self._agent.store is not None and self._spilling is None:  # else they go to files
             error = await self._probe.error()
             if error is not None:
                 self._log.error("not ready, the store does not answer", error)

@@ -40,8 +40,9 @@ from agentkit.server.middleware import (
     stopping,
     store_unavailable,
 )
-from agentkit.server.runs import Cut, MinuteLog, Runs
+from agentkit.server.runs import MinuteLog, Runs
 from agentkit.server.work import Work, already_answered, continued_work, new_work
+from agentkit.tools.invocation import DepsFactory, made_deps
 
 _LOG = logging.getLogger(__name__)
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
@@ -88,6 +89,7 @@ class ChatCompletions:
         limits: What is taken on.
         keys: Who may use it, for the share of each.
         takes_approvals: Whether clients may say that a call which needs approval may run.
+        deps_factory: Makes the deps of a run from Starlette's request.
     """
 
     agent: Agent
@@ -98,12 +100,12 @@ class ChatCompletions:
     limits: ServerLimits
     keys: Keys | None
     takes_approvals: bool
+    deps_factory: DepsFactory | None = None
 
     def __post_init__(self) -> None:
         self._places = Slots(
             most=self.limits.max_concurrent,
             each=lambda: self.limits.share(self.keys),
-            seconds=self.limits.request_seconds,
         )
         self._rates = RateLimiter(self.limits.requests_per_minute)
         self._busy: set[str] = set()
@@ -123,6 +125,11 @@ class ChatCompletions:
                 asked = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
                 work = await self._planned(asked, exchange)
+                if self.deps_factory is not None:
+                    from starlette.requests import Request
+
+                    deps = await made_deps(self.deps_factory, Request(scope))
+                    work = replace(work, deps=deps)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
                     await self._deliver(asked, work, exchange)
@@ -177,16 +184,18 @@ class ChatCompletions:
         await exchange.answer(body, headers=headers)
 
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> None:
-        writing = asyncio.create_task(stream.write(self.limits.heartbeat_seconds))
+        beating = asyncio.create_task(stream.keep_open(self.limits.heartbeat_seconds))
         try:
             result = await self._outcome(work, self._pumped(work, stream), stream.exchange)
-            await stream.finish(result, _on_the_wire(result), writing)
+            beating.cancel()
+            await stream.finish(result, _on_the_wire(result))
         except RequestError as error:
+            beating.cancel()
             if not stream.has_begun:
                 raise
-            await stream.fail(error, writing)
+            await stream.fail(error)
         finally:
-            writing.cancel()
+            beating.cancel()
 
     async def _pumped(self, work: Work, stream: StreamedAnswer) -> RunResult:
         """Carry out the work and send its text as it comes."""
@@ -197,6 +206,7 @@ class ChatCompletions:
             return result
         events = self.agent.stream(
             work.request,
+            deps=work.deps,
             session_id=work.session_id,
             history=work.history,
             metadata=work.labels,
@@ -245,7 +255,14 @@ class ChatCompletions:
                 await self._record(work, episode, "cancelled", f"cut: {ended}")
                 if ended == "disconnected":
                     raise ClientLeftError
-                told = _cut_short(ended, work.episode_id, seconds)
+                told = stopping(work.episode_id)
+                if ended == "late":
+                    told = RequestError(
+                        status=504,
+                        message=f"no answer within {seconds:g} s",
+                        code="request_timeout",
+                        episode_id=work.episode_id,
+                    )
                 raise replace(told, episode_kept=episode.is_kept)
         self.metrics.tell(ended.episode)
         if ended.stop_reason == "output_invalid":
@@ -303,13 +320,6 @@ def _model_failed(episode_id: str, cause: BaseException | None) -> RequestError:
         wait = max(1, round(cause.retry_after or 1))
         return replace(error, status=503, code="model_overloaded", retry_after=wait)
     return error
-
-
-def _cut_short(cut: Cut, episode_id: str, seconds: float) -> RequestError:
-    if cut == "stopping":
-        return stopping(episode_id)
-    message = f"no answer within {seconds:g} s"
-    return RequestError(status=504, message=message, code="request_timeout", episode_id=episode_id)
 
 
 def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:

@@ -22,6 +22,7 @@ _FINISH: Mapping[str, str] = {
     "step_limit": "length",
     "token_limit": "length",
     "cost_limit": "length",
+    "blocked": "content_filter",
 }
 ANSWER_PREFIX = "chatcmpl-"
 """What the id of an answer has before that of its episode."""
@@ -156,13 +157,15 @@ def finish_reason(result: RunResult) -> str:
 def answer_text(result: RunResult, *, as_json: bool) -> str:
     """The text of an answer: all that the model said in its turns, or the structured value.
 
+    What a guardrail blocked has none.
+
     Args:
         result: The run.
         as_json: Whether the agent's answers are structured.
     """
     if as_json and result.stop_reason == "finished":
         return json.dumps(result.episode.output, ensure_ascii=False)
-    if as_json:
+    if as_json or result.stop_reason == "blocked":
         return ""
     said = (turn.message.text for turn in result.episode.turns)
     return "\n\n".join(text for text in said if text)
@@ -181,7 +184,6 @@ def _framed(body: Mapping[str, Any]) -> bytes:
     return b"data: " + _ENCODER.encode(body).encode() + b"\n\n"
 
 
-_MOST_PIECES = 64
 _STREAM: tuple[Header, ...] = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -191,8 +193,6 @@ _STREAM: tuple[Header, ...] = (
 
 class StreamedAnswer:
     """Writes an answer piece by piece; it begins with the first thing there is to say.
-
-    What is said while the last piece is on its way goes out in one write.
 
     Args:
         exchange: Where it goes.
@@ -207,73 +207,50 @@ class StreamedAnswer:
         self._began = time.perf_counter()
         self._between = ""
         self._has_text = False
-        self._pieces: list[bytes] = []
-        self._said = asyncio.Event()
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # so that no piece is cut in two
         self._headers: tuple[Header, ...] = ()
 
     @property
     def has_begun(self) -> bool:
         """Whether anything was said; then it is too late for another status."""
-        return bool(self.exchange.status or self._pieces)
+        return bool(self.exchange.status)
 
     def route(self, library_version: int, labels: Mapping[str, str]) -> None:
         """Note what answers; headers tell it, if they are not sent yet."""
         self._headers = answered_by(library_version, labels)
 
     async def say(self, text: str) -> None:
-        """Send text, as soon as the connection takes it; far behind, wait for it."""
+        """Send text, and wait until the connection takes it."""
         if not text:
             return
         if not self._has_text:
             self._has_text = True
             self._metrics.first_text.observe(time.perf_counter() - self._began)
         text, self._between = self._between + text, ""
-        self._add(self._completion.piece(text))
-        if len(self._pieces) >= _MOST_PIECES:
-            await self._flush()
-            await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
+        await self._write(self._completion.piece(text))
+        await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
 
     def paragraph_ended(self) -> None:
         """What is said next begins a new paragraph: it belongs to another turn of the model."""
         self._between = "\n\n"
 
-    async def write(self, quiet_seconds: float) -> None:
-        """Send what was said, and a comment whenever nothing was for so long; until cancelled."""
+    async def keep_open(self, seconds: float) -> None:
+        """Send a comment every so often, so that proxies keep the stream open; until cancelled."""
         while True:
-            try:
-                async with asyncio.timeout(quiet_seconds):
-                    await self._said.wait()
-            except TimeoutError:
-                self._add(HEARTBEAT)
-            await self._flush()
+            await asyncio.sleep(seconds)
+            await self._write(HEARTBEAT)
 
-    async def finish(
-        self, result: RunResult, calls: Sequence[ToolCall], writing: asyncio.Task[None]
-    ) -> None:
+    async def finish(self, result: RunResult, calls: Sequence[ToolCall]) -> None:
         """Send the end of a good answer."""
-        await self._end(self._completion.ending(result, calls), writing)
+        await self._write(self._completion.ending(result, calls), more=False)
 
-    async def fail(self, error: RequestError, writing: asyncio.Task[None]) -> None:
+    async def fail(self, error: RequestError) -> None:
         """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._end(b"data: " + error.encoded() + b"\n\n", writing)
+        await self._write(b"data: " + error.encoded() + b"\n\n", more=False)
 
-    async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
-        async with self._turn:  # so that no piece is cut in two
-            writing.cancel()
-        self._add(piece)
-        await self._flush(more=False)
-
-    def _add(self, piece: bytes) -> None:
-        if not self.has_begun:
-            self._pieces.append(self._completion.opening())
-        self._pieces.append(piece)
-        self._said.set()
-
-    async def _flush(self, *, more: bool = True) -> None:
+    async def _write(self, piece: bytes, *, more: bool = True) -> None:
         async with self._turn:
-            self._said.clear()
-            pieces, self._pieces = self._pieces, []
-            if not self.exchange.status:
+            if not self.has_begun:
                 await self.exchange.start(200, (*self._headers, *_STREAM))
-            await self.exchange.send_piece(b"".join(pieces), more=more)
+                piece = self._completion.opening() + piece
+            await self.exchange.send_piece(piece, more=more)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit.reading import open_plain, read_stored
 
 _LOG = logging.getLogger(__name__)
 _SHORTEST = 16
@@ -21,6 +22,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 Digests = Mapping[str, bytes]
 """Name of a key to the SHA-256 of the key; the key itself is not kept."""
 
+Stamp = tuple[int, int, int]
+
 
 class Keys:
     """Bearer keys, each with a name for records and limits.
@@ -29,7 +32,7 @@ class Keys:
     taking the old one away. Only digests are kept, and nothing here shows or logs a key.
 
     Args:
-        keys: Name to key. A key has at least 16 characters.
+        keys: Name to key, or pairs of these. A key has at least 16 characters.
         place: Where they come from, for messages.
 
     Raises:
@@ -41,8 +44,11 @@ class Keys:
         ('shop', None, Keys(shop))
     """
 
-    def __init__(self, keys: Mapping[str, str], *, place: str = "keys") -> None:
-        self._digests: Digests = _digests(keys.items(), place)
+    def __init__(
+        self, keys: Mapping[str, str] | Iterable[tuple[str, str]], *, place: str = "keys"
+    ) -> None:
+        pairs = keys.items() if isinstance(keys, Mapping) else keys
+        self._digests: Digests = _digests(pairs, place)
 
     def __repr__(self) -> str:
         return f"Keys({', '.join(self.names)})"
@@ -79,8 +85,7 @@ class Keys:
                 f"the environment variable {variable} is not set; it should hold keys as "
                 "name=key, several between commas"
             )
-        place = f"the environment variable {variable}"
-        return cls(_named(_pairs(text), place), place=place)
+        return cls(_pairs(text), place=f"the environment variable {variable}")
 
     @classmethod
     def from_file(
@@ -99,39 +104,34 @@ class Keys:
 
 class _FileKeys(Keys):
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        self._path = path
-        self._clock = clock
-        self._digests, self._stamp = _read(path)
+        self._path, self._clock = path, clock
+        self._digests, self._stamp = self._read()
         self._looked_at = clock()
 
     def holder(self, presented: str) -> str | None:
         now = self._clock()
         if now - self._looked_at >= _LOOK_EVERY_SECONDS:
             self._looked_at = now
-            self._refresh()
+            try:
+                if _stamp(self._path) != self._stamp:
+                    self._digests, self._stamp = self._read()
+            except (OSError, UsageError) as error:
+                _LOG.warning("the keys stay as they were: %s", error)
         return super().holder(presented)
 
-    def _refresh(self) -> None:
+    def _read(self) -> tuple[Digests, Stamp]:
+        place = f"the key file {self._path}"
         try:
-            if _stamp(self._path) == self._stamp:
-                return
-            self._digests, self._stamp = _read(self._path)
-        except (OSError, UsageError) as error:
-            _LOG.warning("the keys stay as they were: %s", error)
+            stamp = _stamp(self._path)
+            with open_plain(self._path) as file:
+                text = read_stored(file).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{place} can not be read: {type(error).__name__}") from error
+        lines = (line.partition("#")[0] for line in text.splitlines())
+        return _digests(_pairs("\n".join(lines)), place), stamp
 
 
-def _read(path: Path) -> tuple[Digests, tuple[int, int, int]]:
-    try:
-        stamp = _stamp(path)
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the key file {path} can not be read: {type(error).__name__}") from error
-    lines = (line.partition("#")[0] for line in text.splitlines())
-    place = f"the key file {path}"
-    return _digests(_named(_pairs("\n".join(lines)), place).items(), place), stamp
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
+def _stamp(path: Path) -> Stamp:
     """Changes when the file is written again, or another one takes its place."""
     known = path.stat()
     return known.st_mtime_ns, known.st_size, known.st_ino
@@ -145,30 +145,23 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             yield (name, key) if equals and key.strip("=") else ("default", entry)
 
 
-def _named(pairs: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
-    """The pairs by name, each name once."""
-    named: dict[str, str] = {}
-    for name, key in pairs:
-        if name in named:
-            raise UsageError(f"{place}: two keys are named {name!r}; give each its own name")
-        named[name] = key
-    return named
-
-
 def _digests(pairs: Iterable[tuple[str, str]], place: str) -> Digests:
     digests: dict[str, bytes] = {}
     for at, (name, key) in enumerate(pairs, start=1):
         if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"{place}: the name of key {at} is not usable; use up to 64 of A-Z a-z 0-9 _ -"
+            wrong = f"the name of key {at} is not usable; use up to 64 of A-Z a-z 0-9 _ -"
+        elif name in digests:
+            wrong = f"two keys are named {name!r}; give each its own name"
+        elif len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
+            wrong = (
+                f"the key {name!r} is not usable; it needs at least {_SHORTEST} printable ASCII "
+                "characters. python -c \"import secrets; print('sk-' + secrets.token_urlsafe(32))\""
+                " makes one"
             )
-        if len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
-            raise UsageError(
-                f"{place}: the key {name!r} is not usable; it needs at least {_SHORTEST} "
-                'printable ASCII characters. python -c "import secrets; '
-                "print('sk-' + secrets.token_urlsafe(32))\" makes one"
-            )
-        digests[name] = hashlib.sha256(key.encode()).digest()
+        else:
+            digests[name] = hashlib.sha256(key.encode()).digest()
+            continue
+        raise UsageError(f"{place}: {wrong}")
     if not digests:
         raise UsageError(f"{place} holds no key; write name=key, one a line")
     return digests

@@ -247,11 +247,8 @@ class LibraryEndpoints:
         self.reading = Slots(
             most=limits.max_concurrent,
             each=lambda: limits.max_concurrent_per_key or max(1, limits.max_concurrent // 4),
-            seconds=limits.request_seconds,
         )
-        self.waiting = Slots(
-            most=_MOST_WAITING, each=lambda: _MOST_WAITING // 4, seconds=LONGEST_WAIT_SECONDS
-        )
+        self.waiting = Slots(most=_MOST_WAITING, each=lambda: _MOST_WAITING // 4)
         self._bytes = Counter("agentkit_library_bytes_total", "Bytes of bodies sent.", "route")
         self.metrics = Metrics(
             self._bytes,
@@ -311,15 +308,14 @@ class LibraryEndpoints:
 
     async def _waited(self, exchange: Exchange, known: frozenset[str], seconds: float) -> KnownHead:
         """The head once it is another one, or when the time is over."""
-        taken = self.waiting.take(exchange.who)
-        if taken is None:
+        if not self.waiting.take(exchange.who):
             message = "as many clients wait for news as may wait; poll without wait instead"
             raise RequestError(status=429, message=message, code="too_many_waiting", retry_after=5)
         try:
             work = self._notifier.other_than(known.__contains__)
             told = await self._runs.see_through(work, receive=exchange.receive, seconds=seconds)
         finally:
-            self.waiting.free(exchange.who, taken)
+            self.waiting.free(exchange.who)
         match told:
             case KnownHead():
                 return told
@@ -333,16 +329,13 @@ class LibraryEndpoints:
     async def _page(self, exchange: Exchange, query: Query) -> None:
         read = await self._wanted(exchange.path, query)
         who = exchange.who
-        taken = self.reading.take(who)
-        if taken is None:
+        if not self.reading.take(who):
             raise self.reading.refusal(who)
         packs = "gzip" in exchange.headers.get("accept-encoding", "")
         work = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: _in_form(read(), packs=packs)
         )
-        work.add_done_callback(
-            lambda done: self._read_ended(done, who, taken)
-        )  # no thread can be cut
+        work.add_done_callback(lambda done: self._read_ended(done, who))  # no thread can be cut
         try:
             etag, body = await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
         except TimeoutError as error:
@@ -377,8 +370,8 @@ class LibraryEndpoints:
         self._bytes.add(exchange.path, by=len(body))
         await exchange.answer(body, content_type=content_type, headers=[*own, *further])
 
-    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str, taken: float) -> None:
-        self.reading.free(who, taken)
+    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str) -> None:
+        self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
             _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
 

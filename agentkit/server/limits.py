@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -130,44 +131,30 @@ class Slots:
     Args:
         most: For all together.
         each: Gives how many for one client; asked each time, for keys may come and go.
-        seconds: The longest that one is held, for ``Retry-After``.
-        clock: Seconds that only ever grow.
 
     Example:
-        >>> slots = Slots(most=3, each=lambda: 2, seconds=60)
-        >>> [slots.take(who) is not None for who in ("ann", "ann", "ann", "bob", "eve")]
+        >>> slots = Slots(most=3, each=lambda: 2)
+        >>> [slots.take(who) for who in ("ann", "ann", "ann", "bob", "eve")]
         [True, True, False, True, False]
     """
 
-    def __init__(
-        self,
-        *,
-        most: int,
-        each: Callable[[], int],
-        seconds: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._most, self._each, self._seconds = most, each, seconds
-        self._clock = clock
-        self._taken: dict[str, list[float]] = {}
+    def __init__(self, *, most: int, each: Callable[[], int]) -> None:
+        self._most, self._each = most, each
+        self._taken: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return sum(map(len, self._taken.values()))
+        return self._taken.total()
 
-    def take(self, who: str) -> float | None:
-        """Take one for a client, which ``free`` gives back; None where it has to wait."""
-        own = self._taken.get(who, ())
-        if len(self) >= self._most or len(own) >= self._each():
-            return None
-        began = self._clock()
-        self._taken[who] = [*own, began]
-        return began
+    def take(self, who: str) -> bool:
+        """Take one for a client, which ``free`` gives back; False where it has to wait."""
+        is_free = len(self) < self._most and self._taken[who] < self._each()
+        self._taken[who] += is_free
+        return is_free
 
-    def free(self, who: str, taken: float) -> None:
+    def free(self, who: str) -> None:
         """Give one back."""
-        self._taken[who].remove(taken)
-        if not self._taken[who]:
-            del self._taken[who]
+        self._taken[who] -= 1
+        self._taken += Counter()  # forgets clients that hold none
 
     @contextmanager
     def held(self, who: str) -> Iterator[None]:
@@ -176,30 +163,22 @@ class Slots:
         Raises:
             RequestError: The client has to wait.
         """
-        taken = self.take(who)
-        if taken is None:
+        if not self.take(who):
             raise self.refusal(who)
         try:
             yield
         finally:
-            self.free(who, taken)
+            self.free(who)
 
     def refusal(self, who: str) -> RequestError:
-        """What a client reads that found none.
-
-        ``Retry-After`` is as long as the oldest one is held already, for how long requests take is
-        not known beforehand, and no longer than it can be held.
-        """
-        own = self._taken.get(who, ())
+        """What a client reads that found none."""
         is_full = len(self) >= self._most
-        held = self._clock() - min(min(one) for one in (self._taken.values() if is_full else [own]))
-        wait = max(1, math.ceil(min(held, self._seconds - held)))
-        count, whose = (self._most, "") if is_full else (len(own), " of this client")
+        count, whose = (self._most, "") if is_full else (self._taken[who], " of this client")
         return RequestError(
             status=503 if is_full else 429,
-            message=f"{count} requests{whose} are being answered already; wait {wait} s",
+            message=f"{count} requests{whose} are being answered already; try again in a second",
             code="overloaded" if is_full else "too_many_at_once",
-            retry_after=wait,
+            retry_after=1,
         )
 
 
@@ -211,7 +190,6 @@ class Bodies:
         self._slots = Slots(
             most=limits.max_concurrent * _BODIES_PER_PLACE,
             each=lambda: limits.share(keys) * _BODIES_PER_PLACE,
-            seconds=limits.body_seconds,
         )
 
     async def of(self, exchange: Exchange, *, most: int | None = None) -> bytes:

@@ -6,15 +6,13 @@ The few lines that a server needs of it; all of it runs on one event loop, so no
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TypeAlias, TypeVar
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
-from agentkit.library.episode_writer import EpisodeWriter
 from agentkit.library.replicas import Replica
+from agentkit.library.spilling import SpillingEpisodes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -24,9 +22,6 @@ _NO_SUCH_TOOL = "(unknown)"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Labels = tuple[str, ...]
-T = TypeVar("T")
-Rows: TypeAlias = Mapping[str, tuple[str, Callable[[T], float]]]
-"""Gauges by name: what each is, and where it is found."""
 
 
 class Counter:
@@ -108,8 +103,7 @@ class Histogram:
 
 
 def _head(name: str, words: str, kind: str) -> tuple[str, str]:
-    text = words.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
+    return f"# HELP {name} {words}", f"# TYPE {name} {kind}"
 
 
 def _sample(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
@@ -181,63 +175,53 @@ class RunMetrics(Metrics):
                 self._failures.add(tool, failure.kind)
 
 
-_OF_QUEUE: Rows[EpisodeQueue] = {
-    "agentkit_episodes_kept_total": ("Episodes that the store has.", lambda q: q.state.kept),
-    "agentkit_episodes_not_kept_total": (
-        "Episodes that the store did not take at first, or never will.",
-        lambda q: q.state.delayed + q.state.refused,
-    ),
-    "agentkit_episodes_waiting": (
-        "Episodes in memory that the store has not got yet.",
-        lambda q: q.state.waiting,
-    ),
-}
-_OF_REPLICA: Rows[Replica] = {
-    "agentkit_library_staleness_seconds": (
-        "Time since the library was known to be the newest.",
-        lambda replica: replica.staleness_seconds,
-    ),
-    "agentkit_store_away": (
-        "1 while the store does not answer and the last library is served.",
-        lambda replica: replica.status.state == "away",
-    ),
-    "agentkit_library_behind": (
-        "1 while the store answers and its newest library can not be taken up.",
-        lambda replica: replica.status.state == "behind",
-    ),
-    "agentkit_library_refreshes_total": (
-        "Library versions that were taken up.",
-        lambda replica: replica.status.refreshes,
-    ),
-    "agentkit_library_refresh_failures_total": (
-        "Looks at the store that failed.",
-        lambda replica: replica.status.failed_looks,
-    ),
-}
-_OF_WRITER: Rows[EpisodeWriter] = {
-    "agentkit_episodes_in_memory": (
-        "Episodes that neither the store nor a file has yet.",
-        lambda writer: writer.state.pending,
-    ),
-    "agentkit_episodes_in_files": (
-        "Episodes in files that the store has not got yet.",
-        lambda writer: writer.state.spilled,
-    ),
-    "agentkit_episodes_refused_total": (
-        "Episodes that the store would not take, set aside in a file.",
-        lambda writer: writer.state.refused,
-    ),
-}
-
-
 def store_gauges(
-    queue: EpisodeQueue, replica: Replica | None, writer: EpisodeWriter | None
+    queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
 ) -> list[Gauge]:
     """What is looked up of the ways between an agent and its store."""
-    found = _gauges(_OF_QUEUE, queue)
-    found += [] if replica is None else _gauges(_OF_REPLICA, replica)
-    return found + ([] if writer is None else _gauges(_OF_WRITER, writer))
-
-
-def _gauges(rows: Rows[T], source: T) -> list[Gauge]:
-    return [Gauge(name, words, partial(read, source)) for name, (words, read) in rows.items()]
+    read: dict[str, tuple[str, Callable[[], float]]] = {
+        "episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
+        "episodes_not_kept_total": (
+            "Episodes that the store did not take at first, or never will.",
+            lambda: queue.state.delayed + queue.state.refused,
+        ),
+        "episodes_waiting": (
+            "Episodes in memory that the store has not got yet.",
+            lambda: queue.state.waiting,
+        ),
+    }
+    if replica is not None:
+        read |= {
+            "library_staleness_seconds": (
+                "Time since the library was known to be the newest.",
+                lambda: replica.staleness_seconds,
+            ),
+            "store_away": (
+                "1 while the store does not answer and the last library is served.",
+                lambda: replica.status.state == "away",
+            ),
+            "library_behind": (
+                "1 while the store answers and its newest library can not be taken up.",
+                lambda: replica.status.state == "behind",
+            ),
+            "library_refreshes_total": (
+                "Library versions that were taken up.",
+                lambda: replica.status.refreshes,
+            ),
+            "library_refresh_failures_total": (
+                "Looks at the store that failed.",
+                lambda: replica.status.failed_looks,
+            ),
+        }
+    if spilling is not None:
+        read |= {
+            "episodes_in_files": (
+                "Episodes in files that the store has not got yet.",
+                lambda: spilling.in_files,
+            ),
+            "episodes_refused_total": (
+                "Episodes from files that the store would not take, set aside.",
+                lambda: spilling.refused,
+            ),
+        }
+    return [Gauge(f"agentkit_{name}", words, look) for name, (words, look) in read.items()]

@@ -85,16 +85,11 @@ class RequestError(Exception):
     def encoded(self) -> bytes:
         """The body of the answer, in OpenAI's form."""
         usual = "server_error" if self.status >= 500 else "invalid_request_error"
-        error: dict[str, Any] = {
-            "message": self.message,
-            "type": _TYPES.get(self.status, usual),
-            "param": self.param,
-            "code": self.code,
-        }
-        if self.episode_id is not None:
-            error["episode_id"] = self.episode_id
-        if not self.episode_kept:
-            error["episode_kept"] = False
+        kind = _TYPES.get(self.status, usual)
+        error: dict[str, object] = {}
+        error |= {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        error |= {} if self.episode_id is None else {"episode_id": self.episode_id}
+        error |= {} if self.episode_kept else {"episode_kept": False}
         return json.dumps({"error": error}).encode()
 
 

@@ -140,25 +140,17 @@ class Probe:
 
     async def error(self) -> Exception | None:
         """Why it is not well; None when it is."""
-        if self._asking is None:
+        if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._ask())
-            self._asking.add_done_callback(_retrieve)
-        asking = self._asking
-        await asyncio.wait({asking}, timeout=self._seconds)
-        if not asking.done():
-            return StoreUnavailableError(f"the store did not answer within {self._seconds:g} s")
-        self._asking = None
+            # Perhaps nobody asks again, and asyncio would complain of an error that nobody saw.
+            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
         try:
-            asking.result()
+            await asyncio.wait_for(asyncio.shield(self._asking), self._seconds)
+        except TimeoutError:
+            return StoreUnavailableError(f"the store did not answer within {self._seconds:g} s")
         except Exception as error:  # noqa: BLE001 - whatever it is, all is not well
             return error
         return None
-
-
-def _retrieve(asked: asyncio.Future[Any]) -> None:
-    """Perhaps nobody asks again, and asyncio would complain of an error that nobody saw."""
-    if not asked.cancelled():
-        asked.exception()
 
 
 class MinuteLog:

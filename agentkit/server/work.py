@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.executor import WAITS_FOR_PERSON
@@ -39,6 +40,7 @@ class Work:
         waiting: The run that goes on; None for a new one.
         values: Results by call id, for a run that goes on.
         approvals: Decisions by call id, for a run that goes on.
+        deps: What tools find in their ``RunContext``.
     """
 
     episode_id: str
@@ -49,6 +51,7 @@ class Work:
     waiting: Episode | None = None
     values: Mapping[str, object] = field(default_factory=dict)
     approvals: Mapping[str, Decision] = field(default_factory=dict)
+    deps: Any = None
 
     async def carried_out(self, agent: Agent) -> RunResult:
         """What comes of it.
@@ -59,6 +62,7 @@ class Work:
         if self.waiting is None:
             return await agent.run(
                 self.request,
+                deps=self.deps,
                 session_id=self.session_id,
                 history=self.history,
                 metadata=self.labels,
@@ -66,6 +70,7 @@ class Work:
             )
         return await agent.resume(
             self.waiting,
+            deps=self.deps,
             approvals=self.approvals,
             values=self.values,
             history=self.history,

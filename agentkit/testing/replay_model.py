@@ -102,6 +102,9 @@ class ReplayModel:
         self._asked: Counter[str] = Counter()
         self._read()
 
+    reports_cost = True
+    """What answers cost is recorded with their usage."""
+
     @property
     def name(self) -> str:
         """The name of the recorded model."""

@@ -45,6 +45,9 @@ class FunctionModel:
         self._name = name
         self.requests: list[ModelRequest] = []
 
+    reports_cost = True
+    """What answers cost is what the function says of their usage."""
+
     @property
     def name(self) -> str:
         """The model's name, for records."""

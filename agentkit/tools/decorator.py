@@ -61,7 +61,8 @@ def tool(
     """Make a tool of a function, sync or async; use it as ``@tool``, ``@tool(...)`` or ``tool(f)``.
 
     Parameters come from annotations and defaults, the words from the docstring (Google, NumPy
-    or reST) or from ``Annotated[int, "how many"]``. What is given here wins. The tool is
+    or reST) or from ``Annotated[int, "how many"]``. What is given here wins. A first parameter
+    ``ctx: RunContext[...]`` is given the run's context, and models do not see it. The tool is
     still called like the function.
 
     Args:
@@ -122,6 +123,7 @@ def tool(
             timeout_seconds=timeout_seconds,
             max_retries=max_retries,
             requires_approval=requires_approval,
+            context=reading.context,
             **({} if reading.convert is None else {"convert": reading.convert}),
         )
 

@@ -1,14 +1,30 @@
-"""Running a tool's function: beside the event loop, and its result as JSON data and model text."""
+"""Running a tool's function: with the context of its run, beside the event loop, and its result."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import json
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
 
+from agentkit.errors import UsageError
+from agentkit.messages import Usage
+
+if TYPE_CHECKING:  # defaults of type variables are typing_extensions' up to Python 3.12
+    from typing_extensions import TypeVar
+
+    DepsT = TypeVar("DepsT", default=Any)
+    OutputT = TypeVar("OutputT", default=Any)
+else:
+    from typing import TypeVar
+
+    DepsT = TypeVar("DepsT")
+    OutputT = TypeVar("OutputT")
 T = TypeVar("T")
 _SHOWN = 300
 
@@ -138,3 +154,219 @@ def _converted(value: object) -> Any:
 
 def _complaint(value: object, error: Exception) -> str:
     return f"It returned a {type(value).__name__} that JSON can not hold ({str(error)[:200]})"
+
+
+# --- the context of a run -------------------------------------------------------------------------
+
+DepsFactory: TypeAlias = Callable[[Any], Any]
+"""Makes the deps of a run from the request that a server got; sync or async."""
+
+
+async def made_deps(factory: DepsFactory | None, request: object) -> Any:
+    """What a factory makes of a request; None without a factory."""
+    made = None if factory is None else factory(request)
+    return await made if inspect.isawaitable(made) else made
+
+
+@dataclass(kw_only=True, slots=True)
+class RunFacts:
+    """What the contexts of one run share.
+
+    Attributes:
+        deps: What the caller gave the run.
+        run_id: Id of the episode that the run will be.
+        session_id: Its conversation, if any.
+        metadata: Labels of its episode.
+        library_version: The snapshot that it is pinned to.
+        usage: All model use so far.
+        is_over: Whether the run has ended.
+    """
+
+    deps: Any = None
+    run_id: str = ""
+    session_id: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    library_version: int = 0
+    usage: Usage = field(default_factory=Usage)
+    is_over: bool = False
+
+
+class CancelToken:
+    """Tells a blocking tool that nobody waits for it any more, so that it can stop.
+
+    Async tools are cancelled as usual; a thread has to look for itself.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the call was given up: its time is over, or the run was cancelled."""
+        return self._event.is_set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long at most; whether the call was given up by then."""
+        return self._event.wait(seconds)
+
+    def cancel(self) -> None:
+        """Give the call up."""
+        self._event.set()
+
+
+class RunContext(Generic[DepsT]):
+    """The run that calls a tool, as its first parameter; hidden from the model.
+
+    Args:
+        deps: What the caller gave the run.
+        run: What all contexts of the run share; a test can leave it out.
+        attempt: Number of the attempt at this call, from 1.
+        call_id: The call; empty where instructions or guardrails are given the context.
+        tool_name: Whose call it is. In a composite, call, attempt and token are the composite's.
+
+    Example:
+        >>> from agentkit import RunContext, tool
+        >>> @tool
+        ... def my_orders(ctx: RunContext[dict[str, str]], limit: int = 5) -> str:
+        ...     '''List the customer's orders.'''
+        ...     return f"{limit} orders of {ctx.deps['user']}"
+        >>> list(my_orders.definition.signature.properties)
+        ['limit']
+        >>> my_orders(RunContext({"user": "Ada"}))  # as a test calls it
+        '5 orders of Ada'
+    """
+
+    __slots__ = ("_run", "attempt", "call_id", "cancel_token", "tool_name")
+
+    def __init__(
+        self,
+        deps: DepsT | None = None,
+        *,
+        run: RunFacts | None = None,
+        attempt: int = 1,
+        call_id: str = "",
+        tool_name: str = "",
+    ) -> None:
+        self._run = run or RunFacts(deps=deps)
+        self.attempt = attempt
+        self.call_id = call_id
+        self.tool_name = tool_name
+        self.cancel_token = CancelToken()
+
+    @property
+    def deps(self) -> DepsT:
+        """What the caller gave the run, such as a database handle or who the user is."""
+        deps: DepsT = self._live.deps
+        return deps
+
+    @property
+    def usage(self) -> Usage:
+        """What the run has spent on models so far."""
+        return self._live.usage
+
+    @property
+    def run_id(self) -> str:
+        """Id of the episode that the run will be."""
+        return self._run.run_id
+
+    @property
+    def session_id(self) -> str | None:
+        """The conversation that the run belongs to, if any."""
+        return self._run.session_id
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """Labels of the run's episode."""
+        return self._run.metadata
+
+    @property
+    def library_version(self) -> int:
+        """The library snapshot that the run is pinned to."""
+        return self._run.library_version
+
+    @property
+    def _live(self) -> RunFacts:
+        if self._run.is_over:
+            raise UsageError(
+                f"the run {self._run.run_id} is over, and with it the RunContext that it gave "
+                f"{self.tool_name or 'this function'}; what outlives the run must be handed over "
+                "as a value"
+            )
+        return self._run
+
+
+_CURRENT: contextvars.ContextVar[RunContext[Any] | None] = contextvars.ContextVar(
+    "agentkit_run_context", default=None
+)
+
+
+def current_context(tool_name: str) -> RunContext[Any]:
+    """The context of the call that is under way.
+
+    It travels as a context variable, so the children of composites have it, too, in whichever
+    thread or task they run.
+
+    Raises:
+        UsageError: No run called the tool.
+    """
+    context = _CURRENT.get()
+    if context is None:
+        raise UsageError(
+            f"{tool_name} takes a RunContext, and no run calls it here; call it as a function with "
+            "RunContext(deps)"
+        )
+    return context
+
+
+@contextmanager
+def entered(context: RunContext[Any]) -> Iterator[None]:
+    """Calls inside have this context; one that does not end well is told to stop."""
+    token = _CURRENT.set(context)
+    try:
+        yield
+    except BaseException:
+        context.cancel_token.cancel()
+        raise
+    finally:
+        _CURRENT.reset(token)
+
+
+def is_context(annotation: object) -> bool:
+    """Whether an annotation is ``RunContext`` or ``RunContext[...]``."""
+    return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+def check_deps(deps: object, deps_type: object) -> None:
+    """See that a run is given what its tools rely on.
+
+    Raises:
+        UsageError: It is not.
+    """
+    if _is_class(deps_type) and not isinstance(deps, deps_type):
+        given = "nothing" if deps is None else f"a {type(deps).__name__}"
+        raise UsageError(
+            f"deps is to be a {deps_type.__name__}, as deps_type says, and the run was given "
+            f"{given}; pass deps=... to the run"
+        )
+
+
+def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> None:
+    """See that an agent's ``deps_type`` is what the context of a tool says.
+
+    Raises:
+        UsageError: It is not.
+    """
+    (wanted,) = get_args(annotation) or (None,)
+    if not _is_class(wanted) or wanted in (object, type(None)):
+        return
+    if deps_type is None or (_is_class(deps_type) and not issubclass(deps_type, wanted)):
+        given = "none" if deps_type is None else deps_type.__name__
+        raise UsageError(
+            f"the tool {tool_name} takes RunContext[{wanted.__name__}], and deps_type of the agent "
+            f"is {given}; make it with deps_type={wanted.__name__}"
+        )
+
+
+def _is_class(given: object) -> TypeGuard[type]:
+    """Whether values can be told to be of this type; not of a protocol or ``dict[str, str]``."""
+    return isinstance(given, type) and not getattr(given, "_is_protocol", False)

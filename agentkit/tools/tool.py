@@ -35,6 +35,7 @@ class Tool:
         max_retries: Further attempts after a transient exception, and how often the model may try
             again after ``ModelRetry``; None takes the agent's.
         requires_approval: Ask a person before running; None means "when destructive".
+        context: The ``RunContext[...]`` that ``convert`` adds to the arguments; None for none.
     """
 
     definition: ToolDefinition
@@ -44,6 +45,7 @@ class Tool:
     timeout_seconds: float | None = None
     max_retries: int | None = None
     requires_approval: bool | None = None
+    context: Any = field(default=None, repr=False)
 
     @property
     def name(self) -> str:

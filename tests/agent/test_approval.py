@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
+from agentkit.episodes.labels import as_imported
 from agentkit.errors import UsageError
 from agentkit.testing import ScriptedModel
 
@@ -159,18 +161,51 @@ async def test_only_true_and_false_are_decisions(delete, deleted, call, said):
     assert deleted == []
 
 
-async def test_an_approval_is_for_the_calls_that_are_kept(delete, deleted, call, store):
-    """A copy with other arguments, or a call under another name, is not run; the kept one is."""
-    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete], store=store)
-    episode = (await agent.run("delete a")).episode
+@pytest.mark.parametrize("has_store", [True, False])
+async def test_an_approval_is_for_the_calls_that_are_kept(delete, deleted, call, store, has_store):
+    """Nothing runs from an episode that was changed or that nobody knows, whatever its id says."""
+    model = ScriptedModel([[call("delete", name="a")], "gone"])
+    agent = Agent(model, tools=[delete], store=store if has_store else None)
+    episode = (await agent.run("delete a", session_id="s" if has_store else None)).episode
     (turn,) = episode.turns
     message = replace(turn.message, tool_calls=(call("delete", name="everything"),))
-    changed = replace(episode, turns=(replace(turn, message=message),))
-    with pytest.raises(UsageError, match="are not those that the store has"):
-        await agent.resume(changed, approvals={"delete": True})
+    turns = (replace(turn, message=message),)
+    for change in (
+        {"turns": turns},
+        {"turns": turns, "episode_id": "other"},
+        {"episode_id": "other"},
+        {"session_id": "of somebody else"},
+        {"library_names": {"delete": "wipe"}},
+        {"library_version": 7},
+    ):
+        with pytest.raises(UsageError, match="waits that is as this one"):
+            await agent.resume(replace(episode, **change), approvals={"delete": True})
     assert deleted == []
-    await agent.resume(episode, approvals={"delete": True})
+    await agent.resume(replace(episode), approvals={"delete": True})
     assert deleted == ["a"]
+
+
+async def test_without_a_store_only_the_agent_that_asked_takes_approvals(delete, deleted, call):
+    """Another agent does not know what waits; the one that asked carries a decision out once."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete])
+    waiting = await agent.run("delete a")
+    with pytest.raises(UsageError, match="only the agent that asked"):
+        await Agent(ScriptedModel([]), tools=[delete]).resume(waiting, approvals={"delete": True})
+    both = (agent.resume(waiting, approvals={"delete": True}) for _ in range(2))
+    done = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(type(each).__name__ for each in done) == ["RunResult", "UsageError"]
+    assert deleted == ["a"]
+
+
+async def test_what_was_imported_is_not_approved(delete, deleted, call, store):
+    """An episode that came in a file asks nobody for anything."""
+    first = Agent(ScriptedModel([[call("delete", name="a")]]), tools=[delete])
+    foreign = as_imported((await first.run("delete a")).episode, "file.jsonl")
+    store.append(foreign)
+    agent = Agent(ScriptedModel([]), tools=[delete], store=store)
+    with pytest.raises(UsageError, match="waits that is as this one"):
+        await agent.resume(store.get(foreign.episode_id), approvals={"delete": True})
+    assert deleted == []
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -243,3 +243,48 @@ async def test_the_models_retries_run_out(call):
 
     assert [r.failure.retryable for r in result.episode.results] == [True, False, False]
     assert "Do not repeat" in result.episode.results[1].text
+
+
+@pytest.mark.parametrize("error", [ModelRetry("again"), ValueError("odd"), OSError("away")])
+@pytest.mark.parametrize("retries", [0, 1, 3])
+async def test_a_failing_tool_is_run_no_more_often_than_its_retries_allow(call, error, retries):
+    """However often the model asks, and whoever repeats: the function ran once and ``retries`` times."""
+    runs = []
+
+    @tool(effects=("reads",))
+    def broken() -> str:
+        """Break."""
+        runs.append(1)
+        raise error
+
+    script = [[call("broken", id=str(number))] for number in range(9)]
+    policy = ToolPolicy(retries=retries, backoff_seconds=0)
+    result = await Agent(ScriptedModel([*script, "done"]), tools=[broken], tool_policy=policy).run(
+        ""
+    )
+
+    assert len(runs) == 1 + retries
+    last = result.episode.results[-1].failure
+    assert (last.kind, last.retryable) == ("limit_exceeded", False)
+
+
+async def test_a_success_gives_retries_back_and_a_final_failure_bars_its_call_alone(call):
+    """Failures count in a row; after ``ToolFailed`` other arguments are still run."""
+    runs = []
+
+    @tool
+    def find(number: int) -> str:
+        """Find an order."""
+        runs.append(number)
+        if number == 1:
+            raise ModelRetry("another")
+        if number == 2:
+            raise ToolFailed("no such order")
+        return "found"
+
+    asked = [1, 3, 1, 3, 2, 2, 4]
+    script = [[call("find", id=str(at), number=number)] for at, number in enumerate(asked)]
+    result = await Agent(ScriptedModel([*script, "done"]), tools=[find]).run("")
+
+    assert runs == [1, 3, 1, 3, 2, 4]
+    assert "This very call failed for good" in result.episode.results[5].text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from agentkit import Agent, tool
+from agentkit import Agent, RunContext, tool
 from agentkit.agent import RefineSettings, ToolPolicy
 from agentkit.agent.types import Limits
 from agentkit.episodes import Episode, Turn
@@ -41,6 +41,41 @@ async def test_instructions_come_first_and_are_not_part_of_the_conversation():
 
     assert model.requests[0].messages == (SystemMessage(text="Be brief."), UserMessage(text="Hi"))
     assert result.messages == (UserMessage(text="Hi"), AssistantMessage(text="a"))
+
+
+async def test_instructions_are_made_for_each_run():
+    """Functions, sync and async, see the run; texts come first, and what is empty is left out."""
+
+    def session(ctx: RunContext) -> str:
+        return f"Session {ctx.session_id}." if ctx.session_id else ""
+
+    async def user(ctx: RunContext) -> str:
+        return f"User {ctx.deps}."
+
+    model = ScriptedModel(["a", "b"])
+    agent = Agent(model, instructions=[session, "Be brief.", user, "Be kind."], store="memory:")
+    await agent.run("Hi", deps="Ada")
+    await agent.run("Hi", deps="Bob", session_id="chat")
+
+    assert [request.messages[0].text for request in model.requests] == [
+        "Be brief.\n\nBe kind.\n\nUser Ada.",
+        "Be brief.\n\nBe kind.\n\nSession chat.\n\nUser Bob.",
+    ]
+
+
+async def test_instructions_that_fail_end_the_run_and_are_recorded(store):
+    """What a function raises, or another value than a text, is an error of the run."""
+
+    def broken(ctx: RunContext) -> str:
+        raise OSError("no profile")
+
+    for function, expected in ((broken, OSError), (lambda _: 3, UsageError)):
+        agent = Agent(ScriptedModel(["never"]), instructions=function, store=store)
+        with pytest.raises(expected):
+            await agent.run("Hi")
+    assert [episode.stop_reason for episode in store.select()] == ["error", "error"]
+    with pytest.raises(UsageError, match="texts and functions"):
+        Agent(ScriptedModel([]), instructions=["Be brief.", 3])
 
 
 async def test_history_goes_before_the_request():

@@ -48,8 +48,8 @@ def test_what_is_approved_is_offered_and_nothing_else(invoke, command, store_url
     listed = command(ORDERS, POISON)
     result = invoke("tools", "approve", "orders", "--yes", "--", *listed)
     assert result.exit_code == 0, result.stderr
-    assert "1 tool of orders approved" in result.stderr
-    assert "no person approved" not in invoke("check").stdout
+    assert "approved 1 tool of orders" in result.stderr
+    assert "nobody approved" not in invoke("check").stdout
     with closing(open_store(store_url)) as store:
         known = approved_in(store.load(), "orders")
     assert list(known) == ["order_state"]

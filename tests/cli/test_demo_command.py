@@ -36,8 +36,6 @@ def answer(request):
     return [ToolCall(call_id="1", name=request.tools[0].name, arguments=arguments)]
 
 def open_reader(name):
-    if name == "mute":
-        return FunctionModel(lambda request: "I do not know.", name="mute")
     return FunctionModel(answer, name="reader")
 '''
 
@@ -98,14 +96,6 @@ def test_json_is_the_whole_report(as_json, tmp_path):
     assert (report["seed"], report["model"]) == (4, "reader")
     assert report["seconds"] > 0
     assert report["store"] == f"sqlite:///{tmp_path / 'cache' / 'demo.db'}"
-
-
-def test_the_users_library_stays_as_it_is(invoke, as_json, store_url, tools_file):
-    """The demo keeps to its own store, whatever AGENTKIT_STORE says."""
-    assert invoke("tools", "add", str(tools_file)).exit_code == 0
-    before = as_json("tools", "list")
-    as_json("demo", "--model", "reader:a", "--questions", "5")
-    assert as_json("tools", "list") == before
 
 
 def test_a_store_in_use_is_refused(invoke, store_url, tools_file):

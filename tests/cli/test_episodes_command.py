@@ -1,19 +1,14 @@
 """``agentkit episodes``."""
 
-from dataclasses import replace
-
 import pytest
 
 from agentkit.episodes import (
-    Diagnosis,
     Episode,
     Evidence,
-    Recovery,
     RefineTrace,
     RetrievalTrace,
     StageReport,
     Turn,
-    TurnDiagnosis,
     Verdict,
 )
 from agentkit.library.opening import open_store
@@ -132,58 +127,22 @@ def test_show_tells_the_whole_story(invoke):
     assert "category=multiple" in told
 
 
-@pytest.fixture
-def evaluated(store_url):
-    """Two episodes of an evaluation: one that failed twice, one whose gold is broken."""
-    wrong = Evidence(kind="wrong_value", message="a is 2, expected 1", turn=0, tool="add")
-    turn = TurnDiagnosis(
-        turn=0,
-        label="argument_mismatch",
-        labels=("argument_mismatch", "missing_tool_call"),
-        tool="add",
-        parameter="a",
-        evidence=(wrong, Evidence(kind="other", message="add was never called again")),
-        hint="Take `a` from what the user said.",
-    )
-    recovery = Recovery(turn=1, call_id="c1", tool="add", kind="tool_error", outcome="failed_again")
-    labels = {"task": "sum\u202e", "run": "r", "settings": '{"refine":"none"}'}
-    failed = Episode(
+def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
+    """Controls and marks that turn text around stand as their code points; lines stay lines."""
+    hostile = Episode(
         episode_id="ca01",
         request="1 + 1 \x1b[2J",
         output="2\n\x1b]0;title\x07",
-        verdict=Verdict(
-            passed=False,
-            score=0.25,
-            evidence=(wrong,),
-            verifier="allowed_calls",
-            metrics={"right_tools": 1.0},
-        ),
-        diagnosis=Diagnosis(
-            label="argument_mismatch",
-            turns=(turn, replace(turn, turn=1), TurnDiagnosis(turn=2, label="pass")),
-            recoveries=(recovery,),
-        ),
-        metadata=labels,
+        metadata={"task": "sum\u202e"},
     )
-    broken = Evidence(kind="gold_error", message="there is no tool 'ad'")
-    fault = Verdict(passed=False, evidence=(broken,), fault="gold_error")
-    other = replace(failed, episode_id="ca02", verdict=fault, diagnosis=None)
     store = open_store(store_url)
-    store.append(failed)
-    store.append(other)
+    store.append(hostile)
     store.close()
-
-
-def test_foreign_text_can_not_steer_the_terminal(invoke, evaluated):
-    """Controls and marks that turn text around stand as their code points; lines stay lines."""
     told = invoke("episodes", "show", "ca01").stdout
-    assert "\x1b" not in told
-    assert "\u202e" not in told
     assert "request   1 + 1 ⟨U+001B⟩[2J\n" in told
     assert "output    2\n          ⟨U+001B⟩]0;title⟨U+0007⟩\n" in told
-    listed = invoke("episodes", "list").stdout
-    assert "\x1b" not in listed
-    assert "\u202e" not in listed
+    for text in (told, invoke("episodes", "list").stdout):
+        assert not {"\x1b", "\u202e"} & set(text)
 
 
 @pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("b", "bb03"), ("aa02", "aa02")])

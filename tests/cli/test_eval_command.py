@@ -83,8 +83,8 @@ def test_what_the_model_could_not_answer_is_told(evaluate, script):
     result = evaluate()
     assert result.exit_code == 1
     told = " ".join(result.stderr.split())
-    assert "2 attempts could not be finished, since the model failed (last with: " in told
-    assert "the same command tries them again" in told
+    assert "the model failed in 2 attempts (last: " in told
+    assert "the same command retries them" in told
     assert "100.0%" in result.stdout
     script("15", "1024")
     again = evaluate()

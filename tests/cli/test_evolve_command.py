@@ -130,7 +130,7 @@ def test_nothing_is_learned_from_episodes_of_others(invoke, as_json, tmp_path):
     fresh = ("--store", f"sqlite:///{tmp_path / 'fresh.db'}")
     assert invoke("tools", "add", "bank.py", *fresh).exit_code == 0
     read = ("evolve", "--episodes", "theirs.jsonl", *fresh)
-    assert "left aside 3 imported episodes" in invoke(*read).stderr
+    assert "skipped 3 imported episodes" in invoke(*read).stderr
     assert invoke("import", "theirs.jsonl", *fresh).exit_code == 0
     kept = ("evolve", "--answers", "sqlite:///absent.db", *fresh)
     for told in (as_json(*read), as_json(*kept)):

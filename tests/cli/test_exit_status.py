@@ -101,25 +101,6 @@ def test_a_reader_that_goes_away_is_no_error(environment, tmp_path):
     assert err == ""
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["no-such-command"],
-        ["tools", "no-such-command"],
-        ["run"],
-        ["search", "x", "--limit", "many"],
-        ["tools", "list", "--store", "nonsense"],
-        ["episodes", "list", "--verdict", "maybe"],
-    ],
-)
-def test_misuse_ends_with_status_2(invoke, arguments):
-    """A command that could not have worked as given has status 2 and says why on stderr."""
-    result = invoke(*arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert "Error: " in result.stderr
-
-
 def test_an_unexpected_error_is_one_line(invoke, script, tmp_path):
     """A bug in a plugin ends with status 1, its type, and the way to the trace."""
     (tmp_path / "answers.json").write_text("not json")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
 
 from agentkit import open_store
-from agentkit.cli.main import main
 
 SECRET = "0123456789abcdef0123456789abcdef"
 PUBLIC = """-----BEGIN PUBLIC KEY-----
@@ -23,15 +21,12 @@ def add(a: int, b: int) -> int:
 '''
 
 
-@pytest.fixture
-def invoke(tmp_path, monkeypatch):
-    """Runs ``agentkit ...`` on a store of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'library.db'}")
+@pytest.fixture(autouse=True)
+def without_a_key(tmp_path, monkeypatch):
+    """A file of tools, and no key but what a test sets."""
     for name in ("AGENTKIT_AUDIT_KEY", "AGENTKIT_AUDIT_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "own.py").write_text(TOOLS)
-    return lambda *arguments: CliRunner().invoke(main, arguments)
 
 
 def signed(tmp_path):

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -168,46 +167,27 @@ def test_what_show_prints_can_be_imported(invoke, as_json, tools_file, tmp_path)
     assert invoke("tools", "show", "add", "--json", "--store", other).stdout == shown
 
 
-def test_cells_are_never_markup(invoke, catalogue):
-    """Square brackets in a name or a summary are printed as they are."""
-    invoke("tools", "import", catalogue(entry("[bold]x[/bold]", "See [red]docs[/red].")))
-    told = invoke("tools", "list").stdout
-    assert "[bold]x[/bold]" in told
-    assert "See [red]docs[/red]." in told
-
-
 def test_show_tells_all_four_levels(invoke, tmp_path):
-    """Nested parameters, enums, alternatives, conditions, learned rules, examples, tags and origin."""
+    """Nested parameters, enums, bounds, conditions, learned rules, examples, tags and origin."""
+    parameters = {
+        "type": "object",
+        "properties": {
+            "table": {"type": "object", "properties": {"seats": {"type": "integer"}}},
+            "day": {"enum": ["sat", "sun"]},
+            "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            "amount": {"type": "number", "exclusiveMinimum": 0, "maximum": 90},
+        },
+        "required": ["day"],
+    }
+    effects = {"writes": True, "destructive": False}
+    rule = {"kind": "one_of", "parameter": "amount", "values": [7, 8]}
+    texts = {"table": "Which one.", "table.seats": "How many people."}
     record = {
         "format": 2,
         "name": "book",
-        "signature": {
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "table": {"type": "object", "properties": {"seats": {"type": "integer"}}},
-                    "day": {"enum": ["sat", "sun"]},
-                    "notes": {"type": "array", "items": {"type": "string"}},
-                    "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
-                    "code": {"type": ["string", "integer"]},
-                    "anything": True,
-                    "amount": {"type": "number", "exclusiveMinimum": 0, "maximum": 90},
-                },
-                "required": ["day"],
-            },
-            "result": {"type": "string"},
-            "effects": {"writes": True, "destructive": False},
-        },
-        "description": {
-            "summary": "Book a table.",
-            "tags": ["food"],
-            "parameters": {"table": "Which one.", "table.seats": "How many people."},
-        },
-        "specification": {
-            "pre": ["len(notes) < 9"],
-            "post": ["result != ''"],
-            "rules": [{"kind": "one_of", "parameter": "code", "values": ["A1", "B2"]}],
-        },
+        "signature": {"parameters": parameters, "result": {"type": "string"}, "effects": effects},
+        "description": {"summary": "Book a table.", "tags": ["food"], "parameters": texts},
+        "specification": {"pre": ["amount < 9"], "post": ["result != ''"], "rules": [rule]},
         "examples": [{"arguments": {"day": "sat"}, "result": "ok"}],
         "origin": {"kind": "json_schema", "original_name": "bookTable", "licence": "MIT"},
     }
@@ -217,17 +197,15 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
     for part in (
         "How many people.",
         "sat|sun",
-        "[string]",
         "number|null",
-        "string|integer",
-        "Must be more than 0, at most 90.",
+        "exclusiveMinimum 0, maximum 90",
         "effects writes, not destructive",
         "tags food",
-        "before len(notes) < 9",
+        "before amount < 9",
         "after result != ''",
-        'learned code must be one of "A1", "B2". (one_of)',
+        "learned amount must be one of 7, 8. (one_of)",
         'example {"day": "sat"} -> "ok"',
-        "named bookTable at its origin",
+        "named bookTable there",
         'returns {"type": "string"}',
     ):
         assert part in told
@@ -262,22 +240,6 @@ def spec(tmp_path):
     path = tmp_path / "pets.yaml"
     path.write_text(SPEC)
     return path.name
-
-
-class Pets(BaseHTTPRequestHandler):
-    """Answers with the path and the key that came."""
-
-    def do_GET(self):
-        """One pet."""
-        body = json.dumps({"path": self.path, "key": self.headers.get("X-Key")}).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        """Say nothing."""
 
 
 def test_a_description_is_recognised_and_reported(invoke, as_json, spec):

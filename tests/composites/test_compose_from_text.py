@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -115,27 +114,6 @@ def test_effects_are_joined() -> None:
     """A composite reads and writes when its children do; what is not declared stays so."""
     text = "def f(key: str):\n    store(key, look_up(key))\n    return 1\n"
     assert compose(text, TOOLS).signature.effects == Effects(reads=True, writes=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "schemas"),
-    [
-        ("def f(a, b):\n    return add(a, pow_int(2, b))\n", [{"type": "number"}, {"type": "integer"}]),
-        ("def f(a):\n    return add(a, pow_int(2, a))\n", [{}]),
-        ("def f(a=1):\n    return add(a, 1)\n", [{"type": "number", "default": 1}]),
-        ("def f(a=None):\n    return add(a, 1)\n", [{"default": None}]),
-        ("def f(a):\n    a = abs(a)\n    return add(a, 1)\n", [{}]),
-        ("def f(a, b):\n    return add(a, 1) if b else 0\n", [{}, {}]),
-        ("def f(a, b):\n    if b:\n        return 0\n    return add(a, 1)\n", [{}, {}]),
-        ("def f(a):\n    return look_up(a) + add(a, 1)\n", [{}]),
-        ("def f(a: int):\n    return add(a, 1)\n", [{"type": "integer"}]),
-    ],
-)  # fmt: skip
-def test_undeclared_parameters_take_the_types_of_their_children(
-    text: str, schemas: list[dict[str, Any]]
-) -> None:
-    """A parameter that always flows straight into a child has that child's schema."""
-    assert list(compose(text, TOOLS).signature.properties.values()) == schemas
 
 
 def test_friendly_imports_may_stand_above() -> None:

@@ -24,7 +24,7 @@ class TestDirectoryStore(ServedStoreConformance):
     def newer_store_url(self, tmp_path: Path) -> str:
         folder = tmp_path / "newer"
         folder.mkdir()
-        (folder / "index.json").write_text(json.dumps({"format": 99, "news": []}))
+        (folder / "log.jsonl").write_text(json.dumps({"format": 99, "news": []}) + "\n")
         return f"dir:{folder}"
 
     @pytest.fixture
@@ -39,8 +39,12 @@ class TestDirectoryStore(ServedStoreConformance):
     def edit_definitions(self) -> EditDefinitions:
         def edit_all(url: str, edit: Callable[[str], str]) -> None:
             folder = Path(url.removeprefix("dir:"))
-            for path in (folder / "history").glob("*.json"):
-                path.write_text(edit(path.read_text()))
+            log = folder / "log.jsonl"
+            lines = log.read_text().splitlines()
+            for row in (row for line in lines for row in json.loads(line).get("upserts", ())):
+                text = json.dumps(row["definition"], ensure_ascii=False)
+                lines = [line.replace(text, edit(text)) for line in lines]
+            log.write_text("\n".join([*lines, ""]))
 
         return edit_all
 

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from agentkit.composites import language
-from agentkit.composites.problems import CompositeLimits, RunCode, SourceCode
+from agentkit.composites.problems import ADVICE, CompositeLimits, RunCode
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "composites.md").read_text(encoding="utf-8")
 ROWS = [
@@ -47,7 +47,7 @@ def test_limits_stand_there_with_their_defaults() -> None:
     assert [row[:2] for row in ROWS if row[:2] in expected] == expected
 
 
-@pytest.mark.parametrize("code", [*get_args(SourceCode), *get_args(RunCode)])
+@pytest.mark.parametrize("code", [*ADVICE, *get_args(RunCode)])
 def test_each_code_is_explained(code: str) -> None:
     """Every reason for which a text is refused or a run ends stands in a table."""
     assert any(f"`{code}`" in row[0] for row in ROWS)
@@ -62,4 +62,4 @@ def test_the_page_names_no_code_that_there_is_not() -> None:
         if line.startswith("| `")
         for code in re.findall(r"`(\w+)`", line.split("|")[1])
     }
-    assert named == {*get_args(SourceCode), *get_args(RunCode)}
+    assert named == {*ADVICE, *get_args(RunCode)}

@@ -68,22 +68,6 @@ def test_an_edit_goes_the_way_of_every_change(store):
     assert {event.author.name for event in store.events() if event.kind == "proposed"} == {"Ada"}
 
 
-def test_an_edit_is_moved_onto_the_newest(store):
-    """What the library changed meanwhile elsewhere in the tool stays, and so does the edit."""
-    write(store, "Weather of a city.", "Weather of a city in the coming days.")
-    tagged = LibraryChange(proposal_id="2", upserts=(weather("Weather of a city.", "sky"),))
-    store.commit(tagged, expected_version=1)
-    manager, (came,) = proposed(store)
-    manager.approve(came.record.proposal_id, person=ADA)
-    manager.advance()
-    both = weather("Weather of a city in the coming days.", "sky")
-    assert store.load()["weather"].definition == both
-    _, (again,) = proposed(store)
-    assert again.outcome == "contained"
-    store.take_back("weather")
-    assert store.edits() == ()
-
-
 def test_a_new_file_comes_like_an_import(store):
     """A tool that a person adds as a file waits for a person, and comes in when one agrees."""
     text = (store.path / "tools" / "weather.yaml").read_text()

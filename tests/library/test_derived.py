@@ -166,21 +166,22 @@ def poisoned(record):
     return [changed.digest, changed.to_json()]
 
 
-def test_an_older_file_of_a_directory_is_held_to_its_digest(tmp_path):
+def test_an_older_line_of_a_directory_is_held_to_its_digest(tmp_path):
     """A change in the middle of the history is refused, by an open store and on opening."""
     url = f"dir:{tmp_path / 'library'}?format=json"
     filled(url)
     with closing(open_store(url)) as store:
         change = LibraryChange(proposal_id="second", upserts=tools(300, "Second."))
         store.commit(change, expected_version=1)
-        first = tmp_path / "library" / "history" / "00000001.json"
-        whole = json.loads(first.read_text())
+        log = tmp_path / "library" / "log.jsonl"
+        head, first, second = log.read_text().splitlines()
+        whole = json.loads(first)
         digest, record = poisoned(whole["upserts"][0]["definition"])
         whole["upserts"][0] = {"digest": digest, "definition": record}
-        first.write_text(json.dumps(whole))
-        with pytest.raises(StoreFormatError, match="changed after it was written"):
+        log.write_text("\n".join([head, json.dumps(whole), second, ""]))
+        with pytest.raises(StoreFormatError, match="the log is forked"):
             store.load(1)
-    with pytest.raises(StoreFormatError, match="a file was changed by hand"):
+    with pytest.raises(StoreFormatError, match="the file was changed by hand"):
         open_store(url)
 
 
@@ -196,19 +197,20 @@ def told(store, change, **signing):
 
 
 @pytest.mark.parametrize("is_event_changed", [False, True])
-def test_the_newest_file_of_a_directory_is_believed_and_contradicted(tmp_path, is_event_changed):
-    """No later file names its digest: its event contradicts it, or else the event's signature."""
+def test_the_newest_line_of_a_directory_is_believed_and_contradicted(tmp_path, is_event_changed):
+    """No later line names its digest: its event contradicts it, or else the event's signature."""
     url, key = f"dir:{tmp_path / 'library'}?format=json", base64.b64encode(b"k" * 32).decode()
     with closing(open_store(url)) as store:
         change = LibraryChange(proposal_id="first", upserts=tools(1))
         store.commit(told(store, change, signer=read_signer(key)), expected_version=0)
-    newest = tmp_path / "library" / "history" / "00000001.json"
-    whole = json.loads(newest.read_text())
+    log = tmp_path / "library" / "log.jsonl"
+    head, newest = log.read_text().splitlines()
+    whole = json.loads(newest)
     digest, record = poisoned(whole["upserts"][0]["definition"])
     whole["upserts"][0] = {"digest": digest, "definition": record}
     if is_event_changed:
         whole["events"][0]["facts"]["tools"]["tool_000"] = digest
-    newest.write_text(json.dumps(whole))
+    log.write_text("\n".join([head, json.dumps(whole), ""]))
     with closing(open_store(url)) as store:
         assert store.load()["tool_000"].definition.description.summary == POISON
         unsigned = check_store(store).faults

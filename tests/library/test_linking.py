@@ -347,7 +347,7 @@ def test_effects_are_those_of_the_children(sound):
 def test_programs_of_any_origin_keep_the_rules(sound):
     """A body that breaks a rule of the language is told."""
     body = sound["both"].definition.body
-    twice = {**body, "body": [*body["body"], *body["body"]]}
+    twice = {**body, "source": f"{body['source']}    return 1\n"}
     (fault,) = library_faults(changed_both(sound, body=twice))
     assert fault.code == "unreachable_code"
 

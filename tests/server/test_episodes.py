@@ -5,23 +5,12 @@ import json
 
 import httpx
 import pytest
-from support.unreliable_store import UnreliableStore
 
-from agentkit import Agent
-from agentkit.errors import ModelStatusError, ModelTimeoutError, StoreError
-from agentkit.server import create_app
+from agentkit.errors import ModelStatusError, ModelTimeoutError
 from agentkit.testing import FunctionModel
 
 URL = "/v1/chat/completions"
 SLOW = 'call nap {"seconds": 30}'
-
-
-class FullDisk(UnreliableStore):
-    """A store that can be read, and takes no episode."""
-
-    def append_many(self, episodes):
-        """Refuse them."""
-        raise StoreError("the disk is full")
 
 
 def events(text):
@@ -100,22 +89,6 @@ async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, 
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [call.name for call in episode.calls] == ["nap"]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_no_good_answer_without_its_episode(talk, body, store, stream):
-    """When the store does not take it, the client is told that this was no answer."""
-    app = create_app(Agent(FunctionModel(lambda _: "Hi"), store=FullDisk(store)))
-    async with talk(app) as client:
-        answer = await client.post(URL, json=body("Hi", stream=stream))
-        metrics = (await client.get("/metrics")).text
-    if stream:
-        assert events(answer.text)[-1]["error"]["code"] == "store_unavailable"
-        assert "[DONE]" not in answer.text
-    else:
-        assert answer.status_code == 503
-    assert "agentkit_episodes_not_kept_total 1" in metrics
-    assert "agentkit_episodes_kept_total 0" in metrics
 
 
 async def test_a_quiet_stream_is_kept_open(make_app, talk, body):

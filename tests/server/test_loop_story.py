@@ -173,7 +173,7 @@ def test_from_refusals_to_a_promotion_and_back(bank, served):
         [evidence] = record.verdict.evidence
         assert (evidence.parameter, evidence.expected, evidence.actual) == ("periods", 60, 48)
         shown = CliRunner().invoke(main, ["episodes", "show", episode_id, "--store", bank])
-        assert "feedback: not good; a user; in their words: I wanted five years." in shown.stdout
+        assert "feedback: not good; a user; I wanted five years." in shown.stdout
         told = json.loads(evolve(bank, "--json").stdout)
         assert told["looked_at"]["judged"] == 1
         # Back: the server answers as it did before anything was learned.

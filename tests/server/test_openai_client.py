@@ -3,11 +3,8 @@
 import openai
 import pytest
 
-from agentkit import Agent
+from agentkit import RunContext, tool
 from agentkit.errors import ModelTimeoutError
-from agentkit.messages import AssistantMessage, UserMessage
-from agentkit.models import ModelRequest, OpenAICompatibleModel
-from agentkit.models.base import ModelResponse
 
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
@@ -43,16 +40,31 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     assert episode.metadata == named | {"request_id": answer._request_id}
 
 
-async def test_tools_run_on_the_server(client, make_app, served, store):
-    """The client sees the answer; the calls are in the episode."""
-    order = [{"role": "user", "content": 'call add {"a": 1, "b": 2}'}]
-    with served(make_app()) as url:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_tools_get_deps_made_from_the_request(client, make_app, served, store, stream):
+    """``deps_factory`` sees the HTTP request, and may be async."""
+
+    @tool
+    def who(ctx: RunContext[str]) -> str:
+        """Who asks."""
+        return ctx.deps
+
+    async def deps_of(request):
+        return request.headers["x-customer"]
+
+    app = make_app(agent={"tools": [who], "deps_type": str}, deps_factory=deps_of)
+    with served(app) as url:
         async with client(url) as sdk:
-            answer = await sdk.chat.completions.create(model="agent", messages=order)
-    assert answer.choices[0].message.content == "It gave: 3"
-    assert answer.usage.total_tokens == 20
+            answer = await sdk.chat.completions.create(
+                model="agent",
+                messages=[{"role": "user", "content": "call who"}],
+                stream=stream,
+                extra_headers={"x-customer": "Ada"},
+            )
+            if stream:
+                assert [piece async for piece in answer]
     (episode,) = store.select()
-    assert [result.value for result in episode.results] == [3]
+    assert [result.value for result in episode.results] == ["Ada"]
 
 
 async def test_an_answer_comes_in_pieces(client, make_app, served, store):
@@ -187,32 +199,3 @@ async def test_structured_answers_are_json_in_both_forms(client, make_app, serve
             stream = await sdk.chat.completions.create(**fields, stream=True)
             pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert whole.choices[0].message.content == '{"n": 3}' == "".join(pieces)
-
-
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
-async def test_an_answer_that_was_cut_says_so(client, make_app, served, reason):
-    """The SDK sees why the model behind the agent stopped, whole and streamed."""
-
-    def cut(request):
-        return ModelResponse(message=AssistantMessage(text="It is"), finish_reason=reason)
-
-    fields = {"model": "agent", "messages": HELLO}
-    with served(make_app(cut)) as url:
-        async with client(url) as sdk:
-            whole = await sdk.chat.completions.create(**fields)
-            stream = await sdk.chat.completions.create(**fields, stream=True)
-            last = [chunk async for chunk in stream][-1]
-    assert whole.choices[0].finish_reason == reason == last.choices[0].finish_reason
-
-
-REQUEST = ModelRequest(messages=(UserMessage(text="Hello"),))
-
-
-async def test_an_agent_can_be_the_model_of_another(make_app, served, store):
-    """What one agent serves, another one uses as its model."""
-    with served(make_app()) as url:
-        async with OpenAICompatibleModel("agent", base_url=f"{url}/v1", api_key="") as model:
-            result = await Agent(model).run("Hello")
-    assert result.output == "You said: Hello"
-    assert result.usage.prompt_tokens == 7
-    assert [episode.request for episode in store.select()] == ["Hello"]

@@ -74,25 +74,6 @@ async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, mak
     assert after["agentkit_store_away"] == 0
 
 
-async def test_serve_follows_its_store(start, tmp_path):
-    """A tool that another process commits is served by a running server."""
-    import httpx
-
-    store = open_store(tmp_path / "library.db")
-    async with start("--catalogue", "--refresh", "0.5") as (process, url):
-        put(store, "fresh")
-        async with httpx.AsyncClient() as client:
-            until = time.monotonic() + 20
-            while time.monotonic() < until:
-                shown = gauges((await client.get(f"{url}/metrics")).text)
-                if shown["agentkit_library_version"] == 1:
-                    break
-                await asyncio.sleep(0.02)
-        process.terminate()
-    store.close()
-    assert (shown["agentkit_library_version"], shown["agentkit_store_away"]) == (1, 0)
-
-
 URL = "/v1/chat/completions"
 ASKED = {"model": "agent", "messages": [{"role": "user", "content": "0"}]}
 

@@ -7,7 +7,6 @@ import threading
 from contextlib import suppress
 
 import httpx
-from support.unreliable_store import UnreliableStore
 
 from agentkit import open_store
 
@@ -93,40 +92,6 @@ async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
     assert refused.headers["connection"] == "close"
     assert answer.status_code == 200
     assert len(list(store.select())) == 1
-
-
-class SlowDisk(UnreliableStore):
-    """A store whose first writer waits until it is let go."""
-
-    def __init__(self, store):
-        super().__init__(store)
-        self.waits, self.go_on = threading.Event(), threading.Event()
-
-    def append_many(self, episodes):
-        """Keep them."""
-        if not self.waits.is_set():
-            self.waits.set()
-            self.go_on.wait(20)
-        super().append_many(episodes)
-
-
-async def test_a_body_that_comes_while_draining_starts_nothing():
-    """A run that would begin after the others were cut could not be kept any more."""
-    from agentkit.server.runs import Runs
-
-    ran = []
-
-    async def work():
-        ran.append(True)
-
-    async def receive():
-        await asyncio.Event().wait()
-
-    runs = Runs(settle_seconds=0.01)
-    with runs.entered():
-        await runs.drain(0)
-        assert await runs.see_through(work(), receive=receive, seconds=1) == "stopping"
-    assert not ran
 
 
 def test_connections_that_come_while_it_stops_are_closed(make_app, served_alone):

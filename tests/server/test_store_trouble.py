@@ -18,7 +18,6 @@ import pytest
 from support.unreliable_store import UnreliableStore
 
 from agentkit import open_store
-from agentkit.agent import StorePolicy
 from agentkit.library.sqlite.store import SQLiteStore
 
 URL = "/v1/chat/completions"
@@ -122,19 +121,6 @@ async def test_while_the_store_takes_nothing_no_run_begins(make_app, talk, body,
     assert len(list(store.select())) == 2
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     assert not any(record.exc_info for record in caplog.records)
-
-
-async def test_a_server_may_go_on_while_nothing_is_kept(make_app, talk, body, store):
-    """With ``continue`` the answer says that its episode is not kept, which follows."""
-    far = UnreliableStore(store)
-    app = make_app(agent={"store": far, "store_policy": StorePolicy(on_failure="continue")})
-    async with app.router.lifespan_context(app), talk(app) as client:
-        far.away()
-        answers = [await client.post(URL, json=body(ADD)) for _ in range(3)]
-        far.back()
-    assert [answer.status_code for answer in answers] == [200] * 3
-    assert [answer.json()["agentkit"]["episode_kept"] for answer in answers] == [False] * 3
-    assert len(list(store.select())) == 3
 
 
 class HangingStore(UnreliableStore):
@@ -309,7 +295,7 @@ async def test_answers_go_on_and_their_episodes_follow(serve, place, tmp_path):
 
     async def none_waits():
         lines = (await client.get("/metrics")).text.splitlines()
-        return {"agentkit_episodes_in_memory 0", "agentkit_episodes_in_files 0"} <= set(lines)
+        return {"agentkit_episodes_waiting 0", "agentkit_episodes_in_files 0"} <= set(lines)
 
     async def is_well():
         return (await client.get("/readyz")).json() == {"status": "ok"}

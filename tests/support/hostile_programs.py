@@ -18,7 +18,7 @@ from typing import Any
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
-from agentkit.composites.problems import RunCode, SourceCode
+from agentkit.composites.problems import RunCode
 from agentkit.errors import CompositeError, CompositeRunError
 from support.random_children import ChildrenInUse
 
@@ -39,13 +39,13 @@ class RefusedProgram:
     """
 
     name: str
-    code: SourceCode
+    code: str
     source: str
     line: int = 0
     column: int = 0
 
 
-_FUNCTIONS: tuple[tuple[str, SourceCode, str], ...] = (
+_FUNCTIONS: tuple[tuple[str, str, str], ...] = (
     ("empty text", "not_one_function", ""),
     ("only an expression", "not_one_function", "«add(1, 2)"),
     ("unfinished", "syntax", " def"),
@@ -55,7 +55,7 @@ _FUNCTIONS: tuple[tuple[str, SourceCode, str], ...] = (
 """Texts that are whole."""
 
 
-def _refused(name: str, code: SourceCode, text: str) -> RefusedProgram:
+def _refused(name: str, code: str, text: str) -> RefusedProgram:
     whole = "def f(" in text or (name, code, text) in _FUNCTIONS
     source = text if whole else _wrapped(text)
     before, mark, after = source.partition(MARK)
@@ -70,7 +70,7 @@ def _wrapped(statements: str) -> str:
     return f"def f(data, n=1):\n    used = add(n, 1)\n{lines}    return [used, data]\n"
 
 
-_TEXTS: tuple[tuple[str, SourceCode, str], ...] = (
+_TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         "walk to subclasses",
         "unknown_method",

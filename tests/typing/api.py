@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal, assert_type
 
 from agentkit import (
@@ -15,6 +16,7 @@ from agentkit import (
     Episode,
     Library,
     ModelRetry,
+    RunContext,
     RunResult,
     Tool,
     ToolDefinition,
@@ -110,7 +112,7 @@ def composites(text: str, library: Library) -> Tool:
     definition = compose(text, library.tools, limits=CompositeLimits(nodes=100), reference="file")
     assert_type(definition, ToolDefinition)
     try:
-        return composite_tool(definition, library.tools, contracts="dry_run")
+        return composite_tool(definition, library.tools, contracts="always")
     except CompositeError as error:
         assert_type(error.problems, tuple[SourceProblem, ...])
         raise
@@ -226,7 +228,49 @@ def resolving(name: str) -> str:
     return "streams" if isinstance(found, StreamingChatModel) else found.name
 
 
+@dataclass
+class Shop:
+    """What the tools of a run work with."""
+
+    customer: str
+
+
+@dataclass
+class Offer:
+    """What an agent answers."""
+
+    price: float
+
+
+@tool
+async def my_orders(ctx: RunContext[Shop], limit: int = 5) -> str:
+    """List orders."""
+    assert_type(ctx.deps, Shop)
+    assert_type(ctx.usage, Usage)
+    assert_type(ctx.session_id, str | None)
+    assert_type(ctx.attempt, int)
+    assert_type(ctx.cancel_token.is_cancelled, bool)
+    return f"{limit} orders of {ctx.deps.customer}"
+
+
+shop_agent: Agent[Shop, Offer] = Agent(model, tools=[my_orders], deps_type=Shop, output_type=Offer)
+assert_type(Agent(model, deps_type=Shop, output_type=Offer), Agent[Shop, Offer])
+assert_type(Agent(model), Agent)
+
+
+async def with_deps(shop: Shop) -> Offer:
+    """Deps and answers have the types that the agent was made with."""
+    result = await shop_agent.run("An offer?", deps=shop)
+    assert_type(result, RunResult[Offer])
+    assert_type(result.output, Offer)
+    result = await shop_agent.resume(result, deps=shop, approvals={"1": True})
+    async for event in shop_agent.stream("An offer?", deps=shop):
+        assert_type(event, RunEvent)
+    return shop_agent.run_sync("An offer?", deps=shop).output
+
+
 # Misuse that a checker has to catch: an unused ignore is an error in both.
 Agent(model, refine="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Limits(5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent.run_sync(request=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+shop_agent.run_sync("Hi", deps="Ada")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -7,7 +7,7 @@ from .coevolution.settings import (
     ablation as ablation,
 )
 from .coevolution.source import Coevolution as Coevolution
-from .coevolution.stages import cocoda as cocoda
+from .coevolution.stages import warm_up as warm_up
 from .distributed.ranks import joined_ranks as joined_ranks
 from .distributed.synchronising import synchronise as synchronise
 from .engines.base import (

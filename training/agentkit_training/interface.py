@@ -19,6 +19,7 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit.messages import JsonObject, Message, ToolMessage
 from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.retrieval import Retriever
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.rollout.collecting import RolloutModel, collect
 from agentkit_training.rollout.samples import Rollout
@@ -436,6 +437,7 @@ async def collect_through(
     temperature: float = 1.0,
     seed: int = 0,
     settings: EvaluationSettings | None = None,
+    retriever: Retriever | None = None,
 ) -> tuple[Rollout, ...]:
     """Let the policy try every task, shown what the interface adds (SEAL, Eq. 8 and 13).
 
@@ -451,6 +453,7 @@ async def collect_through(
         temperature: Of sampling; above 0 unless nothing is added.
         seed: Of the first attempt.
         settings: How to ask.
+        retriever: Finds tools, see ``collect``.
 
     Raises:
         UsageError: The temperature is 0, which evaluates, and the interface adds something.
@@ -470,6 +473,7 @@ async def collect_through(
         temperature=temperature,
         seed=seed,
         settings=replace(asked, instructions=interface.instructions(asked.instructions)),
+        retriever=retriever,
     )
 
 

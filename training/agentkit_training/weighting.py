@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import mul
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol
 
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import FailureLabel
 from agentkit.errors import UsageError
+from agentkit_training.engines.packing import group_advantages
 from agentkit_training.rollout.samples import Rollout
 
 
@@ -26,6 +28,16 @@ class Judged(Protocol):
     @property
     def fault(self) -> str:
         """Why it must not be trained on; empty for any other."""
+        ...
+
+    @property
+    def task_id(self) -> str:
+        """What was tried; attempts at one task are a group."""
+        ...
+
+    @property
+    def reward(self) -> float:
+        """What it was worth."""
         ...
 
 
@@ -165,11 +177,17 @@ class MeanNormalised:
     """The weights of another weighting, scaled so that their mean over the batch is 1.
 
     SEAL does not do that. Its mean weight is then a factor on the learning rate, 1.5 to 1.7 with
-    the paper's table while most rollouts fail, and a gain may come from that alone. Here the batch
-    keeps its scale, and only the share of each rollout changes.
+    the paper's table while most rollouts fail, and a gain may come from that alone. What is held
+    here is the mean, either of the weights or of the sizes of the advantages; the sum of a group's
+    weighted advantages is 0 with neither, as it is not in SEAL: with 2 of 8 rollouts passing, and
+    weights of 1 and 2 before a mean of 1 was held, it was -1.85 where sizes add up to 6.5.
 
     Attributes:
         inner: Gives the weights.
+        by: ``advantages`` holds the mean of ``|w A|``, which is the scale of the gradient;
+            ``rollouts`` the mean of the weights, which is not: rollouts that fail have the larger
+            weights, and in a group where few fail the larger advantages.
+        scaled: Whether advantages are divided by the group's deviation, as the engine does it.
         clip: Least and largest weight after scaling; 1 lies between them.
 
     Raises:
@@ -177,7 +195,9 @@ class MeanNormalised:
     """
 
     inner: Weighting
+    by: Literal["advantages", "rollouts"] = "advantages"
     clip: tuple[float, float] = CLIP
+    scaled: bool = True
 
     def __post_init__(self) -> None:
         check_clip(self.clip)
@@ -190,12 +210,31 @@ class MeanNormalised:
     def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
         """The scaled weights; those with a fault are 1 and do not count in the mean."""
         plain = self.inner.weights(rollouts)
-        sound = [weight for weight, one in zip(plain, rollouts, strict=True) if not one.fault]
-        scaled = iter(scaled_to_mean(sound, self.clip))
+        sound = [at for at, one in enumerate(rollouts) if not one.fault]
+        sizes = self._sizes([rollouts[at] for at in sound])
+        scaled = iter(scaled_to_mean([plain[at] for at in sound], self.clip, sizes=sizes))
         return tuple(1.0 if one.fault else next(scaled) for one in rollouts)
 
+    def _sizes(self, rollouts: Sequence[Judged]) -> Sequence[float]:
+        """The size of each rollout's advantage; equal ones where that does not count."""
+        groups: defaultdict[str, list[int]] = defaultdict(list)
+        for at, one in enumerate(rollouts):
+            groups[one.task_id].append(at)
+        sizes = [0.0] * len(rollouts)
+        for group in groups.values():
+            rewards = [rollouts[at].reward for at in group]
+            found = group_advantages(rewards, scaled=self.scaled)
+            for at, advantage in zip(group, found, strict=True):
+                sizes[at] = abs(advantage)
+        return sizes if self.by == "advantages" and any(sizes) else [1.0] * len(rollouts)
 
-def scaled_to_mean(weights: Sequence[float], clip: tuple[float, float] = CLIP) -> tuple[float, ...]:
+
+def scaled_to_mean(
+    weights: Sequence[float],
+    clip: tuple[float, float] = CLIP,
+    *,
+    sizes: Sequence[float] | None = None,
+) -> tuple[float, ...]:
     """clip(c w) with the one c for which the mean is 1.
 
     Clipping after scaling moves the mean, and scaling after clipping leaves the bounds; so c is
@@ -205,6 +244,7 @@ def scaled_to_mean(weights: Sequence[float], clip: tuple[float, float] = CLIP) -
     Args:
         weights: Positive numbers.
         clip: Least and largest of what comes out.
+        sizes: How much each counts in the mean, some of them above 0; equally without them.
 
     Example:
         >>> scaled_to_mean([1.0, 3.0])
@@ -215,10 +255,12 @@ def scaled_to_mean(weights: Sequence[float], clip: tuple[float, float] = CLIP) -
     if not weights:
         return ()
     low, high = clip[0] / max(weights), clip[1] / min(weights)
-    factor = len(weights) / math.fsum(weights)
+    counts = [1.0] * len(weights) if sizes is None else sizes
+    whole = math.fsum(counts)
+    factor = whole / math.fsum(map(mul, counts, weights))
     for _ in range(_HALVINGS):
         scaled = _clipped(weights, factor, clip)
-        excess = math.fsum(scaled) - len(weights)
+        excess = math.fsum(map(mul, counts, scaled)) - whole
         if excess == 0 or not low < high:
             break
         low, high = (low, factor) if excess > 0 else (factor, high)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from string import Template
 from typing import Any
 
@@ -20,16 +19,14 @@ from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import in_library_names
 from agentkit.errors import CompositeError, SourceProblem, UsageError
-from agentkit.evolution.insertion import Rejected
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal
 from agentkit.evolution.proposers.blocks import LONGEST_KEPT
 from agentkit.evolution.proposers.streams import Prompt
 from agentkit.evolution.trajectories import is_success
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, SystemMessage, Usage, UserMessage
+from agentkit.messages import AssistantMessage, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.retrieval.cards import first_sentence
 from agentkit.tools.definition import ToolDefinition
@@ -42,26 +39,32 @@ _LEAST_CALLS = 2
 _MOST_TOOLS = 40
 _LONGEST_VALUE = 400
 
-Review = Callable[[ToolDefinition], Awaitable[Rejected | None]]
-"""Tries a definition out; None when there is nothing to say against it."""
-
-_Read = Callable[["CompositeCandidate"], Awaitable["CompositeCandidate"]]
-
 
 class CompositeStream:
     """Suggests composites that a model writes from episodes that went well.
+
+    Each episode is one request: which steps of the solved task are worth a tool of their own? Those
+    with fewer than two successful calls of tools in the library have nothing to compose. Each
+    function in the answer is parsed, and sent back with what is wrong, where, and what to write
+    instead, until it is in the language. Text is never run.
 
     A composite is a new tool, so its proposal has no base; it is decided by InsertTool
     (``ToolManager.insert``), and goes through no canary, as nobody calls it yet.
 
     Args:
         model: The teacher.
-        max_repairs: Most repairs of one function, see ``propose_composites``.
+        max_repairs: Most repairs of one function.
+
+    Raises:
+        UsageError: ``max_repairs`` is negative.
     """
 
     def __init__(self, model: ChatModel, *, max_repairs: int = 3) -> None:
+        if max_repairs < 0:
+            raise UsageError(f"max_repairs must be 0 or more, got {max_repairs}")
         self._model = model
         self._max_repairs = max_repairs
+        self._author = Prompt.shipped(_PROMPT).author(model)
 
     @property
     def name(self) -> str:
@@ -69,27 +72,45 @@ class CompositeStream:
         return f"composite:{self._model.name}"
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
-        """Each function that the model writes, in the language or not."""
-        candidates = await propose_composites(
-            [episode for episode in observations.episodes if is_success(episode)],
-            observations.library,
-            self._model,
-            max_repairs=self._max_repairs,
-        )
-        return [self._suggestion(one) for one in candidates]
+        """Each function that the model writes, in the language or not.
 
-    def _suggestion(self, candidate: CompositeCandidate) -> Suggestion:
-        author = Prompt.shipped(_PROMPT).author(self._model)
-        if candidate.definition is not None:
-            attempts = candidate.attempts
-            return Proposal.of(
-                None,
-                candidate.definition,
-                stream="composite",
-                author=author,
-                reason=f"written after {attempts} attempts, from an episode that went well",
-                evidence=candidate.evidence,
-            )
+        Raises:
+            ModelError: The model could not answer.
+        """
+        library, found = observations.library, list[Suggestion]()
+        for episode in filter(is_success, observations.episodes):
+            request = _request(episode, library)
+            if request is None:
+                continue
+            response = await self._model.complete(request)
+            for source in dict.fromkeys(code_blocks(response.message.text)):
+                found.append(await self._written(source, request, library, episode.episode_id))
+        return found
+
+    async def _written(
+        self, source: str, request: ModelRequest, library: Library, episode_id: str
+    ) -> Suggestion:
+        """What a function says once it is in the language; or its last text, with its problems."""
+        for attempt in range(1, self._max_repairs + 2):
+            try:
+                definition = compose(source, tools=library.tools)
+            except CompositeError as error:
+                problems = error.problems
+            else:
+                return Proposal.of(
+                    None,
+                    definition,
+                    stream="composite",
+                    author=self._author,
+                    reason=f"written after {attempt} attempts, from an episode that went well",
+                    evidence=(episode_id,),
+                )
+            repaired = None
+            if attempt <= self._max_repairs:
+                repaired = await self._repaired(source, problems, request)
+            if repaired is None:
+                break
+            source = repaired
         failed = tuple(
             FailedCheck(
                 code=problem.code,
@@ -98,116 +119,34 @@ class CompositeStream:
                 advice=problem.advice,
                 field=f"line {problem.line}",
             )
-            for problem in candidate.problems
+            for problem in problems
         )
         return UnreadableProposal(
-            author=author,
+            author=self._author,
             stream="composite",
             tool_name="",
-            text=candidate.source[:LONGEST_KEPT],
+            text=source[:LONGEST_KEPT],
             failed=failed,
         )
 
+    async def _repaired(
+        self, source: str, problems: Iterable[SourceProblem], request: ModelRequest
+    ) -> str | None:
+        """The next text of the author, who sees the last one and what is wrong with it.
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CompositeCandidate:
-    """A composite that a model proposed. Only ``ToolManager.insert`` decides about it.
-
-    Attributes:
-        source: The last text that the model wrote.
-        definition: What it says; None when the model never got it into the language.
-        problems: What is wrong with the text.
-        rejection: What a review said last, when one was asked for.
-        evidence: Ids of the episodes that it was made from.
-        attempts: Texts that the model wrote for it.
-        usage: What its repairs cost, beside the request that all of one episode share.
-    """
-
-    source: str
-    definition: ToolDefinition | None = None
-    problems: tuple[SourceProblem, ...] = ()
-    rejection: Rejected | None = None
-    evidence: tuple[str, ...] = ()
-    attempts: int = 1
-    usage: Usage = field(default_factory=Usage)
-
-
-async def propose_composites(
-    episodes: Episode | Iterable[Episode],
-    library: Library,
-    model: ChatModel,
-    *,
-    max_repairs: int = 3,
-    review: Review | None = None,
-) -> tuple[CompositeCandidate, ...]:
-    """Ask a model which steps of solved tasks are worth a tool of their own.
-
-    Each episode is one request; each function in the answer is parsed, and sent back with what is
-    wrong, where, and what to write instead, until it is in the language. Text is never run.
-
-    Args:
-        episodes: Tasks that are known to be solved; those with fewer than two successful calls
-            of tools in the library have nothing to compose and are left out.
-        library: What a composite may call.
-        model: The teacher.
-        max_repairs: Most repairs of one function.
-        review: Also try each function, such as ``ToolManager.review``, and send back what that
-            shows.
-
-    Returns:
-        Every function that was proposed, sound or not, with its reasons.
-
-    Raises:
-        ModelError: The model could not answer.
-        UsageError: ``max_repairs`` is negative.
-    """
-    if max_repairs < 0:
-        raise UsageError(f"max_repairs must be 0 or more, got {max_repairs}")
-    read = partial(_read, library=library, review=review)
-    candidates: list[CompositeCandidate] = []
-    for episode in map(
-        in_library_names, (episodes,) if isinstance(episodes, Episode) else episodes
-    ):
-        request = _request(episode, library)
-        if request is None:
-            continue
-        response = await model.complete(request)
-        for source in dict.fromkeys(code_blocks(response.message.text)):
-            found = await read(CompositeCandidate(source=source, evidence=(episode.episode_id,)))
-            for _ in range(max_repairs):
-                if found.definition is not None and found.rejection is None:
-                    break
-                last = found.source
-                found = await _repaired(found, request, model, read)
-                if found.source == last:
-                    break  # the model gave up, or wrote the same again
-            candidates.append(found)
-    return tuple(candidates)
-
-
-async def _read(
-    found: CompositeCandidate, *, library: Library, review: Review | None
-) -> CompositeCandidate:
-    try:
-        definition = compose(found.source, tools=library.tools)
-    except CompositeError as error:
-        return replace(found, definition=None, problems=error.problems, rejection=None)
-    rejection = await review(definition) if review is not None else None
-    return replace(found, definition=definition, problems=(), rejection=rejection)
-
-
-async def _repaired(
-    found: CompositeCandidate, request: ModelRequest, model: ChatModel, read: _Read
-) -> CompositeCandidate:
-    """The next text of the author, who sees the last one and what is wrong with it."""
-    answer = AssistantMessage(text=f"```python\n{found.source.rstrip()}\n```")
-    words = UserMessage(text=_repair_prompt(found))
-    response = await model.complete(replace(request, messages=(*request.messages, answer, words)))
-    found = replace(found, usage=found.usage + response.usage)
-    blocks = code_blocks(response.message.text)
-    if not blocks or blocks[0] == found.source:
-        return found
-    return await read(replace(found, source=blocks[0], attempts=found.attempts + 1))
+        None where the model gives up, or writes the same again.
+        """
+        answer = AssistantMessage(text=f"```python\n{source.rstrip()}\n```")
+        wrong = "\n".join(f"- {one}" for one in problems)
+        words = UserMessage(
+            text=f"This function can not be used:\n{wrong}\nWrite the whole function again with "
+            "all of this corrected, in one ```python block. Keep what it is for. If that can not "
+            "be done, answer NOTHING."
+        )
+        messages = (*request.messages, answer, words)
+        response = await self._model.complete(replace(request, messages=messages))
+        blocks = code_blocks(response.message.text)
+        return blocks[0] if blocks and blocks[0] != source else None
 
 
 def _request(episode: Episode, library: Library) -> ModelRequest | None:
@@ -245,18 +184,6 @@ def _shown_tools(called: Iterable[str], library: Library) -> tuple[ToolDefinitio
         and names.intersection(child.name for child in definition.signature.children)
     ]
     return tuple([*used, *made_of_them][:_MOST_TOOLS])
-
-
-def _repair_prompt(found: CompositeCandidate) -> str:
-    """What is wrong with a function, for its author."""
-    wrong = "This function can not be used:\n" + "\n".join(f"- {one}" for one in found.problems)
-    if found.rejection is not None:
-        tried = "This function was tried and can not be used"
-        wrong = f"{tried}: {found.rejection.explanation}\n{found.rejection.advice}"
-    return (
-        f"{wrong}\nWrite the whole function again with all of this corrected, in one ```python "
-        "block. Keep what it is for. If that can not be done, answer NOTHING."
-    )
 
 
 def _card(tool: ToolDefinition, name: str) -> str:

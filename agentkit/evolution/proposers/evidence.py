@@ -54,6 +54,8 @@ from agentkit.tools.rules import Between, CallBefore, Condition, Requires, Rule,
 from agentkit.tools.validation import validate_arguments
 
 _AUTHOR = Author(kind="program", name="evidence")
+_MOST_LESSONS = 12  # in one proposal; those with most failures come first
+_LOOKUPS = 3  # episodes in which a value must have come from another tool's result
 
 
 class EvidenceProposer:
@@ -127,7 +129,7 @@ class EvidenceProposer:
     def _proposals(
         self, base: ToolDefinition, stated: list[RuleSuggestion], inferred: list[RuleSuggestion]
     ) -> Iterator[Proposal]:
-        best = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.max_lessons]
+        best = sorted(stated, key=lambda lesson: -lesson.failures)[:_MOST_LESSONS]
         together = [lesson for lesson in best if all(map(is_vouched_for, lesson.origins))]
         waiting = [lesson for lesson in best if lesson not in together]
         for lessons in [together, waiting, *([lesson] for lesson in inferred)]:
@@ -408,7 +410,7 @@ def _agreed(
         rules = seen.definition.specification.rules
         had = next((one for one in rules if subject(one) == subject(first)), None)
         is_range = isinstance(first, Between)
-        made = _together(found, seen, had) if is_range else _majority(found, seen, had)
+        made = _together(found, seen, had) if is_range else _agreement(found, seen, had)
         if made is None:
             _note_unsupported(found, seen)
             continue
@@ -434,9 +436,9 @@ def _agreed(
 
 def _note_unsupported(found: list[_Claim], seen: ToolEvidence) -> None:
     """Refusals that state something, and that are too few or do not agree."""
-    rules = Counter(rule_key(claim.rule) for claim in found)
+    rules = {rule_key(claim.rule) for claim in found}
     count, rule = counted(len(found), "refused call"), found[0].rule
-    if max(rules.values()) < seen.knobs.min_agreement * len(found):
+    if len(rules) > 1:
         why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
         seen.notes("disagreement", why, rule, len(found))
         return
@@ -456,30 +458,25 @@ def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: ToolEvidence) ->
     return False
 
 
-def _majority(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Agreed | None:
-    """The rule that enough claims agree on."""
+def _agreement(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Agreed | None:
+    """The rule that all claims state, or all of those that allow more than what was learned.
+
+    A list that differs from call to call depends on the other arguments: no rule can hold it.
+    """
     wider = [one for one in claims if had is not None and allows_more(one.rule, had)]
-    made = _agreement(wider, seen) if wider else None
-    return made or _agreement(claims, seen)
-
-
-def _agreement(claims: list[_Claim], seen: ToolEvidence) -> _Agreed | None:
-    by_rule: dict[str, list[_Claim]] = defaultdict(list)
-    for claim in claims:
-        by_rule[rule_key(claim.rule)].append(claim)
-    most = max(by_rule.values(), key=len)
-    calls = [claim.call for claim in most]
-    is_agreed = len(most) >= seen.knobs.min_agreement * len(claims)
-    if not is_agreed or not is_enough(calls, seen.record, seen.knobs):
-        return None
-    rule = most[0].rule
-    said = [(claim.statement, claim.call) for claim in most if claim.statement is not None]
-    is_of_schema = len(said) < len(most)
-    return _Agreed(
-        rule=rule,
-        calls=calls,
-        is_constant=is_of_schema or is_constant(said, _parameter_of(rule), seen.definition),
-    )
+    for some in (wider, claims):
+        calls = [claim.call for claim in some]
+        if len({rule_key(one.rule) for one in some}) != 1 or not is_enough(calls, seen.knobs):
+            continue
+        rule = some[0].rule
+        said = [(one.statement, one.call) for one in some if one.statement is not None]
+        is_of_schema = len(said) < len(some)
+        return _Agreed(
+            rule=rule,
+            calls=calls,
+            is_constant=is_of_schema or is_constant(said, _parameter_of(rule), seen.definition),
+        )
+    return None
 
 
 def _together(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Agreed | None:
@@ -497,7 +494,7 @@ def _together(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _Ag
             for claim in claims
             if (said := _said(claim.rule, part))
         ]
-        made = _majority(bare, seen, Between(parameter=parameter, **known)) if bare else None
+        made = _agreement(bare, seen, Between(parameter=parameter, **known)) if bare else None
         parts |= known if made is None else _said(made.rule, part)
         agreed += [] if made is None else [made]
     rule = Between(parameter=parameter, **parts)
@@ -574,7 +571,7 @@ def lookup_lessons(
     for (producer, argument), support in sorted(supports.items()):
         rule = CallBefore(tool=producer, parameter=argument)
         is_known = rule in definition.specification.rules
-        if support < seen.knobs.min_lookups or is_known:
+        if support < _LOOKUPS or is_known:
             continue
         trial = RuleBacktest(rule, definition)
         if not is_sound(rule, definition, seen.library) or any(
@@ -589,6 +586,6 @@ def lookup_lessons(
             and argument in call.arguments
             and trial.refuses(call)
         ]
-        if is_enough(failed, record, seen.knobs):
+        if is_enough(failed, seen.knobs):
             basis = f"In {support:,} conversations that went well {argument} came from that result"
             yield RuleSuggestion.from_calls(failed, record, basis=basis, rule=rule)

@@ -206,29 +206,15 @@ class EvidenceConfig:
         min_failures: Calls that a tool must have refused for the same stated reason.
         min_episodes: Different episodes that they must come from. One episode may repeat one
             call, and one text may be hostile or broken.
-        min_agreement: Of the refusals that state something of this kind about the parameter, the
-            share that must state the same. A list that differs from call to call depends on the
-            other arguments, and no rule can hold it.
-        min_share: Of the observed calls of the tool, the share that must have failed so.
-        min_lookups: Episodes in which a parameter's value must have come from another tool's
-            result before that tool is asked to be called first.
-        max_lessons: Suggestions that one proposal may hold; those with most failures come first.
     """
 
     min_failures: int = 2
     min_episodes: int = 2
-    min_agreement: float = 1.0
-    min_share: float = 0.0
-    min_lookups: int = 3
-    max_lessons: int = 12
 
     def __post_init__(self) -> None:
-        counts = (self.min_failures, self.min_episodes, self.min_lookups, self.max_lessons)
+        counts = (self.min_failures, self.min_episodes)
         if min(counts) < 1:
             raise UsageError(f"counts of EvidenceConfig must be 1 or more, got {counts}")
-        for share in (self.min_agreement, self.min_share):
-            if not 0 <= share <= 1:
-                raise UsageError(f"shares of EvidenceConfig must be from 0 to 1, got {share}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -287,13 +273,10 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def is_enough(calls: Collection[ObservedCall], record: ToolRecord, knobs: EvidenceConfig) -> bool:
-    """Whether calls are many enough, from enough episodes, and a share of all that matters."""
-    return (
-        len(calls) >= knobs.min_failures
-        and len({call.episode_id for call in calls}) >= knobs.min_episodes
-        and len(calls) / max(1, len(record.calls)) >= knobs.min_share
-    )
+def is_enough(calls: Collection[ObservedCall], knobs: EvidenceConfig) -> bool:
+    """Whether calls are many enough, and from enough episodes."""
+    episodes = {call.episode_id for call in calls}
+    return len(calls) >= knobs.min_failures and len(episodes) >= knobs.min_episodes
 
 
 def with_rule(definition: ToolDefinition, rule: Rule) -> ToolDefinition:

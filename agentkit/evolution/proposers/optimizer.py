@@ -23,7 +23,7 @@ from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.streams import PROPOSER_SETTINGS, Prompt
 from agentkit.messages import UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.models.base import ChatModel, ModelRequest
 from agentkit.tools.definition import ToolDefinition
 
 Case = TypeVar("Case")
@@ -43,12 +43,14 @@ class Score:
     feedback: str = ""
 
 
+_MINIBATCH = 3  # cases that one reflection looks at
+
 Evaluate = Callable[[ToolDefinition, Sequence[Case]], Awaitable[Sequence[Score]]]
 """Runs cases with a candidate definition; one score a case, in their order."""
 
 
 class GepaOptimizer(Generic[Case]):
-    """Suggests the best texts that GEPA finds for a tool.
+    """Suggests the best texts that GEPA finds for a tool: the one asked for, or the worst.
 
     Args:
         model: Reflects and writes the texts.
@@ -56,11 +58,6 @@ class GepaOptimizer(Generic[Case]):
         cases: What candidates are tried and compared on.
         held_out: What the best one is chosen on; the cases themselves when left out.
         max_evaluations: Cases that may be run for one tool, in all.
-        minibatch: Cases that one reflection looks at.
-        max_tools: Tools that are optimised in one round.
-        prompt: What the model is asked with; the shipped ``optimizer_v1`` when left out.
-        settings: How the model generates.
-        seed: Of the search; the same seed and the same answers give the same result.
 
     Raises:
         UsageError: There are no cases.
@@ -74,11 +71,6 @@ class GepaOptimizer(Generic[Case]):
         *,
         held_out: Sequence[Case] = (),
         max_evaluations: int = 200,
-        minibatch: int = 3,
-        max_tools: int = 1,
-        prompt: Prompt | None = None,
-        settings: ModelSettings = PROPOSER_SETTINGS,
-        seed: int = 0,
     ) -> None:
         if not cases:
             raise UsageError("GepaOptimizer needs cases to try candidates on; got none")
@@ -87,11 +79,7 @@ class GepaOptimizer(Generic[Case]):
         self._cases = list(cases)
         self._held_out = list(held_out) or list(cases)
         self._most_evaluations = max_evaluations
-        self._minibatch = minibatch
-        self._most_tools = max_tools
-        self._prompt = prompt or Prompt.shipped("optimizer_v1")
-        self._settings = settings
-        self._seed = seed
+        self._prompt = Prompt.shipped("optimizer_v1")
 
     @property
     def name(self) -> str:
@@ -99,24 +87,29 @@ class GepaOptimizer(Generic[Case]):
         return f"gepa:{self._model.name}"
 
     async def propose(self, observations: Observations) -> Sequence[Proposal]:
-        """The best texts for each tool, where they are better than the present ones.
+        """The best texts for the tool, where they are better than the present ones.
 
         Raises:
             MissingExtraError: The package ``gepa`` is not installed.
             ModelError: The model could not answer.
         """
         gepa = _gepa()
-        worst = [rate.tool for rate in observations.profile.worst_tools(self._most_tools)]
-        wanted = [name for name in observations.tools or worst if name in observations.library]
-        found: list[Proposal] = []
-        for name in wanted[: self._most_tools]:
-            base = observations.library[name].definition
-            result = await self._optimised(gepa, base)
-            seed, best = result.val_aggregate_scores[0], max(result.val_aggregate_scores)
-            candidate = with_texts(base, result.best_candidate)
-            if best > seed and candidate.digest != base.digest:
-                found.append(self._proposal(base, candidate, seed, best, result))
-        return found
+        names = observations.tools or [one.tool for one in observations.profile.worst_tools(1)]
+        name = next((one for one in names if one in observations.library), None)
+        if name is None:
+            return []
+        base = observations.library[name].definition
+        result = await self._optimised(gepa, base)
+        seed, best = result.val_aggregate_scores[0], max(result.val_aggregate_scores)
+        candidate = with_texts(base, result.best_candidate)
+        if best <= seed or candidate.digest == base.digest:
+            return []
+        reason = (
+            f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "
+            f"{result.total_metric_calls} evaluations of {len(result.candidates)} candidates"
+        )
+        author = self._prompt.author(self._model)
+        return [Proposal.of(base, candidate, stream="optimizer", author=author, reason=reason)]
 
     async def _optimised(self, gepa: ModuleType, base: ToolDefinition) -> Any:
         """GEPA's result. It is synchronous: it runs in a thread and calls back into this loop."""
@@ -143,10 +136,10 @@ class GepaOptimizer(Generic[Case]):
                 adapter=adapter,
                 reflection_lm=lambda prompt: wait(self._reflected(prompt)),
                 reflection_prompt_template=self._prompt.text,
-                reflection_minibatch_size=min(self._minibatch, len(self._cases)),
+                reflection_minibatch_size=min(_MINIBATCH, len(self._cases)),
                 max_metric_calls=self._most_evaluations,
                 logger=_Silent(),
-                seed=self._seed,
+                seed=0,
                 raise_on_exception=True,
             )
         finally:
@@ -163,19 +156,9 @@ class GepaOptimizer(Generic[Case]):
     async def _reflected(self, prompt: Any) -> str:
         messages = (UserMessage(text=prompt if isinstance(prompt, str) else str(prompt)),)
         response = await self._model.complete(
-            ModelRequest(messages=messages, settings=self._settings)
+            ModelRequest(messages=messages, settings=PROPOSER_SETTINGS)
         )
         return response.message.text
-
-    def _proposal(
-        self, base: ToolDefinition, candidate: ToolDefinition, seed: float, best: float, result: Any
-    ) -> Proposal:
-        reason = (
-            f"mean score {best:.3f} against {seed:.3f} on {len(self._held_out)} cases, after "
-            f"{result.total_metric_calls} evaluations of {len(result.candidates)} candidates"
-        )
-        author = self._prompt.author(self._model)
-        return Proposal.of(base, candidate, stream="optimizer", author=author, reason=reason)
 
 
 def texts_of(definition: ToolDefinition) -> dict[str, str]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
+from agentkit.composites import language as ir
+from agentkit.composites.codec import program_of
 from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.report import (
     FailedCheck,
@@ -476,12 +478,13 @@ def _only_looks(definition: ToolDefinition) -> bool:
 
 def _literals(definition: ToolDefinition) -> Iterator[Any]:
     """The constants in the program of a composite."""
-    waiting: list[Any] = [definition.body]
-    while waiting:
-        part = waiting.pop()
-        if mapping(part).get("kind") == "Constant":
-            yield part.get("value")
-        waiting.extend(mapping(part).values() or sequence(part))
+    if definition.body is None:
+        return
+    program = program_of(definition)
+    if program is None:  # whatever it says, it can not run
+        yield definition.body
+        return
+    yield from (node.value for node in ir.walk(program) if isinstance(node, ir.Constant))
 
 
 def _of_new_tool(definition: ToolDefinition) -> Iterator[tuple[str, Any]]:

@@ -7,8 +7,8 @@ must not promise less. What can not be told from the keywords counts as breaking
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from agentkit.evolution.differences import (
@@ -18,7 +18,6 @@ from agentkit.evolution.differences import (
     differences,
     schema_changes,
 )
-from agentkit.interop.export.artifact import GateEvidence
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
@@ -75,25 +74,6 @@ class ToolChange:
         """Whether somebody who calls it must change."""
         return any(change.impact == "breaking" for change in self.contract)
 
-    @property
-    def mark(self) -> str:
-        """One word on what the change means for callers."""
-        if self.is_breaking:
-            return "breaking"
-        return "compatible" if self.contract else "words" if self.differences else "pins"
-
-    def to_json(self) -> dict[str, Any]:
-        """The change as a JSON object."""
-        return {
-            "name": self.name,
-            "breaking": self.is_breaking,
-            "digest_before": self.before.digest,
-            "digest_after": self.after.digest,
-            "contract": [asdict(change) for change in self.contract],
-            "differences": [one.to_json() for one in self.differences],
-            "affected": list(self.affected),
-        }
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryDiff:
@@ -106,7 +86,6 @@ class LibraryDiff:
         removed: Tools that only the earlier one has.
         changed: Tools that differ.
         broken_by_removal: Composites of the later library that call a tool that is gone, by it.
-        evidence: By name, what gates and people said of the revisions that came.
         unchanged: How many of the tools that were looked at are in both, and the same.
     """
 
@@ -116,7 +95,6 @@ class LibraryDiff:
     removed: tuple[ToolDefinition, ...]
     changed: tuple[ToolChange, ...]
     broken_by_removal: Mapping[str, tuple[str, ...]]
-    evidence: Mapping[str, tuple[GateEvidence, ...]]
     unchanged: int
 
     @property
@@ -129,47 +107,15 @@ class LibraryDiff:
         """Whether a tool is gone, or a contract broken."""
         return bool(self.removed) or any(change.is_breaking for change in self.changed)
 
-    def to_json(self) -> dict[str, Any]:
-        """The diff as a JSON object."""
-        return {
-            "before": {"version": self.before.version, "digest": self.before.digest},
-            "after": {"version": self.after.version, "digest": self.after.digest},
-            "breaking": self.is_breaking,
-            "added": [
-                {"definition": one.to_json(), "evidence": self._evidence(one.name)}
-                for one in self.added
-            ],
-            "removed": [
-                {
-                    "definition": one.to_json(),
-                    "callers": list(self.broken_by_removal.get(one.name, ())),
-                }
-                for one in self.removed
-            ],
-            "changed": [
-                change.to_json() | {"evidence": self._evidence(change.name)}
-                for change in self.changed
-            ],
-            "unchanged": self.unchanged,
-        }
-
-    def _evidence(self, name: str) -> list[dict[str, Any]]:
-        return [said.to_json() for said in self.evidence.get(name, ())]
-
 
 def compare_libraries(
-    before: Library,
-    after: Library,
-    *,
-    evidence: Iterable[GateEvidence] = (),
-    only: Collection[str] = (),
+    before: Library, after: Library, *, only: Collection[str] = ()
 ) -> LibraryDiff:
     """What changed from one library to another, tool by tool.
 
     Args:
         before: The earlier library.
         after: The later one.
-        evidence: What was said of the proposals behind the later one.
         only: Names of tools to look at; none for all.
 
     Example:
@@ -179,23 +125,21 @@ def compare_libraries(
         >>> [one.name for one in diff.removed], diff.is_breaking
         (['bill_split'], True)
     """
-    told: dict[str, tuple[GateEvidence, ...]] = {}
-    for one in evidence:
-        tool = after.get(one.tool)
-        if tool is not None and one.digest == tool.definition.digest:
-            told[one.tool] = (*told.get(one.tool, ()), one)
     both = [name for name in after.tools if name in before and (not only or name in only)]
     changes = (_change(before[name].definition, after[name].definition, after) for name in both)
     changed = tuple(change for change in changes if change is not None)
     removed = tuple(_without(before, after, only))
+    callers: dict[str, tuple[str, ...]] = {}
+    for parent, children in after.dag.children.items():
+        for child in {*children} & {one.name for one in removed}:
+            callers[child] = (*callers.get(child, ()), parent)
     return LibraryDiff(
         before=before,
         after=after,
         added=tuple(_without(after, before, only)),
         removed=removed,
         changed=changed,
-        broken_by_removal=_callers([one.name for one in removed], after),
-        evidence=told,
+        broken_by_removal=callers,
         unchanged=len(both) - len(changed),
     )
 
@@ -222,16 +166,6 @@ def _change(before: ToolDefinition, after: ToolDefinition, library: Library) -> 
     )
 
 
-def _callers(names: Collection[str], library: Library) -> dict[str, tuple[str, ...]]:
-    """Which composites still call tools that are not there."""
-    found: dict[str, tuple[str, ...]] = {}
-    for parent, children in library.dag.children.items():
-        for child in dict.fromkeys(children):
-            if child in names:
-                found[child] = (*found.get(child, ()), parent)
-    return found
-
-
 def headline(diff: LibraryDiff) -> str:
     """The diff in one sentence.
 
@@ -253,15 +187,6 @@ def headline(diff: LibraryDiff) -> str:
     return ", ".join([*told, f"{diff.unchanged:,} unchanged"])
 
 
-def evidence_lines(evidence: tuple[GateEvidence, ...]) -> Iterator[str]:
-    """What was said of a revision, a line each."""
-    for one in evidence:
-        agreed = f"; agreed: {', '.join(one.agreed)}" if one.agreed else ""
-        reason = f": {one.reason}" if one.reason else ""
-        yield f"suggested by {one.author}{reason}{agreed}"
-        yield from (f"{report.gate}: {report.decision}, {report.reason}" for report in one.reports)
-
-
 # --- contracts ------------------------------------------------------------------------------------
 
 
@@ -279,11 +204,21 @@ def contract_changes(before: Signature, after: Signature) -> tuple[ContractChang
         compatible city is a new parameter.
         breaking days must be at most 7 (before: at most 14).
     """
-    return (
-        *_schema_changes(before.parameters, after.parameters, "", is_result=False),
-        *_result_changes(before.result, after.result),
-        *_effect_changes(before.effects, after.effects),
-    )
+    changes = [*_schema_changes(before.parameters, after.parameters, "", is_result=False)]
+    if before.result is not None and after.result is not None:
+        changes += _schema_changes(before.result, after.result, "result", is_result=True)
+    elif before.result != after.result:
+        is_new = before.result is None
+        words = f"the result is {'declared' if is_new else 'no longer declared'}."
+        changes.append(_contract_change("result", "result", words, is_compatible=is_new))
+    return (*changes, *_effect_changes(before.effects, after.effects))
+
+
+def _contract_change(
+    place: str, keyword: str, words: str, *, is_compatible: bool
+) -> ContractChange:
+    impact: Impact = "compatible" if is_compatible else "breaking"
+    return ContractChange(place=place, keyword=keyword, impact=impact, words=words)
 
 
 def _schema_changes(
@@ -297,13 +232,11 @@ def _schema_changes(
         says_more = one.keyword == PARAMETER or (one.keyword == "required" and one.place in new)
         if is_inside and not says_more:
             continue
-        words = one.sentence.replace("parameter", "field", 1) if is_result else one.sentence
-        yield ContractChange(
-            place=one.place,
-            keyword=one.keyword,
-            impact="compatible" if _is_compatible(one, is_result=is_result) else "breaking",
-            words=words if one.keyword == PARAMETER else one.sentence,
-        )
+        words = one.sentence
+        if is_result and one.keyword == PARAMETER:
+            words = words.replace("parameter", "field", 1)
+        fine = _is_compatible(one, is_result=is_result)
+        yield _contract_change(one.place, one.keyword, words, is_compatible=fine)
 
 
 def _lies_in(place: str, other: str) -> bool:
@@ -350,20 +283,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _result_changes(before: Any, after: Any) -> Iterator[ContractChange]:
-    if before is None or after is None:
-        if before != after:
-            is_new = before is None
-            yield ContractChange(
-                place="result",
-                keyword="result",
-                impact="compatible" if is_new else "breaking",
-                words=f"the result is {'declared' if is_new else 'no longer declared'}.",
-            )
-        return
-    yield from _schema_changes(before, after, "result", is_result=True)
-
-
 def _effect_changes(before: Effects, after: Effects) -> Iterator[ContractChange]:
     old, new = before.to_json(), after.to_json()
     for name in dict.fromkeys((*old, *new)):
@@ -372,10 +291,6 @@ def _effect_changes(before: Effects, after: Effects) -> Iterator[ContractChange]
             continue
         grew = name in {"writes", "destructive", "open_world"} and becomes is not False
         lost = name == "idempotent" and was is True
-        is_breaking = lost or (grew and was is not True)
-        yield ContractChange(
-            place=f"effects.{name}",
-            keyword=name,
-            impact="breaking" if is_breaking else "compatible",
-            words=f"effects.{name}: {json.dumps(was)} became {json.dumps(becomes)}.",
-        )
+        is_compatible = not lost and not (grew and was is not True)
+        words = f"effects.{name}: {json.dumps(was)} became {json.dumps(becomes)}."
+        yield _contract_change(f"effects.{name}", name, words, is_compatible=is_compatible)

@@ -22,7 +22,7 @@ from agentkit.library.chain_check import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, LibraryChange
-from agentkit.reading import MOST_OF_A_FILE, read_json, read_stored, unpacked
+from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_records import record_faults
@@ -146,30 +146,40 @@ def _check_outline(record: Mapping[str, Any]) -> None:
             "have and no digest covers; it was changed after it was written",
             place=unknown[0],
         )
-    shapes: dict[str, type] = dict.fromkeys(("library", "dag", "licences", "digests"), dict)
-    shapes |= dict.fromkeys(("evidence", "changes", "events"), list) | {"made_with": str}
-    for name, kind in shapes.items():
-        _expect(record, name, kind, name)
-    _expect(record["digests"], "content", str, "digests.content")
-    for name in ("sections", "tools"):
-        _expect(record["digests"], name, dict, f"digests.{name}")
+    for place, kind in _SHAPES.items():
+        part: Any = record
+        for name in place.split("."):
+            part = part.get(name) if isinstance(part, Mapping) else None
+        is_wrong = not isinstance(part, kind) or isinstance(part, bool)
+        if is_wrong or (isinstance(part, int) and part < 0):
+            found = "is missing" if part is None else f"is {str(part)[:40]!r}"
+            raise ArtifactError(
+                f"the artifact is damaged: {place} {found}; export it anew", place=place
+            )
     if not isinstance(record.get("signature", ""), str):
         raise ArtifactError("the artifact's signature is no text", place="signature")
 
 
-def _expect(record: Mapping[str, Any], name: str, kind: type, place: str) -> None:
-    if not isinstance(record.get(name), kind):
-        found = "is missing" if name not in record else f"is {type(record[name]).__name__}"
-        raise ArtifactError(
-            f"the artifact is damaged: {place} {found}; export it anew", place=place
-        )
+_SHAPES: Mapping[str, type] = {
+    "library": dict,
+    "library.version": int,
+    "library.digest": str,
+    "library.definitions": list,
+    "dag": dict,
+    "licences": dict,
+    "evidence": list,
+    "changes": list,
+    "events": list,
+    "made_with": str,
+    "digests": dict,
+    "digests.content": str,
+    "digests.sections": dict,
+    "digests.tools": dict,
+}
+"""What an artifact holds, by place."""
 
 
 def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
-    for name, kind in (("version", int), ("digest", str), ("definitions", list)):
-        _expect(section, name, kind, f"library.{name}")
-    if type(section["version"]) is not int or section["version"] < 0:
-        raise ArtifactError("library.version is no version", place="library.version")
     found: dict[str, ToolDefinition] = {}
     for index, entry in enumerate(section["definitions"]):
         place = f"library.definitions[{index}]"
@@ -363,7 +373,7 @@ def read_artifact(
         OSError: The file can not be read.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_plain(path) as file:
             data = read_stored(file, most=MOST_OF_A_FILE)
         return parse_artifact(data, verifier=verifier, expected=expected)
     except ArtifactError as error:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from agentkit.errors import UsageError
@@ -15,15 +15,14 @@ from agentkit.evolution.checker import (
     text_faults,
 )
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.lifecycle import checks_text
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposal import Proposal, ProposalRecord
+from agentkit.evolution.proposal import Proposal, ProposalRecord, checks_text
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.export.artifact import Artifact
 from agentkit.library.dag import in_order
 from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
+from agentkit.library.merging import ConflictPolicy, plan_import
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 
@@ -102,8 +101,6 @@ class ImportRequest:
             ``agentkit tools import``.
         approved: Tools that the person agrees to, of those to which a person must agree.
         approves_all: Whether that is all of them.
-        overruled: New primitives whose words the person has read and vouches for, although checks
-            speak against them. The history says so.
         reason: Why, for the history.
     """
 
@@ -111,7 +108,6 @@ class ImportRequest:
     on_conflict: ConflictPolicy = "error"
     approved: Collection[str] = ()
     approves_all: bool = False
-    overruled: Collection[str] = ()
     reason: str = "import an artifact"
 
     def __post_init__(self) -> None:
@@ -156,24 +152,27 @@ async def import_artifact(
         StoreError: The store failed. New primitives are in together or not at all; proposals that
             were made before stay.
     """
-    named = {*request.approved, *request.overruled}
-    unknown = sorted(named - set(artifact.library.tools))
-    if unknown:
+    coming = artifact.library
+    if unknown := sorted({*request.approved} - set(coming.tools)):
         raise UsageError(f"the artifact has no tool {', '.join(map(repr, unknown))} to agree to")
+    failed = {one.name: text_faults(one) for one in coming.definitions if not one.is_composite}
     manager.refresh()
-    sorting = Sorting(artifact.library, request)
-    sorting.sort(manager.library, manager.ledger)
-    if dry_run:
-        return sorting.report(manager.library.version)
-    if sorting.accepted:
+    entry = _Entry.of(coming, manager.library, manager.ledger, request, failed)
+    if entry.accepted and not dry_run:
         identity = f"import-{uuid.uuid4().hex}"
-        manager.edit(
-            lambda held: sorting.change(held, manager.ledger, identity), operation="import"
-        )
-    for name, definition in sorting.proposing.items():
-        agrees = sorting.agrees_to(name)
-        sorting.note(await _propose(name, definition, manager, request, agrees=agrees))
-    return sorting.report(manager.library.version)
+
+        def change(held: Library) -> LibraryChange | None:
+            nonlocal entry
+            entry = _Entry.of(coming, held, manager.ledger, request, failed)
+            return entry.change(identity, request)
+
+        manager.edit(change, operation="import")
+    outcomes = dict(entry.outcomes)
+    for name, definition in entry.proposed.items() if not dry_run else ():
+        agrees = name in entry.harmless or request.agrees_to(name)
+        outcomes[name] = await _propose(name, definition, manager, request, agrees=agrees)
+    tools = tuple(outcomes[name] for name in coming.tools)
+    return ImportReport(version=manager.library.version, tools=tools)
 
 
 async def propose_tools(
@@ -252,140 +251,103 @@ def _lost_its_place(record: ProposalRecord) -> bool:
 
 
 _TAKEN = "the library has another definition of that name"
+_DEAR = "a person must agree to it: it may do harm, reach outside, or make others do so"
 
 
-class Sorting:
-    """Sorts the definitions of an artifact; anew when another writer was faster.
-
-    Args:
-        library: The definitions.
-        request: Who imports them, and how.
+@dataclass(kw_only=True)
+class _Entry:
+    """How the definitions of an artifact come into a library; made anew on a newer one.
 
     Attributes:
         accepted: What comes in at once, by the name that it gets; children before parents.
-        proposing: What becomes a proposal, by its name in the artifact; children before parents.
+        proposed: What becomes a proposal, by its name in the artifact; children before parents.
+        harmless: Names of what needs nobody but the person who imports.
+        outcomes: What came, or would come, of each definition.
     """
 
-    def __init__(self, library: Library, request: ImportRequest) -> None:
-        self._library = library
-        self._request = request
-        self._failed: dict[str, tuple[FailedCheck, ...]] = {}  # they do not depend on the library
-        self._start()
+    accepted: dict[str, ToolDefinition] = field(default_factory=dict)
+    proposed: dict[str, ToolDefinition] = field(default_factory=dict)
+    harmless: set[str] = field(default_factory=set)
+    outcomes: dict[str, ImportedTool] = field(default_factory=dict)
 
-    def _start(self) -> None:
-        self.accepted: dict[str, ToolDefinition] = {}
-        self.proposing: dict[str, ToolDefinition] = {}
-        self._outcomes: dict[str, ImportedTool] = {}
-        self._overruled: list[str] = []
-        self._harmless: set[str] = set()
+    @classmethod
+    def of(
+        cls,
+        coming: Library,
+        held: Library,
+        ledger: Ledger,
+        request: ImportRequest,
+        failed: Mapping[str, tuple[FailedCheck, ...]],
+    ) -> _Entry:
+        """Sort the definitions on a library; ``failed`` says what speaks against new words."""
+        entry = cls()
+        plan = plan_import(_in_order(coming, held), held, on_conflict=request.on_conflict)
+        entry._note(coming.tools, "unchanged")
+        entry._note(plan.skipped, "skipped", _TAKEN)
+        entry._note(plan.refused, "refused", _TAKEN)
+        records = ledger.proposals.values()
+        waiting = {
+            one.candidate.digest
+            for one in records
+            if one.is_open and one.is_arrival and one.candidate is not None
+        }
+        old_name = {new: old for old, new in plan.renamed}
+        here, known = held.with_tools(plan.upserts.values()), {**coming.tools, **held.tools}
+        for new, definition in plan.upserts.items():
+            name = old_name.get(new, new)
+            agrees = request.agrees_to(name)
+            if new in plan.replaced:
+                came = coming[name].definition
+                entry._propose(name, came, "replaced", "it would become a proposal")
+            elif definition.digest in waiting:
+                why = "" if agrees else "the proposal to add it is not decided"
+                entry._propose(name, definition, "added" if agrees else "held", why)
+            elif definition.is_composite:
+                moved = moved_pins(definition, settled(definition, here))
+                if not moved and not needs_person(definition, known):
+                    entry.harmless.add(name)
+                    agrees = True
+                entry._propose(name, definition, "added" if agrees else "held", moved)
+            elif failed[name]:
+                entry._propose(name, definition, "held", checks_text(failed[name]), failed[name])
+            elif needs_person(definition, known) and not agrees:
+                entry._propose(name, definition, "held", _DEAR)
+            else:
+                entry.accepted[new] = definition
+                entry._note(
+                    [name], "added" if new == name else "renamed", new if new != name else ""
+                )
+        return entry
 
-    def agrees_to(self, name: str) -> bool:
-        """Whether the person who imports agrees to a tool: by name, or because nobody need ask."""
-        return name in self._harmless or self._request.agrees_to(name)
-
-    def report(self, version: int) -> ImportReport:
-        """What came of each definition, in the order of the artifact."""
-        tools = tuple(self._outcomes[name] for name in self._library.tools)
-        return ImportReport(version=version, tools=tools)
-
-    def change(self, held: Library, ledger: Ledger, identity: str) -> LibraryChange | None:
-        """What is to be written on the newest library; None for nothing."""
-        self.sort(held, ledger)
+    def change(self, identity: str, request: ImportRequest) -> LibraryChange | None:
+        """What is to be written; None for nothing."""
         if not self.accepted:
             return None
         return LibraryChange(
             proposal_id=identity,
             upserts=tuple(self.accepted.values()),
-            author=self._request.person.name,
-            reason="; ".join((self._request.reason, *self._overruled)),
+            author=request.person.name,
+            reason=request.reason,
         )
 
-    def sort(self, held: Library, ledger: Ledger) -> None:
-        """Sort the definitions on a library."""
-        self._start()
-        self._known = {**self._library.tools, **held.tools}
-        plan = plan_import(self._coming(held), held, on_conflict=self._request.on_conflict)
-        self._note_conflicts(plan)
-        waiting = {
-            record.candidate.digest
-            for record in ledger.proposals.values()
-            if record.is_open and record.is_arrival and record.candidate is not None
-        }
-        old_name = {new: old for old, new in plan.renamed}
-        here = held.with_tools(plan.upserts.values())
-        for new, definition in plan.upserts.items():
-            name = old_name.get(new, new)
-            if new in plan.replaced:
-                came = self._library[name].definition
-                self._let_propose(name, came, "replaced", "it would become a proposal")
-            elif definition.digest in waiting:
-                agrees = self.agrees_to(name)
-                why = "" if agrees else "the proposal to add it is not decided"
-                self._let_propose(name, definition, "added" if agrees else "held", why)
-            elif definition.is_composite:
-                moved = moved_pins(definition, settled(definition, here))
-                if not moved and not needs_person(definition, self._known):
-                    self._harmless.add(name)
-                self._let_propose(
-                    name, definition, "added" if self.agrees_to(name) else "held", moved
-                )
-            else:
-                self._take(name, definition)
+    def _note(self, names: Iterable[str], outcome: Outcome, why: str = "") -> None:
+        self.outcomes |= {name: ImportedTool(name=name, outcome=outcome, why=why) for name in names}
 
-    def note(self, came: ImportedTool) -> None:
-        """Note what came of a definition."""
-        self._outcomes[came.name] = came
-
-    def _coming(self, held: Library) -> Iterator[ToolDefinition]:
-        """The definitions, children first; what came earlier and was pinned anew is known again."""
-        library = self._library
-        names = list(in_order(list(library.tools), library.dag.children))
-        rest = [name for name in library.tools if name not in set(names)]
-        for name in (*names, *rest):
-            definition = library[name].definition
-            yield settled(definition, held) if name in held else definition
-
-    def _note_conflicts(self, plan: ImportPlan) -> None:
-        for name in self._library.tools:
-            self.note(ImportedTool(name=name, outcome="unchanged"))
-        for name in plan.skipped:
-            self.note(ImportedTool(name=name, outcome="skipped", why=_TAKEN))
-        for name in plan.refused:
-            self.note(ImportedTool(name=name, outcome="refused", why=_TAKEN))
-
-    def _take(self, name: str, definition: ToolDefinition) -> None:
-        """A new primitive: in, or held with the reason."""
-        if name not in self._failed:
-            self._failed[name] = text_faults(definition)
-        failed = self._failed[name]
-        if failed and name not in self._request.overruled:
-            self._let_propose(name, definition, "held", failed=failed)
-            return
-        if needs_person(definition, self._known) and not self._request.agrees_to(name):
-            why = "a person must agree to it: it may do harm, reach outside, or make others do so"
-            self._let_propose(name, definition, "held", why)
-            return
-        self.accepted[definition.name] = definition
-        if failed:
-            codes = ", ".join(dict.fromkeys(check.code for check in failed))
-            self._overruled.append(f"overruled of {name!r}: {codes}")
-        if definition.name == name:
-            self.note(ImportedTool(name=name, outcome="added"))
-        else:
-            self.note(ImportedTool(name=name, outcome="renamed", why=definition.name))
-
-    def _let_propose(
+    def _propose(
         self,
         name: str,
         definition: ToolDefinition,
         outcome: Outcome,
-        why: str = "",
-        *,
-        failed: Iterable[FailedCheck] = (),
+        why: str,
+        failed: tuple[FailedCheck, ...] = (),
     ) -> None:
-        """Let a definition become a proposal."""
-        checks = tuple(failed)
-        self.proposing[name] = definition
-        self.note(
-            ImportedTool(name=name, outcome=outcome, why=why or checks_text(checks), failed=checks)
-        )
+        self.proposed[name] = definition
+        self.outcomes[name] = ImportedTool(name=name, outcome=outcome, why=why, failed=failed)
+
+
+def _in_order(coming: Library, held: Library) -> Iterator[ToolDefinition]:
+    """The definitions, children first; what came earlier and was pinned anew is known again."""
+    names = in_order(list(coming.tools), coming.dag.children)
+    for name in dict.fromkeys((*names, *coming.tools)):
+        definition = coming[name].definition
+        yield settled(definition, held) if name in held else definition

@@ -29,6 +29,7 @@ from agentkit.interop.mcp.serving import (
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
+from agentkit.tools.invocation import DepsFactory, made_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ class LibraryServer:
         approve: Decides here about tools that need approval. Without it they are listed only to
             clients that can ask their person, who is then asked for each call.
         timeout_seconds: Longest run of a call, unless the tool says otherwise.
-        show_exceptions: Show clients the text of every exception of a tool, for development;
+        expose_errors: Show clients the text of every exception of a tool, for development;
             otherwise they read its class and an id that is also in the log.
         poll_seconds: How often the store is asked for a newer library.
+        deps_factory: Makes what a tool finds in ``RunContext.deps`` from the request's context in
+            the official library; sync or async.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -93,21 +96,23 @@ class LibraryServer:
         name: str = "agentkit",
         approve: Approver | None = None,
         timeout_seconds: float = 60.0,
-        show_exceptions: bool = False,
+        expose_errors: bool = False,
         poll_seconds: float = _POLL_SECONDS,
+        deps_factory: DepsFactory | None = None,
     ) -> None:
         require_sdk("serving MCP")
         library = source if isinstance(source, Library) else None
         store = None if isinstance(source, Library) else source
         self._name = name
-        self._show_exceptions = show_exceptions
+        self._expose_errors = expose_errors
         self._approve = approve
         self._poll_seconds = poll_seconds
+        self._deps_factory = deps_factory
         self._libraries = LibraryProvider(
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
         queue = EpisodeQueue(store, on_failure="refuse_writes")
-        policy = ToolPolicy(timeout_seconds=timeout_seconds, show_exceptions=show_exceptions)
+        policy = ToolPolicy(timeout_seconds=timeout_seconds, expose_errors=expose_errors)
         execution = Execution(policy=policy, queue=queue)
         self._runner = CallRunner(queue=queue, execution=execution)
         self._exposure = self._exposed(self._libraries.current)
@@ -258,8 +263,9 @@ class LibraryServer:
             library=exposure.library,
             approve=approve,
             client=_client(context),
+            deps=await made_deps(self._deps_factory, context),
         )
-        shown = result if self._show_exceptions else for_client(result)
+        shown = result if self._expose_errors else for_client(result)
         return call_record(shown, tool.definition)
 
     def _callable_near(self, name: str) -> list[str]:

@@ -568,4 +568,5 @@ def json_length(value: Any, enough: int) -> int:
             count += 2
         else:
             count += len(part) if isinstance(part, str) else 4
+            count += part.bit_length() // 4 if isinstance(part, int) else 0
     return count

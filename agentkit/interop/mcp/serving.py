@@ -30,6 +30,7 @@ from agentkit.library.library import Library, broken_links
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invocation import RunFacts
 from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 
@@ -120,6 +121,7 @@ class CallRunner:
         library: Library,
         approve: Approver | None,
         client: str,
+        deps: object = None,
     ) -> ToolResult:
         """Run one call and keep it as an episode, whatever came of it.
 
@@ -129,6 +131,7 @@ class CallRunner:
             library: The snapshot that the call is pinned to.
             approve: Decides about a tool that needs approval.
             client: Who called, as it names itself.
+            deps: What tools find in their ``RunContext``.
         """
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
         episode = Episode(
@@ -142,7 +145,13 @@ class CallRunner:
             metadata={"source": "mcp", "client": client},
         )
         clock = time.perf_counter()
-        executor = self.execution.executor(library, SelectedTools.whole(library))
+        facts = RunFacts(
+            deps=deps,
+            run_id=episode.episode_id,
+            metadata=episode.metadata,
+            library_version=library.version,
+        )
+        executor = self.execution.executor(library, SelectedTools.whole(library), run=facts)
         executor.approve = approve
         self._running += 1
         try:
@@ -151,6 +160,7 @@ class CallRunner:
             await self.queue.put(_ended(episode, call, time.perf_counter() - clock))
             raise
         finally:
+            facts.is_over = True
             self._running -= 1
             if self._quiet is not None and not self._running:
                 self._quiet.set()

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agentkit.interop.openapi.credentials import parameter_key
 from agentkit.interop.openapi.documents import Node, Operation, Unmappable
 from agentkit.interop.openapi.requests import (
     PLACEHOLDER,
@@ -40,21 +41,20 @@ _FORM = "application/x-www-form-urlencoded"
 _A_PARAMETER = 500  # characters that one is counted as, besides its schema
 _LONGEST_ID = 256
 _OTHER = re.compile(r"[^A-Za-z0-9_]+")
-_WORD = re.compile(r"_+|[A-Z]*[^A-Z_]+_*|[A-Z]+_*")
 
-_STYLES: Mapping[str, tuple[Style, ...]] = {
-    "path": ("simple",),
-    "query": ("form", "deepObject"),
-    "header": ("simple",),
-}
+_STYLES = {"path": ("simple",), "query": ("form", "deepObject"), "header": ("simple",)}
 """The styles of each place; the first is the default."""
 
-_IGNORED_HEADERS = frozenset({"accept", "authorization", "content-type"})
-"""OpenAPI says that parameters of these names mean nothing: other parts of it govern them."""
+_HARMLESS_HEADERS = frozenset(
+    {"accept-language", "idempotency-key", "if-match", "if-modified-since", "if-none-match"}
+    | {"if-unmodified-since", "prefer", "x-correlation-id", "x-request-id"}
+)
+"""Headers that say nothing of who calls, whom and how. Any other, which a server or a proxy may
+read as another method, address or user, becomes an argument where the caller names it."""
 
-_FRAMING_HEADERS = frozenset(
-    {"connection", "content-length", "cookie", "host", "te", "trailer", "transfer-encoding"}
-    | {"upgrade", "proxy-authorization", "accept-encoding"}
+_NEVER = frozenset(
+    {"accept", "accept-encoding", "authorization", "connection", "content-length", "content-type"}
+    | {"cookie", "host", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 """Headers that frame the request: left to a model, they could make two of one."""
 
@@ -83,8 +83,8 @@ def identifier(text: str, *, fallback: str = "value") -> str:
 def tool_name(operation_id: str | None, method: str, path: str, *, prefix: str = "") -> str:
     """The name of an operation's tool: its id, or its method and path.
 
-    A long one loses words of its middle: its start tells what is done to what, its end what tells
-    it from its siblings.
+    A long one loses its middle: its start tells what is done to what, its end what tells it from
+    its siblings.
 
     Example:
         >>> tool_name("issues/list-for-repo", "get", "/repos/{owner}/issues")
@@ -95,12 +95,9 @@ def tool_name(operation_id: str | None, method: str, path: str, *, prefix: str =
     given = operation_id or ""
     if not _OTHER.sub("", given).strip("_"):
         given = f"{method.lower()}/{path}"
-    if len(given) > _LONGEST_ID:
-        given = given[: _LONGEST_ID // 2] + given[-_LONGEST_ID // 2 :]
-    words = _WORD.findall(identifier(f"{prefix}{given}", fallback=method.lower()))
-    while sum(map(len, words)) > MAX_TOOL_NAME and len(words) > 2:
-        del words[len(words) // 2]
-    return "".join(words)[:MAX_TOOL_NAME]
+    made = identifier(f"{prefix}{given}", fallback=method.lower())
+    half = MAX_TOOL_NAME // 2
+    return made if len(made) <= MAX_TOOL_NAME else f"{made[: half - 1]}_{made[-half:]}"
 
 
 class Names:
@@ -135,6 +132,7 @@ class Arguments:
 
     Attributes:
         pool: Converts schemas.
+        headers: Headers, in lower case, that a model may fill beside the harmless ones.
         properties: The schema of each argument, in order.
         required: Arguments that a call must give.
         converted: The schemas that they are made of.
@@ -142,6 +140,7 @@ class Arguments:
     """
 
     pool: SchemaPool
+    headers: frozenset[str] = frozenset()
     properties: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     converted: list[Converted] = field(default_factory=list)
@@ -192,7 +191,8 @@ def read_parameters(
 ) -> tuple[Field, ...]:
     """The parameters of an operation, its path's included; each becomes an argument.
 
-    One that can not be sent is left out with a note, if the call can do without it.
+    One that is not left to a model is left out with a note. So is one that can not be sent, if the
+    call can do without it.
 
     Args:
         operation: The operation.
@@ -208,7 +208,9 @@ def read_parameters(
         if not isinstance(name, str) or not name:
             raise Unmappable("a parameter has no name")
         needed = raw.value.get("required") is True or location == "path"
-        barred = _barred(name, location, operation.path, secret)
+        barred = _barred(name, location, arguments.headers, secret)
+        if location == "path" and f"{{{name}}}" not in operation.path:
+            barred = f"the path has no placeholder {{{name[:100]}}}"
         fault = "" if barred else _unsendable(raw.value, name, location)
         if fault and needed:
             raise Unmappable(fault)
@@ -217,11 +219,11 @@ def read_parameters(
         else:
             found.append(_read_parameter(raw, arguments))
     known = {parameter.name for parameter in found if parameter.location == "path"}
-    for name in PLACEHOLDER.findall(operation.path):
-        if name not in known:
-            raise Unmappable(
-                f"the path has the placeholder {{{name}}}, but no path parameter is named so"
-            )
+    if missing := set(PLACEHOLDER.findall(operation.path)) - known:
+        raise Unmappable(
+            f"the path has the placeholder {{{min(missing)[:100]}}}, but no path parameter is "
+            "named so"
+        )
     return tuple(found)
 
 
@@ -241,34 +243,26 @@ def _merged_parameters(operation: Operation, pool: SchemaPool) -> Iterable[Node]
     return by_key.values()
 
 
-def _barred(name: str, location: object, path: str, secret: frozenset[tuple[str, str]]) -> str:
-    """Why a parameter is no argument; empty when it is one."""
-    if location == "path" and f"{{{name}}}" not in path:
-        return f"the path has no placeholder {{{name[:100]}}}"
-    if (str(location), name.lower()) in secret:
+def _barred(
+    name: str, location: object, headers: frozenset[str], secret: frozenset[tuple[str, str]]
+) -> str:
+    """Why a parameter is not left to a model; empty when it is."""
+    key = parameter_key(name)
+    if (str(location), key) in secret:
         return f"the {location} parameter {name} carries a key, which comes from the environment"
-    if location == "header" and name.lower() in _IGNORED_HEADERS:
-        return f"OpenAPI gives a header parameter named {name} no meaning"
-    if location == "header" and name.lower() in _FRAMING_HEADERS:
-        return f"the header {name} frames the request and is not left to a model"
+    if location == "header" and (key in _NEVER or key not in headers | _HARMLESS_HEADERS):
+        way = "" if key in _NEVER else f"; headers=({name[:100]!r},) does, a client= can send it"
+        return f"the header {name[:100]} is not left to a model{way}"
     return ""
 
 
 def _unsendable(raw: Mapping[str, Any], name: str, location: object) -> str:
     """Why a parameter can not be sent; empty when it can."""
-    styles = _STYLES.get(str(location))
-    if styles is None:
-        return (
-            f"the parameter {name[:100]!r} is in {location!r:.40}; known are {', '.join(_STYLES)}"
-        )
-    if raw.get("style", styles[0]) not in styles:
-        return (
-            f"the {location} parameter {name[:100]!r} has the style {raw['style']!r:.40}; there "
-            f"{' and '.join(styles)} can be used"
-        )
-    if "content" in raw:
-        return f"the parameter {name[:100]!r} is written as a document of its own (content)"
-    return ""
+    styles = _STYLES.get(str(location), ())
+    if "content" not in raw and raw.get("style", *styles[:1]) in styles:
+        return ""
+    written = "content" if "content" in raw else raw.get("style")
+    return f"the {location!s:.40} parameter {name[:100]!r} can not be sent as {written!r:.40}"
 
 
 def _read_parameter(raw: Node, arguments: Arguments) -> Field:
@@ -304,38 +298,33 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
         return None
     raw = arguments.pool.space.followed(operation.source.at("requestBody"))
     media_type, kind = _written_as(raw)
-    media = raw.at("content", media_type, "schema")
     given = raw.value.get("required")
-    found = arguments.convert(media)
-    properties, needed, fault = _flattened(found, arguments.pool)
-    if needed and not fault and given is False:
-        fault = "it is optional, but not all of its properties are"
-    required = given is True or (bool(needed) and not fault)  # left out, it is an oversight
+    found = arguments.convert(raw.at("content", media_type, "schema"))
+    properties, needed = _flattened(found, arguments.pool)
+    if needed and given is False:  # it is optional, but not all of its properties are
+        properties, needed = {}, frozenset()
+    required = given is True or bool(needed)  # left out, it is an oversight
     sent_as = "application/json" if "*" in media_type else media_type
-    if fault:
-        if properties:
-            arguments.notes.append(f"the body is one argument: {fault}")
+    if not properties:
+        words = raw.value.get("description")
         argument = arguments.add(
-            "body",
-            found.schema,
-            place="request",
-            required=required,
-            words=raw.value.get("description"),
+            "body", found.schema, place="request", required=required, words=words
         )
         return Body(kind=kind, media_type=sent_as, argument=argument, required=required)
     arguments.converted[-1] = arguments.pool.measured({"properties": properties})
-    fields: list[Field] = []
-    for name, schema in properties.items():
-        argument = arguments.add(
-            name,
-            schema if isinstance(schema, dict) else {},
-            place="body",
-            required=required and name in needed,
+    fields = tuple(
+        Field(
+            argument=arguments.add(
+                name,
+                schema if isinstance(schema, dict) else {},
+                place="body",
+                required=required and name in needed,
+            ),
+            name=name,
         )
-        fields.append(Field(argument=argument, name=name))
-    return Body(
-        kind=kind, media_type=sent_as, argument=None, fields=tuple(fields), required=required
+        for name, schema in properties.items()
     )
+    return Body(kind=kind, media_type=sent_as, argument=None, fields=fields, required=required)
 
 
 def _written_as(raw: Node) -> tuple[str, BodyKind]:
@@ -352,34 +341,25 @@ def _written_as(raw: Node) -> tuple[str, BodyKind]:
     )
 
 
-def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], frozenset[str], str]:
-    """The properties of an object, its references and ``allOf`` followed; what it requires.
+def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], frozenset[str]]:
+    """The properties of an object, references and ``allOf`` followed, and which it requires.
 
-    Returns:
-        The schema of each property, the names that the object must have, and why the object is
-        more than its properties; empty when it is not.
+    None where the object is more than its properties, such as rules that hold between them.
 
     Raises:
         Unmappable: A definition that it refers to can not be converted.
     """
     properties: dict[str, Any] = {}
     required: set[str] = set()
-    fault = ""
     for part in _parts(found.schema, pool, set(), 0):
         own, needed = part.get("properties") or {}, part.get("required") or ()
         pool.budget.spend(_A_PARAMETER * (1 + len(own) + len(needed)))
-        fault = fault or _fault(part)
-        clash = next((name for name in own if properties.get(name, own[name]) != own[name]), None)
-        if clash is not None:
-            fault = fault or f"its parts describe {clash!r} differently"
+        is_contradicted = any(properties.get(name, own[name]) != own[name] for name in own)
         properties |= own
         required.update(needed)
-        if len(properties) > MAX_ARGUMENTS:
-            return properties, frozenset(), f"it has more than {MAX_ARGUMENTS} properties"
-    unknown = required - properties.keys()
-    if not fault and unknown:
-        fault = f"it requires {min(unknown)!r}, which it does not describe"
-    return properties, frozenset(required), fault or ("" if properties else "it has no properties")
+        if is_contradicted or not _is_plain(part) or len(properties) > MAX_ARGUMENTS:
+            return {}, frozenset()
+    return (properties, frozenset(required)) if required <= properties.keys() else ({}, frozenset())
 
 
 def _parts(
@@ -399,10 +379,8 @@ def _parts(
     yield schema
 
 
-def _fault(part: Mapping[str, Any]) -> str:
+def _is_plain(part: Mapping[str, Any]) -> bool:
+    """Whether a schema is that of an object, and says nothing but which properties it has."""
     kind = part.get("type", "object")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        return "it is no object"
-    if rules := sorted(part.keys() - _PLAIN):
-        return f"rules hold between its properties ({', '.join(rules)[:100]})"
-    return "it takes names that are not declared" if part.get("additionalProperties") else ""
+    is_object = kind == "object" or (isinstance(kind, list) and "object" in kind)
+    return is_object and part.keys() <= _PLAIN and not part.get("additionalProperties")

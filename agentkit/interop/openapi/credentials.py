@@ -48,19 +48,15 @@ Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
 """Alternatives, of each of which all schemes are needed; empty when nothing is wanted."""
 
 
-def read_schemes(space: ReferenceSpace, notes: list[str]) -> dict[str, SecurityScheme]:
+def read_schemes(space: ReferenceSpace) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
     given = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
     for name in given.mapping:
-        at = given.at(name)
         try:
-            schemes[name] = _scheme(name, space.followed(at).value)
+            schemes[name] = _scheme(name, space.followed(given.at(name)).value)
         except Unmappable as error:
             schemes[name] = SecurityScheme(name=name, kind="unsupported", told=str(error))
-        if schemes[name].kind == "unsupported":
-            told = schemes[name].told
-            notes.append(f"the security scheme {name!r} is not supported: {told}")
     return schemes
 
 
@@ -109,6 +105,16 @@ def requirements_of(
     )
 
 
+def parameter_key(name: str) -> str:
+    """What a parameter is told by: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
+
+    Example:
+        >>> parameter_key("My.Key[a]")
+        'my_key'
+    """
+    return re.sub(r"[. ]", "_", name.partition("[")[0].strip().lower())
+
+
 def secret_parameters(alternatives: Requirements) -> frozenset[tuple[str, str]]:
     """Place and name, in lower case, of what carries a secret of these schemes.
 
@@ -117,7 +123,7 @@ def secret_parameters(alternatives: Requirements) -> frozenset[tuple[str, str]]:
     """
     found: set[tuple[str, str]] = set()
     for scheme in (scheme for schemes in alternatives for scheme in schemes):
-        found.add((scheme.location, scheme.parameter.lower()))
+        found.add((scheme.location, parameter_key(scheme.parameter)))
         if scheme.kind == "bearer":
             found.update(("query", name) for name in _BEARER_PARAMETERS)
     return frozenset(found)
@@ -232,7 +238,21 @@ def check_auth(auth: Mapping[str, Env], schemes: Mapping[str, SecurityScheme]) -
         UsageError: A scheme is not in the document or not supported, or a value is no ``Env``.
     """
     for name, given in auth.items():
-        _check(name, given, schemes)
+        scheme = schemes.get(name)
+        if scheme is None:
+            known = ", ".join(f"{each.name} ({each.told})" for each in schemes.values()) or "none"
+            raise UsageError(f"the document has no security scheme {name!r}; it has: {known}")
+        if scheme.kind == "unsupported":
+            raise UsageError(
+                f"the security scheme {name!r} is not supported ({scheme.told}); give a client "
+                "that proves who is calling"
+            )
+        if not isinstance(given, Env):
+            # The value is not shown: it may be the secret itself.
+            raise UsageError(
+                f"auth[{name!r}] is a {type(given).__name__}; name the environment variable that "
+                f"holds the secret: auth={{{name!r}: Env('VARIABLE')}}"
+            )
 
 
 def secrets_for(alternatives: Requirements, auth: Mapping[str, Env], *, lenient: bool) -> Secrets:
@@ -261,38 +281,12 @@ def secrets_for(alternatives: Requirements, auth: Mapping[str, Env], *, lenient:
         missing += unset
     if not alternatives or () in alternatives or (lenient and not auth):
         return secrets
-    raise ToolFailed(_refusal(alternatives, missing))
-
-
-def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> None:
-    scheme = schemes.get(name)
-    if scheme is None:
-        known = ", ".join(f"{each.name} ({each.told})" for each in schemes.values()) or "none"
-        raise UsageError(f"the document has no security scheme {name!r}; it has: {known}")
-    if scheme.kind == "unsupported":
-        raise UsageError(
-            f"the security scheme {name!r} is not supported ({scheme.told}); give a client "
-            "that proves who is calling"
-        )
-    if not isinstance(given, Env):
-        # The value is not shown: it may be the secret itself.
-        raise UsageError(
-            f"auth[{name!r}] is a {type(given).__name__}; name the environment variable that holds "
-            f"the secret: auth={{{name!r}: Env('VARIABLE')}}"
-        )
-
-
-def _refusal(alternatives: Requirements, missing: list[str]) -> str:
-    if missing:
-        names = " and ".join(dict.fromkeys(missing))
-        return (
-            f"the environment variable {names} is not set, and the API wants the credential that "
-            "it holds; the person who runs this program has to set it"
-        )
     wanted = " or ".join(
         " with ".join(f"{one.name} ({one.told})" for one in schemes) for schemes in alternatives
     )
-    return (
-        f"the API wants a credential for this call, and none was configured: {wanted}. The person "
-        "who runs this program has to give it, as in auth={'NAME': Env('VARIABLE')}"
+    told = f"the environment variable {' and '.join(dict.fromkeys(missing))} is not set"
+    raise ToolFailed(
+        "the API wants a credential for this call, and "
+        f"{told if missing else f'none was configured: {wanted}'}. The person who runs this "
+        "program has to give it, as in auth={'NAME': Env('VARIABLE')}"
     )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from operator import is_
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
 from agentkit.messages import JsonObject
-from agentkit.reading import LIMIT_VARIABLE, MAX_DEPTH, read_json, value_limit
+from agentkit.reading import (
+    MAX_DEPTH,
+    check_yaml,
+    know_json,
+    open_plain,
+    read_json,
+    read_stored,
+)
 from agentkit.tools.schema import resolve_local
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
@@ -31,27 +38,14 @@ MAX_OPERATIONS = 20_000
 MAX_PATH = 2_000
 """Longest path of an operation."""
 
-_LEAST_VALUES = 50_000  # a value of YAML takes ten times as long as one of JSON
+_LEAST_VALUES = 25_000  # a value of YAML takes ten times as long as one of JSON
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
-_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SUPPORTED = re.compile(r"3\.[012](\.\d+)?([-+].*)?")
-_STRING, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-_RESOLVERS = (  # those of YAML 1.2, in which `on` and dates are texts
-    ("tag:yaml.org,2002:null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
-    ("tag:yaml.org,2002:bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
-    ("tag:yaml.org,2002:int", r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+", list("-+0123456789")),
-    (
-        "tag:yaml.org,2002:float",
-        r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?|[-+]?[0-9]+[eE][-+]?[0-9]+",
-        list("-+.0123456789"),
-    ),
-    (_MERGE, r"<<", ["<"]),
-)
+_STRING = "tag:yaml.org,2002:str"
 
 
 class OpenedDocument(NamedTuple):
-    """A document, where it came from, and how many characters of JSON or YAML it takes."""
+    """A document, where it came from, and about how many characters of JSON or YAML it takes."""
 
     root: Mapping[str, Any]
     reference: str
@@ -76,15 +70,12 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
         path = Path(document)
         document, name = _file(path), str(path)
     try:
-        if isinstance(document, str | bytes):
-            root, size = decode(document), len(document)
-        else:
-            root = plain_json(document)
-            size = len(json.dumps(root, ensure_ascii=False))
+        data = _parsed(document) if isinstance(document, str | bytes) else document
+        root, size = _plain_and_size(data)
         _check(root)
     except DefinitionError as error:
         raise DefinitionError(f"{name}: {error}" if name else str(error)) from error
-    return OpenedDocument(cast("Mapping[str, Any]", root), reference or name, size)
+    return OpenedDocument(root, reference or name, size)
 
 
 def is_openapi(data: object) -> bool:
@@ -94,8 +85,8 @@ def is_openapi(data: object) -> bool:
     )
 
 
-def decode(text: str | bytes) -> Any:
-    """JSON or YAML text as plain JSON data.
+def _parsed(text: str | bytes) -> Any:
+    """The data of a JSON or YAML text.
 
     Raises:
         DefinitionError: It is neither, or it is too long.
@@ -103,35 +94,37 @@ def decode(text: str | bytes) -> Any:
     """
     if len(text) > MAX_BYTES:
         raise DefinitionError(f"the document is longer than the {MAX_BYTES:,} bytes that are read")
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DefinitionError(f"the document is not UTF-8: {error}") from error
-    text = text.removeprefix("\ufeff")
-    if text.lstrip()[:1] not in {"{", "["}:
-        return plain_json(_load_yaml(text))
     try:
-        data = read_json(text, decode=_DECODER.decode)
+        text = text.decode() if isinstance(text, bytes) else text
+        text = text.removeprefix("\ufeff")
+        return read_json(text) if text.lstrip()[:1] in {"{", "["} else _load_yaml(text)
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"the document is not UTF-8: {error}") from error
     except ReadingLimitError as error:
         raise DefinitionError(f"the document is not read: {error}") from error
     except ValueError as error:
         raise DefinitionError(f"the document is not JSON: {error}") from error
-    return plain_json(data) if _HALF_PAIR.search(text) else data
 
 
 def plain_json(value: object) -> Any:
     """The value as JSON data: keys are text, numbers finite, texts can be written in UTF-8.
 
+    Parts that are so already are handed on, not copied.
+
     Raises:
         DefinitionError: The value holds itself, is nested deeper than 200 levels, or has more than
             five million parts.
     """
-    left = MAX_NODES
+    return _plain_and_size(value)[0]
+
+
+def _plain_and_size(value: object) -> tuple[Any, int]:
+    """The value as JSON data, and about how many characters it takes."""
+    left, size = MAX_NODES, 0
 
     def plain(value: object, depth: int) -> Any:
-        nonlocal left
-        left -= 1
+        nonlocal left, size
+        left, size = left - 1, size + 4
         if left < 0:
             raise DefinitionError(f"the document has more than {MAX_NODES:,} values")
         if depth > MAX_DEPTH:
@@ -144,12 +137,18 @@ def plain_json(value: object) -> Any:
         if isinstance(value, float):
             return value if math.isfinite(value) else None
         if isinstance(value, Mapping):
-            return {_key(key): plain(item, depth + 1) for key, item in value.items()}
+            made = {_key(key): plain(item, depth + 1) for key, item in value.items()}
+            size += sum(map(len, made)) + 4 * len(made)
+            is_same = all(map(is_, made, value)) and all(map(is_, made.values(), value.values()))
+            return value if type(value) is dict and is_same else made
         if isinstance(value, list | tuple):
-            return [plain(item, depth + 1) for item in value]
-        return _plain_text(str(value))
+            parts = [plain(item, depth + 1) for item in value]
+            return value if type(value) is list and all(map(is_, parts, value)) else parts
+        text = _plain_text(str(value))
+        size += len(text)
+        return text
 
-    return plain(value, 0)
+    return plain(value, 0), size
 
 
 def _key(key: object) -> str:
@@ -158,7 +157,11 @@ def _key(key: object) -> str:
 
 def _plain_text(text: str) -> str:
     """The text with half surrogate pairs, which UTF-8 can not hold, replaced by ``?``."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _load_yaml(text: str) -> Any:
@@ -171,51 +174,13 @@ def _load_yaml(text: str) -> Any:
             install='pip install "agentkit-evolve[openapi]"',
         ) from error
     try:
-        _check_yaml(text)
+        check_yaml(text, _loader(), least=_LEAST_VALUES)
         return yaml.load(text, Loader=_loader())  # noqa: S506 - a subclass of the safe loader
+    except ReadingLimitError:
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         told = " ".join(str(error).split())[:300]
         raise DefinitionError(f"the text is neither JSON nor YAML: {told}") from error
-
-
-def _check_yaml(text: str) -> None:
-    """Count levels and values, aliases as often as they are used, before anything is built."""
-    import yaml
-
-    most = value_limit(len(text), least=_LEAST_VALUES)
-    sizes = dict[str | None, int | None]()  # by anchor; None as long as it is open
-    levels: list[tuple[str | None, int]] = [(None, 0)]
-    for event in yaml.parse(text, Loader=_loader()):
-        if isinstance(event, yaml.CollectionStartEvent):
-            levels.append((event.anchor, 1))
-            sizes[event.anchor] = None
-            if len(levels) > MAX_DEPTH + 1:
-                _refuse_yaml(f"is nested too deeply, deeper than {MAX_DEPTH} levels")
-            continue
-        if isinstance(event, yaml.CollectionEndEvent):
-            anchor, size = levels.pop()
-        elif isinstance(event, yaml.AliasEvent):
-            anchor, known = event.anchor, sizes.get(event.anchor, 1)
-            if known is None:
-                _refuse_yaml("has an alias that holds itself; write recursion as $ref")
-            size = known
-        elif isinstance(event, yaml.ScalarEvent):
-            anchor, size = event.anchor, 1
-        else:
-            continue
-        sizes[anchor] = size
-        above, count = levels[-1]
-        if count + size > most:
-            _refuse_yaml(
-                f"has {len(text):,} characters and stands for more than {most:,} values, aliases "
-                f"written out; a file that you trust is read with {LIMIT_VARIABLE}=10 in the "
-                "environment"
-            )
-        levels[-1] = above, count + size
-
-
-def _refuse_yaml(why: str) -> NoReturn:
-    raise DefinitionError(f"the YAML text {why}")
 
 
 @cache
@@ -226,17 +191,13 @@ def _loader() -> Any:
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
-        yaml_implicit_resolvers: Mapping[str, Any] = {}
-
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            self.flatten_mapping(node)
             for key, _ in node.value:
                 if key.id == "scalar":
                     key.tag = _STRING  # 1.10 is another key than 1.1
             return super().construct_mapping(node, deep)
 
-    for tag, pattern, first in _RESOLVERS:
-        Loader.add_implicit_resolver(tag, re.compile(rf"^(?:{pattern})$"), first)
+    know_json(Loader)
     return Loader
 
 
@@ -251,10 +212,9 @@ def _is_path(text: str) -> bool:
 
 def _file(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise DefinitionError(f"{path} is longer than the {MAX_BYTES:,} bytes that are read")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
+        with open_plain(path) as file:
+            return read_stored(file, most=MAX_BYTES)
+    except (OSError, ValueError) as error:  # also of names that are none
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{str(path)[:200]}: can not be read ({reason})") from error
 
@@ -397,11 +357,6 @@ class Operation:
     shared: Node = Node(None)
     servers: Any = None
     fault: str = ""
-
-    @property
-    def pointer(self) -> str:
-        """Where the operation stands."""
-        return self.source.pointer
 
     @property
     def operation_id(self) -> str | None:

@@ -7,12 +7,11 @@ import re
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from encodings.aliases import aliases
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from agentkit._loop_bound import LoopBound
 from agentkit._version import __version__
@@ -21,7 +20,7 @@ from agentkit.interop.openapi.credentials import Env, Secrets, secrets_for
 from agentkit.interop.openapi.documents import plain_json
 from agentkit.interop.openapi.public_addresses import (
     NotPublicError,
-    PublicTransport,
+    public_transport,
     same_origin,
 )
 from agentkit.interop.openapi.requests import PreparedRequest, RequestPlan, is_json, prepare
@@ -33,16 +32,12 @@ if TYPE_CHECKING:
 _MAX_REDIRECTS = 5
 _BINARY = ("image/", "audio/", "video/", "font/", "application/pdf", "application/zip")
 _CHARSETS = frozenset(
-    {"ascii", "latin_1", "utf_8_sig", "koi8_r", "koi8_u", "tis_620"}
-    | {"utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be"}
-    | {"shift_jis", "euc_jp", "iso2022_jp", "euc_kr", "gb2312", "gbk", "gb18030"}
-    | {"big5", "big5hkscs", "cp932", "cp949", "cp437", "cp850", "cp852", "cp866"}
-    | {f"cp{page}" for page in range(1250, 1259)}
-    | {f"iso8859_{part}" for part in (*range(1, 12), *range(13, 17))}
+    {"latin_1", "cp1252", "iso8859_15", "utf_16", "koi8_r", "cp1251", "shift_jis", "euc_jp"}
+    | {"gb18030", "gbk", "gb2312", "big5", "euc_kr"}
 )
-"""The codecs that texts are read with, as Python calls them."""
+"""The codecs beside UTF-8 that texts are read with, as Python calls them. Others take quadratic
+time (``punycode``, ``idna``) or are none of text."""
 _LONGEST_DETAIL = 600
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of trouble that may be gone at another try."""
 
@@ -74,10 +69,10 @@ class CallPolicy:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     def __post_init__(self) -> None:
-        if not self.timeout_seconds > 0 or self.max_response_bytes <= 0:
-            raise UsageError("timeout_seconds and max_response_bytes must be positive")
-        if self.max_retries < 0:
-            raise UsageError("max_retries must be 0 or more")
+        if not self.timeout_seconds > 0 or self.max_response_bytes <= 0 or self.max_retries < 0:
+            raise UsageError(
+                "timeout_seconds and max_response_bytes must be positive, max_retries 0 or more"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,7 +85,6 @@ class HttpAnswer:
         text: The body as text; None when it is not text.
         size: The length of the body in bytes.
         retry_after: Seconds that the server asks to wait; None when it does not.
-        location: Where a redirect leads.
     """
 
     status: int
@@ -98,7 +92,6 @@ class HttpAnswer:
     text: str | None
     size: int
     retry_after: float | None = None
-    location: str = ""
 
 
 class HttpClient:
@@ -170,28 +163,34 @@ class HttpClient:
         """The answer, after as many tries as the policy allows."""
         import httpx
 
-        deadline = time.monotonic() + self._policy.timeout_seconds
-        for attempt in range(self._policy.max_retries + 1):
-            left = max(deadline - time.monotonic(), 0.001)
-            backoff = self._policy.backoff_seconds * 2**attempt
+        policy = self._policy
+        deadline = time.monotonic() + policy.timeout_seconds
+        for attempt in range(policy.max_retries + 1):
             answer: HttpAnswer | None = None
             failure: Exception | None = None
+            wait = policy.backoff_seconds * 2**attempt
             try:
-                async with asyncio.timeout(left):
-                    answer = await self._once(request, secrets, left)
-                wait = _wait(plan, answer, backoff)
+                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                    answer = await self._once(request, secrets)
+                if not _may_repeat(plan, answer):
+                    return answer
+                if answer.retry_after is not None:
+                    wait = answer.retry_after
             except NotPublicError as error:
-                raise ToolFailed(_not_public(error, plan.server)) from error
+                raise ToolFailed(
+                    f"{error}, and the API's description comes from elsewhere: such a call could "
+                    "reach what only this network may. The person who runs this program can allow "
+                    f"it with server={plan.server!r}"
+                ) from error
             except httpx.InvalidURL as error:
                 raise ModelRetry(f"the arguments can not be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
                 failure = error
-                unsent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-                wait = backoff if plan.repeatable or unsent else None
-            is_last = attempt == self._policy.max_retries
-            if wait is None or is_last or time.monotonic() + wait >= deadline:
+                if not (plan.repeatable or isinstance(error, _unsent())):
+                    break
+            if attempt == policy.max_retries or time.monotonic() + wait >= deadline:
                 break
-            await self._policy.sleep(wait)
+            await policy.sleep(wait)
         if answer is not None:
             return answer
         raise self._unanswered(plan, failure, secrets) from failure
@@ -204,14 +203,14 @@ class HttpClient:
         host = urlsplit(plan.server).netloc
         told = secrets.redacted(f"{type(error).__name__} {error}".strip())[:200]
         done = "" if plan.repeatable else "; it may or may not have been done, so check first"
-        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        if isinstance(error, _unsent()):
             return ToolFailed(f"{host} could not be reached ({told})")
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = self._policy.timeout_seconds
             return ToolFailed(f"{host} did not answer within {seconds:g} seconds{done}")
         return ToolFailed(f"{host} broke off ({told}){done}")
 
-    async def _once(self, request: PreparedRequest, secrets: Secrets, seconds: float) -> HttpAnswer:
+    async def _once(self, request: PreparedRequest, secrets: Secrets) -> HttpAnswer:
         """Send a request and read the answer, redirects on the same host followed.
 
         Raises:
@@ -220,17 +219,23 @@ class HttpClient:
             httpx.HTTPError: Nothing, or not all, came back.
         """
         client = self._given or await self._clients.get()
+        sent = client.build_request(
+            request.method,
+            request.url,
+            headers=[(name.encode(), value.encode()) for name, value in request.headers.items()],
+            content=request.content,
+            timeout=self._policy.timeout_seconds,
+        )
         for _ in range(_MAX_REDIRECTS + 1):
-            async with _sent(client, request, seconds) as response:
-                answer = await self._read(response, secrets)
-            leads = _redirected(request, answer)
-            if leads is None:
+            response = await client.send(sent, stream=True, follow_redirects=False)
+            try:
+                content = await _content(response, self._policy.max_response_bytes)
+            finally:
+                await response.aclose()
+            leads = response.next_request
+            if leads is None or not same_origin(str(sent.url), str(leads.url)):
                 break
-            request = leads
-        return answer
-
-    async def _read(self, response: httpx.Response, secrets: Secrets) -> HttpAnswer:
-        content = await _content(response, self._policy.max_response_bytes)
+            sent = leads
         media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         text = _text(content, media_type, response.charset_encoding)
         return HttpAnswer(
@@ -239,8 +244,14 @@ class HttpClient:
             text=None if text is None else secrets.redacted(text),
             size=len(content),
             retry_after=_retry_after(response.headers.get("retry-after")),
-            location=response.headers.get("location", ""),
         )
+
+
+def _unsent() -> tuple[type[Exception], ...]:
+    """Errors after which a server knows nothing of a request."""
+    import httpx
+
+    return httpx.ConnectError, httpx.ConnectTimeout
 
 
 async def _content(response: httpx.Response, limit: int) -> bytes:
@@ -276,82 +287,35 @@ async def _content(response: httpx.Response, limit: int) -> bytes:
     return bytes(content)
 
 
-def _redirected(request: PreparedRequest, answer: HttpAnswer) -> PreparedRequest | None:
-    """The request that a redirect on the same host asks for; None for any other answer."""
-    if answer.status not in _REDIRECTS or not answer.location:
-        return None
-    try:
-        target = urljoin(request.url, answer.location)
-        if not same_origin(request.url, target):
-            return None
-    except ValueError:  # such as a port of six digits
-        return None
-    if answer.status in {301, 302, 303} and request.method not in {"GET", "HEAD"}:
-        headers = {name: text for name, text in request.headers.items() if name != "Content-Type"}
-        return replace(request, url=target, method="GET", headers=headers, content=None)
-    return replace(request, url=target)
-
-
 def _open(*, public_only: bool) -> httpx.AsyncClient:
     """A client, which may connect to public addresses only."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
 
-    transport = PublicTransport() if public_only else None
     return httpx.AsyncClient(
-        transport=cast("httpx.AsyncBaseTransport | None", transport),
+        transport=public_transport() if public_only else None,
         # No cookie is kept: what one call is told would otherwise be sent with another's.
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
-        follow_redirects=False,
         headers={"User-Agent": f"agentkit/{__version__}"},
     )
 
 
-@asynccontextmanager
-async def _sent(
-    client: httpx.AsyncClient, request: PreparedRequest, seconds: float
-) -> AsyncIterator[httpx.Response]:
-    headers = {**request.headers, "Accept-Encoding": "gzip, deflate"}
-    built = client.build_request(
-        request.method,
-        request.url,
-        headers=[(name.encode(), value.encode()) for name, value in headers.items()],
-        content=request.content,
-        timeout=seconds,
-    )
-    response = await client.send(built, stream=True, follow_redirects=False)
-    try:
-        yield response
-    finally:
-        await response.aclose()
-
-
-def _wait(plan: RequestPlan, answer: HttpAnswer, backoff: float) -> float | None:
-    """Seconds until another try; None when there is none."""
+def _may_repeat(plan: RequestPlan, answer: HttpAnswer) -> bool:
+    """Whether another try may do better, and does nothing twice."""
     asked = answer.status == 503 and answer.retry_after is not None
-    may_repeat = plan.repeatable or answer.status == 429 or asked
-    if answer.status not in _AGAIN_LATER or not may_repeat:
-        return None
-    return backoff if answer.retry_after is None else answer.retry_after
-
-
-def _codec(charset: str | None) -> str:
-    """The codec of a charset that texts are written in; UTF-8 for any other.
-
-    Python has codecs that take quadratic time (``punycode``, ``idna``) or are none of text.
-    """
-    name = re.sub("[^a-z0-9]+", "_", (charset or "utf-8")[:40].lower())
-    name = aliases.get(name, name)
-    return name if name in _CHARSETS else "utf-8"
+    is_safe = plan.repeatable or answer.status == 429 or asked
+    return answer.status in _AGAIN_LATER and is_safe
 
 
 def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
     """The body as text; None for what is not text by its type or its bytes."""
     if not is_json(media_type) and media_type.startswith(_BINARY):
         return None
+    name = re.sub("[^a-z0-9]+", "_", (charset or "")[:40].lower())
+    codec = aliases.get(name, name)
     try:
-        return content.decode(_codec(charset))
+        return content.decode(codec if codec in _CHARSETS else "utf-8")
     except UnicodeDecodeError:
         return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 
@@ -371,12 +335,9 @@ def value_of(answer: HttpAnswer) -> Any:
     if answer.size == 0:
         return {"status": answer.status}
     if answer.text is None:
-        return {
-            "status": answer.status,
-            "content_type": answer.media_type or "unknown",
-            "bytes": answer.size,
-            "note": "the content is binary and is not shown",
-        }
+        kind = answer.media_type or "unknown"
+        note = "the content is binary and is not shown"
+        return {"status": answer.status, "content_type": kind, "bytes": answer.size, "note": note}
     if is_json(answer.media_type or "application/json"):
         try:
             return plain_json(read_json(answer.text))
@@ -394,7 +355,8 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
         answer: The answer.
         what: Method and path, for the words.
     """
-    said = _detail(answer)
+    said = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
+    said = "an HTML page" if "html" in answer.media_type else said
     told = f"{what} was answered with {answer.status}" + (f": {said}" if said else "")
     match answer.status:
         case 400 | 409 | 413 | 414 | 416 | 422:
@@ -414,19 +376,3 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
             return ToolFailed(f"{told}. It leads elsewhere, and that is not followed")
         case _:
             return ToolFailed(told)
-
-
-def _detail(answer: HttpAnswer) -> str:
-    """What an error answer says, on one line."""
-    if answer.text is None:
-        return ""
-    if "html" in answer.media_type:
-        return "an HTML page"
-    return " ".join(answer.text[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
-
-
-def _not_public(error: NotPublicError, server: str) -> str:
-    return (
-        f"{error}, and the API's description comes from elsewhere: such a call could reach what "
-        f"only this network may. The person who runs this program can allow it with {server=}"
-    )

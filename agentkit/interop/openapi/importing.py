@@ -88,7 +88,6 @@ class OperationReport:
         path: The path as written, with its placeholders.
         pointer: Where it stands, as a JSON pointer into the document.
         status: Whether there is a tool for it, and why not.
-        operation_id: Its ``operationId``, if it has one.
         tool_name: The tool's name; None when there is no tool.
         reason: Why there is no tool, in a sentence; empty for a mapped operation.
         notes: What was changed, left out or could not be told.
@@ -98,7 +97,6 @@ class OperationReport:
     path: str
     pointer: str
     status: OperationStatus
-    operation_id: str | None = None
     tool_name: str | None = None
     reason: str = ""
     notes: tuple[str, ...] = ()
@@ -120,7 +118,7 @@ class OpenApiReport:
         reference: File or URL that it came from; empty when it was given as data.
         server: The base URL that calls go to, unless an operation names its own; empty if unknown.
         operations: Every operation, in document order.
-        notes: What concerns the whole document, such as webhooks.
+        notes: What concerns the whole document.
     """
 
     title: str
@@ -217,7 +215,7 @@ def openapi_tools(
     prefix: str = "",
     operations: Iterable[str] = (),
     tags: Iterable[str] = (),
-    include_deprecated: bool = False,
+    headers: Iterable[str] = (),
     client: httpx.AsyncClient | None = None,
     policy: CallPolicy | None = None,
     reference: str = "",
@@ -228,14 +226,15 @@ def openapi_tools(
 
     Args:
         document: A path, a text (JSON, or YAML with the extra ``openapi``), or decoded data.
-        server: The base URL of all calls; by default the first of the document, or of an
-            operation which names another path on the same host.
+        server: The base URL of all calls; by default the first of the document.
         auth: For each security scheme of the document the environment variable that holds the
             secret: ``{"api_key": Env("PETSTORE_KEY")}``. Read at each call.
         prefix: Comes before the name of every tool.
-        operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all.
+        operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all but those
+            that are deprecated.
         tags: Only operations with one of these tags. Empty takes all.
-        include_deprecated: Whether deprecated operations become tools as well.
+        headers: Header parameters that a model may fill. By default these are a few harmless ones,
+            such as ``If-Match``: a header can change the method, address or user of a call.
         client: An ``httpx.AsyncClient`` to send through, such as one with headers that the API
             wants; the caller closes it. By default each event loop has one of our own, which keeps
             no cookies.
@@ -268,9 +267,7 @@ def openapi_tools(
         opened=opened,
         server=server,
         prefix=prefix,
-        operations=_several(operations, "operations"),
-        tags=_several(tags, "tags"),
-        include_deprecated=include_deprecated,
+        headers=frozenset(map(str.lower, _several(headers, "headers"))),
     )
     check_auth(auth or {}, importer.schemes)
     http_client = HttpClient(
@@ -280,7 +277,7 @@ def openapi_tools(
         public_only=importer.is_foreign,
         withheld_from=importer.withheld_from,
     )
-    importer.run()
+    importer.run(_several(operations, "operations"), _several(tags, "tags"))
     tools = tuple(
         Tool(
             definition=definition,
@@ -306,43 +303,44 @@ class _Importer:
     opened: OpenedDocument
     server: str | None
     prefix: str
-    operations: frozenset[str]
-    tags: frozenset[str]
-    include_deprecated: bool
+    headers: frozenset[str]
     mapped: list[tuple[ToolDefinition, RequestPlan]] = field(default_factory=list)
     entries: list[OperationReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.root = self.opened.root
+        self.root, reference = self.opened.root, self.opened.reference
         self.space = ReferenceSpace(self.root)
-        self.schemes: dict[str, SecurityScheme] = read_schemes(self.space, self.notes)
+        self.schemes: dict[str, SecurityScheme] = read_schemes(self.space)
         self.budget = Budget(left=_FREE_SIZE + _EXPANSION * self.opened.size)
         self._names = Names()
-        is_old = str(self.root["openapi"]).startswith("3.0")
         self._request, self._response = (
-            SchemaPool(self.space, direction=direction, is_old=is_old, budget=self.budget)
-            for direction in ("request", "response")
+            SchemaPool(self.space, hidden=hidden, budget=self.budget)
+            for hidden in ("readOnly", "writeOnly")
         )
-        reference = self.opened.reference
         self.base = chosen_server(self.root.get("servers"), self.server, reference=reference)
         self.is_foreign = self.server is None and is_remote(reference)
         is_home = not (self.is_foreign and self.base) or same_origin(reference, self.base)
         self.withheld_from = "" if is_home else self.base
 
-    def run(self) -> None:
-        """Go through the operations."""
-        unknown = set(self.operations)
+    def run(self, chosen: frozenset[str], tags: frozenset[str]) -> None:
+        """Go through the operations.
+
+        Args:
+            chosen: Ids of operations, or their labels; empty for all.
+            tags: One of which each operation must have; empty for no such condition.
+        """
+        unknown = set(chosen)
         for operation in operations_of(self.space):
             labels = {operation.operation_id or "", f"{operation.method} {operation.path}"}
             unknown -= labels
-            is_named = not self.operations or bool(self.operations & labels)
-            if not is_named or (self.tags and self.tags.isdisjoint(operation.tags)):
+            is_named = bool(chosen & labels)
+            if (chosen and not is_named) or (tags and tags.isdisjoint(operation.tags)):
                 self._report(operation, "unselected", reason="not among the chosen operations")
             elif operation.fault:
                 self._report(operation, "unusable", reason=operation.fault)
-            elif operation.source.value.get("deprecated") is True and not self.include_deprecated:
-                reason = "deprecated; include_deprecated=True takes it"
+            elif operation.source.value.get("deprecated") is True and not is_named:
+                reason = "deprecated; name it in operations= to take it all the same"
                 self._report(operation, "deprecated", reason=reason)
             else:
                 self._take(operation)
@@ -353,16 +351,14 @@ class _Importer:
             )
 
     def _take(self, operation: Operation) -> None:
-        arguments = Arguments(pool=self._request)
+        arguments = Arguments(pool=self._request, headers=self.headers)
         try:
             self.budget.spend(_AN_OPERATION)
-            wanted = tool_name(
-                operation.operation_id, operation.method, operation.path, prefix=self.prefix
-            )
+            given, method, path = operation.operation_id, operation.method, operation.path
+            wanted = tool_name(given, method, path, prefix=self.prefix)
             name = self._names.take(wanted)
             if name != wanted:
-                told = f"another operation is named {wanted!r}, so this one is {name!r}"
-                arguments.notes.append(told)
+                arguments.notes.append(f"another operation is {wanted!r}, so this one is {name!r}")
             self.mapped.append(self._map(operation, name, arguments))
         except Unmappable as error:
             self._report(operation, "unusable", reason=str(error))
@@ -377,18 +373,20 @@ class _Importer:
         Raises:
             Unmappable: Its requests can not be made, or its arguments can not be described.
         """
-        if leaves_its_path(operation.path.partition("?")[0]):
-            raise Unmappable("its path leads out of the server's own, by a segment of dots alone")
-        server = self._own_server(operation)
+        self._check_address(operation)
         security = requirements_of(operation, self.root, self.schemes)
-        parameters = read_parameters(operation, arguments, secret_parameters(security))
+        secret = secret_parameters(security)
+        parameters = read_parameters(operation, arguments, secret)
         body = read_body(operation, arguments)
         schema, texts = _contract(arguments)
-        result, accept = _read_answer(operation, self._response, arguments)
         effects, given = _EFFECTS[operation.method], operation.operation_id
         definition = ToolDefinition(
             name=name,
-            signature=Signature(parameters=schema, result=result, effects=effects),
+            signature=Signature(
+                parameters=schema,
+                result=_result(operation, self._response, arguments),
+                effects=effects,
+            ),
             description=Description(
                 summary=_summary(operation, arguments),
                 tags=operation.tags[:MAX_TAGS],
@@ -396,37 +394,40 @@ class _Importer:
             ),
             origin=Origin(
                 kind="openapi",
-                reference=f"{self.opened.reference}#{operation.pointer}",
+                reference=f"{self.opened.reference}#{operation.source.pointer}",
                 original_name=given if given and given != name else None,
             ),
         )
         plan = RequestPlan(
             tool_name=name,
             method=operation.method,
-            server=server,
-            path=operation.path.partition("#")[0],
+            server=self.base,
+            path=operation.path,
             parameters=parameters,
             body=body,
-            accept=accept,
             security=security,
+            secret=secret,
             repeatable=effects.idempotent is True,
         )
         return definition, plan
 
-    def _own_server(self, operation: Operation) -> str:
-        """The server of an operation, which may be another path on the API's own host."""
+    def _check_address(self, operation: Operation) -> None:
+        """Refuse an operation that is elsewhere than at its path below the API's server."""
+        if leaves_its_path(operation.path):
+            raise Unmappable("its path leads out of the server's own, by a segment of dots alone")
+        if set(operation.path) & {"?", "#"}:
+            raise Unmappable("its path holds a query or a fragment, which are parameters")
         if not operation.servers or self.server is not None:
-            return self.base  # a URL of the caller's own is meant for every call
+            return  # a URL of the caller's own is meant for every call
         try:
             found = chosen_server(operation.servers, None, reference=self.opened.reference)
-            if not found or (self.base and same_origin(self.base, found)):
-                return found or self.base
         except UsageError as error:
             raise Unmappable(str(error)) from error
-        raise Unmappable(
-            f"it has a server of its own ({found:.200}); import it apart, with "
-            "operations= and server="
-        )
+        if found != self.base:
+            raise Unmappable(
+                f"it has a server of its own ({found:.200}); import it apart, with "
+                "operations= and server="
+            )
 
     def _report(
         self,
@@ -440,9 +441,8 @@ class _Importer:
         entry = OperationReport(
             method=operation.method,
             path=operation.path,
-            pointer=operation.pointer,
+            pointer=operation.source.pointer,
             status=status,
-            operation_id=operation.operation_id,
             tool_name=tool,
             reason=reason,
             notes=tuple(notes),
@@ -452,18 +452,15 @@ class _Importer:
     def report(self) -> OpenApiReport:
         """What came of it."""
         info = self.space.root.at("info").mapping
-        if hooks := self.root.get("webhooks"):
-            message = f"{len(hooks)} webhooks are requests that the API makes; they are not mapped"
-            self.notes.append(message)
         if self.withheld_from:
-            message = (
+            self.notes.append(
                 f"calls go to {self.base}, which is not where the description came from: no "
                 f"credentials are sent there without server={self.base!r}"
             )
-            self.notes.append(message)
         if not self.base:
-            message = "the document names no absolute server; calls need server='https://...'"
-            self.notes.append(message)
+            self.notes.append(
+                "the document names no absolute server; calls need server='https://...'"
+            )
         return OpenApiReport(
             title=str(info.get("title", ""))[:200],
             version=str(info.get("version", ""))[:200],
@@ -476,25 +473,16 @@ class _Importer:
 
 
 def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The parameters schema, and the words that were in it.
-
-    Raises:
-        Unmappable: It is far too large, or a definition can not be converted.
-    """
+    """The parameters schema, and the words that were in it."""
     size = sum(one.size for one in arguments.converted)
     if size > MAX_OWN_SIZE:
-        message = f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}"
-        raise Unmappable(message)
-    definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE, strict=True)
+        raise Unmappable(f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}")
+    definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE)
     if cut:
-        message = f"far schemas that allow anything: {_some(cut)}"
-        arguments.notes.append(message)
-    return detach_descriptions(arguments.schema(definitions))
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+        arguments.notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
+    schema = arguments.schema(definitions)
+    arguments.pool.check(schema, arguments.converted)
+    return detach_descriptions(schema)
 
 
 def _summary(operation: Operation, arguments: Arguments) -> str:
@@ -503,15 +491,12 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
     text = "\n\n".join(dict.fromkeys(filter(None, texts)))
     if len(text) <= MAX_SUMMARY:
         return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
-    message = f"of the description {MAX_SUMMARY:,} characters are kept"
-    arguments.notes.append(message)
+    arguments.notes.append(f"of the description {MAX_SUMMARY:,} characters are kept")
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
 
 
-def _read_answer(
-    operation: Operation, pool: SchemaPool, arguments: Arguments
-) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The schema of the first success if it is JSON, and its media types, JSON first.
+def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dict[str, Any] | None:
+    """The schema of the first success if it is JSON.
 
     What is wrong with answers is a note: then the result stays undeclared.
     """
@@ -519,24 +504,21 @@ def _read_answer(
     successes = sorted(code for code in given.mapping if code[:1] == "2" and len(code) == 3)
     code = successes[0] if successes else "default"
     if code not in given.mapping:
-        return None, ()
+        return None
     try:
         found = pool.space.followed(given.at(code)).at("content")
-        types = sorted(list(found.mapping)[:MAX_MEDIA_TYPES], key=lambda one: not is_json(one))
-        media = found.at(*types[:1], "schema")
-        if not types or not is_json(types[0]) or media.value is None:
-            return None, tuple(types)
-        converted = pool.convert(media)
-        if converted.size > MAX_OWN_SIZE:
-            return None, tuple(types)
-        definitions, cut = pool.closed((converted,), budget=MAX_RESULT_SCHEMA, strict=False)
+        media_type = next(filter(is_json, list(found.mapping)[:MAX_MEDIA_TYPES]), "")
+        media = found.at(media_type, "schema")
+        if media.value is None or (converted := pool.convert(media)).size > MAX_OWN_SIZE:
+            return None
+        definitions, cut = pool.closed((converted,), budget=MAX_RESULT_SCHEMA)
+        schema = converted.schema
+        if schema and definitions:
+            schema = inline_root({**schema, "$defs": definitions})
+        pool.check(schema, (converted,))
     except Unmappable as error:
         arguments.notes.append(f"the result stays undeclared: {error}")
-        return None, ()
+        return None
     if cut:
-        message = f"far or unusable schemas that allow anything: {_some(cut)}"
-        arguments.notes.append(message)
-    schema = converted.schema
-    if schema and definitions:
-        schema = inline_root({**schema, "$defs": definitions})
-    return schema or None, tuple(types)
+        arguments.notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
+    return schema or None

@@ -2,7 +2,7 @@
 
 Whoever writes a description chooses its servers. One that was fetched from the network could name
 ``localhost``, a machine of the private network or the metadata service of a cloud, and have an
-agent read there for it (server-side request forgery). ``PublicTransport`` looks a name up, checks
+agent read there for it (server-side request forgery). ``public_transport`` looks a name up, checks
 every address it has, and connects to one of those that it checked, so that a name whose answer
 changes in between leads nowhere else. Certificates and ``Host`` remain those of the name.
 """
@@ -10,20 +10,17 @@ changes in between leads nowhere else. Certificates and ``Host`` remain those of
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-from agentkit._proxies import environment_proxy
 from agentkit.errors import UsageError
 
 if TYPE_CHECKING:
     import httpcore
-    import httpx
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _LONGEST_URL = 2_000
@@ -34,7 +31,8 @@ def chosen_server(servers: object, chosen: str | None, *, reference: str) -> str
 
     Args:
         servers: The list as written; absent or empty, it is the host that the document came from.
-        chosen: A URL of the caller's own; None takes the first of the list.
+        chosen: A URL of the caller's own; None takes the first of the list, its variables filled
+            with their defaults.
         reference: URL that the document came from, which relative URLs start from.
 
     Returns:
@@ -46,32 +44,21 @@ def chosen_server(servers: object, chosen: str | None, *, reference: str) -> str
     if chosen is not None:
         return _checked(chosen)
     entry = servers[0] if isinstance(servers, list) and servers else {"url": "/"}
-    url = _filled(entry) if isinstance(entry, Mapping) else ""
+    given = entry if isinstance(entry, Mapping) else {}
+    variables = given.get("variables")
+
+    def value(match: re.Match[str]) -> str:
+        declared = variables.get(match[1]) if isinstance(variables, Mapping) else None
+        default = declared.get("default") if isinstance(declared, Mapping) else None
+        return match[0] if default is None else str(default)[:_LONGEST_URL]
+
+    url = _VARIABLE.sub(value, str(given.get("url", ""))[:_LONGEST_URL])
     try:
         if reference.lower().startswith(("http://", "https://")):
             url = urljoin(reference, url)
-        is_absolute = urlsplit(url).scheme != ""
+        return _checked(url) if urlsplit(url).scheme else ""
     except ValueError as error:
         raise _no_url(url, error) from error
-    return _checked(url) if is_absolute else ""
-
-
-def _filled(entry: Mapping[str, Any]) -> str:
-    """The URL of a server with the defaults of its variables."""
-    known = entry.get("variables")
-    declared: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
-
-    def value(match: re.Match[str]) -> str:
-        given = declared.get(match[1])
-        default = given.get("default") if isinstance(given, Mapping) else None
-        if default is None:
-            raise UsageError(
-                f"the server {str(entry['url'])[:200]} needs a value for {match[1]!r}; give the "
-                "server's whole URL with server="
-            )
-        return str(default)[:_LONGEST_URL]
-
-    return _VARIABLE.sub(value, str(entry.get("url", ""))[:_LONGEST_URL])
 
 
 def same_origin(left: str, right: str) -> bool:
@@ -104,16 +91,14 @@ def _checked(url: str) -> str:
     except ValueError as error:
         raise _no_url(url, error) from error
     # Parsers of URLs differ in what they make of these: the one that sends must see what we saw.
-    is_plain = url.isprintable() and not any(mark in url for mark in " \\")
+    is_plain = url.isprintable() and not any(mark in url for mark in " \\{}")
     if parts.scheme.lower() not in {"http", "https"} or not parts.hostname or not is_plain:
         raise _no_url(url)
-    if parts.username or parts.password:
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
-            f"the server {parts.hostname} is given with user and password in its URL; "
-            "give them as credentials, so that they are not kept"
+            f"the server {parts.hostname} is given with a user, password, query or fragment; give "
+            "its base URL, and keys as credentials, so that they are not kept"
         )
-    if parts.query or parts.fragment:
-        raise UsageError(f"the server {url!r:.200} has a query or a fragment; give the base URL")
     return url.rstrip("/")
 
 
@@ -133,31 +118,9 @@ _INNER = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168
 """IPv4 that registries of some Python versions call global: protocol assignments (among them
 Oracle's metadata service), relays of 6to4, and Azure's services for its machines."""
 
-_INNER_NAMES = (
-    "localhost",
-    "local",
-    "internal",
-    "home.arpa",
-    "lan",
-    "intranet",
-    "corp",
-    "localdomain",
-)
-_METADATA_NAMES = ("metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com")
-
 
 class NotPublicError(Exception):
-    """A server that only this network may reach.
-
-    Attributes:
-        host: Its name.
-        why: What it is, as the end of a sentence that starts with the name.
-    """
-
-    def __init__(self, host: str, why: str) -> None:
-        super().__init__(f"{host} {why}")
-        self.host = host
-        self.why = why
+    """A server that only this network may reach."""
 
 
 def is_remote(reference: str) -> bool:
@@ -205,32 +168,6 @@ def is_public(address: str) -> bool:
     return found.is_global and not found.is_multicast and not is_inner
 
 
-def refuse_inner_name(host: str) -> None:
-    """Refuse a name that stands for a machine of the own network, whoever looks it up.
-
-    A proxy resolves names itself, so that there is no address to check.
-
-    Raises:
-        NotPublicError: It is such a name, or a private address in whatever spelling.
-    """
-    name = host.strip("[]").rstrip(".").lower()
-    try:
-        address = str(ipaddress.ip_address(name.partition("%")[0]))
-    except ValueError:
-        try:
-            address = socket.inet_ntoa(socket.inet_aton(name))  # such as 0x7f.1 and 2130706433
-        except OSError:
-            address = ""
-    if address:
-        _refuse_private(host, address)
-    elif (
-        "." not in name
-        or name in _METADATA_NAMES
-        or any(name.endswith(f".{suffix}") for suffix in _INNER_NAMES)
-    ):
-        raise NotPublicError(host, "is a name of the own network")
-
-
 async def public_addresses(host: str, port: int) -> Sequence[str]:
     """The addresses of a name, all of which are public.
 
@@ -242,68 +179,30 @@ async def public_addresses(host: str, port: int) -> Sequence[str]:
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
     for address in addresses:
-        _refuse_private(host, address)
+        if not is_public(address):
+            raise NotPublicError(f"{host} is {address}, which is not a public address")
     return addresses
 
 
-def _refuse_private(host: str, address: str) -> None:
-    if not is_public(address):
-        raise NotPublicError(host, f"is {address}, which is not a public address")
-
-
-class PublicTransport:
-    """A transport of httpx that connects to public addresses, directly or through a proxy.
+def public_transport(*, backend: httpcore.AsyncNetworkBackend | None = None) -> Any:
+    """A transport of httpx that connects to public addresses, past any proxy.
 
     A name is looked up for each connection, and the connection goes to an address that was checked.
-    The environment's proxy looks names up itself: there, names and addresses of the own network
-    are refused as far as this machine knows them.
+    A proxy would look names up itself.
 
     Args:
         backend: Opens connections; None for httpcore's own.
     """
+    import httpcore
+    import httpx
 
-    def __init__(self, *, backend: httpcore.AsyncNetworkBackend | None = None) -> None:
-        import httpcore
-        import httpx
-
-        self._direct = httpx.AsyncHTTPTransport()
-        # httpx offers no argument for it; the pool has no connection yet that needed closing.
-        backend = _CheckedBackend(backend or httpcore.AnyIOBackend())  # type: ignore[assignment] # it is asked for no more than these two
-        self._direct._pool = httpcore.AsyncConnectionPool(  # noqa: SLF001
-            ssl_context=httpx.create_ssl_context(), network_backend=backend
-        )
-        self._proxied: dict[str, httpx.AsyncHTTPTransport] = {}
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request.
-
-        Raises:
-            NotPublicError: The server, or the address that its name leads to, is not public.
-        """
-        import httpx
-
-        proxy = environment_proxy(str(request.url))
-        if proxy is None:
-            return await self._direct.handle_async_request(request)
-        host = request.url.host
-        refuse_inner_name(host)
-        # Behind a proxy, this machine may be unable to look up any name.
-        with contextlib.suppress(OSError, UnicodeError):
-            await public_addresses(host, request.url.port or 0)
-        if proxy not in self._proxied:
-            self._proxied[proxy] = httpx.AsyncHTTPTransport(proxy=proxy)
-        return await self._proxied[proxy].handle_async_request(request)
-
-    async def aclose(self) -> None:
-        """Close all connections."""
-        for transport in (self._direct, *self._proxied.values()):
-            await transport.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+    transport = httpx.AsyncHTTPTransport()
+    # httpx offers no argument for it; the pool has no connection yet that needed closing.
+    transport._pool = httpcore.AsyncConnectionPool(  # noqa: SLF001
+        ssl_context=httpx.create_ssl_context(),
+        network_backend=_CheckedBackend(backend or httpcore.AnyIOBackend()),  # type: ignore[arg-type] # it is asked for no more than these two
+    )
+    return transport
 
 
 class _CheckedBackend:

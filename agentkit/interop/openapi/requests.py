@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlencode
 
 from agentkit.errors import ModelRetry, ToolFailed
-from agentkit.interop.openapi.credentials import Secrets, SecurityScheme
+from agentkit.interop.openapi.credentials import Secrets, SecurityScheme, parameter_key
 
 Location = Literal["path", "query", "header", "body"]
 Style = Literal["simple", "form", "deepObject"]
@@ -71,9 +71,9 @@ class RequestPlan:
         path: The path with its placeholders.
         parameters: The parameters.
         body: The body, if there is one.
-        accept: Media types that the operation answers with, the best first.
         security: Alternatives; of each, all schemes are needed. Empty when nothing is wanted; an
             alternative without schemes allows anonymous calls.
+        secret: Place and name (``parameter_key``) of what carries a secret of these.
         repeatable: Whether an identical second request changes nothing more.
     """
 
@@ -83,8 +83,8 @@ class RequestPlan:
     path: str
     parameters: tuple[Field, ...] = ()
     body: Body | None = None
-    accept: tuple[str, ...] = ()
     security: tuple[tuple[SecurityScheme, ...], ...] = ()
+    secret: frozenset[tuple[str, str]] = frozenset()
     repeatable: bool = False
 
 
@@ -113,9 +113,8 @@ def is_json(media_type: str) -> bool:
         (True, False)
     """
     bare = media_type.partition(";")[0].strip().lower()
-    return bare in {"application/json", "*/*", "application/*", "text/json"} or bare.endswith(
-        "+json"
-    )
+    known = {"application/json", "*/*", "application/*", "text/json"}
+    return bare in known or bare.endswith("+json")
 
 
 def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -> PreparedRequest:
@@ -135,32 +134,26 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
             f"no server is known for {plan.tool_name}: the API's description names no absolute "
             "URL. The person who runs this program has to give the URL of its server"
         )
-    given = [
-        (each, arguments[each.argument])
-        for each in plan.parameters
-        if arguments.get(each.argument) is not None
-    ]
-    headers = {"Accept": ", ".join([*(plan.accept or ["application/json"]), "*/*;q=0.1"])}
-    for each, value in given:
-        if each.location == "header":
-            headers[each.name] = _header(each, value)
-    content = None if plan.body is None else encode_body(plan.body, arguments)
+    given: dict[str, list[tuple[Field, Any]]] = {"path": [], "query": [], "header": []}
+    for each in plan.parameters:
+        if arguments.get(each.argument) is not None:
+            given[each.location].append((each, arguments[each.argument]))
+    headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip, deflate"}
+    headers |= {each.name: _header(each, value) for each, value in given["header"]}
+    content = None if plan.body is None else _body(plan, plan.body, arguments)
     if content is not None and plan.body is not None:
         headers["Content-Type"] = plan.body.media_type
-    headers.update(secrets.headers)
-    queried = [(each, value) for each, value in given if each.location == "query"]
-    pairs = [pair for each, value in queried for pair in query_pairs(each, value)]
-    pairs += [(quote(name, safe=""), quote(value, safe="")) for name, value in secrets.query]
-    url = f"{plan.server}{_path(plan, given)}"
-    if pairs:
-        url += ("&" if "?" in url else "?") + "&".join(f"{name}={text}" for name, text in pairs)
+    pairs = [pair for each, value in given["query"] for pair in query_pairs(each, value)]
+    _refuse_keys(pairs, plan.secret)
+    query = urlencode([*pairs, *secrets.query], quote_via=quote, safe="")
+    url = f"{plan.server}{_path(plan, given['path'])}" + (f"?{query}" if query else "")
+    headers |= secrets.headers
     return PreparedRequest(method=plan.method, url=url, headers=headers, content=content)
 
 
 def _path(plan: RequestPlan, given: list[tuple[Field, Any]]) -> str:
-    values = {each.name: (each, value) for each, value in given if each.location == "path"}
-    path, question, fixed = plan.path.partition("?")
-    parts = PLACEHOLDER.split(path)  # what stands between names, and the names
+    values = {each.name: (each, value) for each, value in given}
+    parts = PLACEHOLDER.split(plan.path)  # what stands between names, and the names
     made = [
         _placed(part, values) if place % 2 else quote(part, safe=_PATH_CHARACTERS)
         for place, part in enumerate(parts)
@@ -172,7 +165,7 @@ def _path(plan: RequestPlan, given: list[tuple[Field, Any]]) -> str:
     if len(made) > 1 and leaves_its_path(seen):
         raise ModelRetry("the values given would change which address is called")
     text = "".join(made)
-    return (text if text.startswith("/") else f"/{text}") + question + fixed
+    return text if text.startswith("/") else f"/{text}"
 
 
 def leaves_its_path(path: str) -> bool:
@@ -190,26 +183,24 @@ def _placed(name: str, values: Mapping[str, tuple[Field, Any]]) -> str:
     if name not in values:
         raise ModelRetry(f"a value for {name} is needed, since it is part of the address")
     field, value = values[name]
-    made = _simple(value, explode=field.explode, encode=True)
+    made = ",".join(quote(text, safe="") for text in _texts(field, value))
     if not made:
         raise ModelRetry(f"`{field.argument}` may not be empty, since it is part of the address")
     return made
 
 
 def _header(field: Field, value: Any) -> str:
-    text = _simple(value, explode=field.explode, encode=False)
+    text = ",".join(_texts(field, value))
     if not text.isprintable():
         raise ModelRetry(f"`{field.argument}` is sent as a header, so it may hold no line breaks")
     return text.strip()
 
 
-def _simple(value: Any, *, explode: bool, encode: bool) -> str:
-    """A value in the style ``simple``: in a path percent-encoded, in a header not."""
-    text = _encoded if encode else scalar_text
+def _texts(field: Field, value: Any) -> list[str]:
+    """The parts of a value in the style ``simple``."""
     if isinstance(value, Mapping):
-        pairs = [(text(k), text(v)) for k, v in value.items() if v is not None]
-        return ",".join(f"{k}={v}" if explode else f"{k},{v}" for k, v in pairs)
-    return ",".join(text(item) for item in _items(value))
+        raise ModelRetry(f"`{field.argument}` may be no object, since it is part of the address")
+    return [scalar_text(item) for item in _items(value)]
 
 
 def _items(value: Any) -> list[Any]:
@@ -217,7 +208,7 @@ def _items(value: Any) -> list[Any]:
 
 
 def query_pairs(field: Field, value: Any) -> Iterator[tuple[str, str]]:
-    """Names and values for a query or a form, both percent-encoded.
+    """Names and values for a query or a form.
 
     Example:
         >>> ids = Field(argument="id", name="id", location="query")
@@ -225,26 +216,16 @@ def query_pairs(field: Field, value: Any) -> Iterator[tuple[str, str]]:
         [('id', '3'), ('id', '4')]
         >>> deep = Field(argument="f", name="f", location="query", style="deepObject")
         >>> list(query_pairs(deep, {"age": 3}))
-        [('f%5Bage%5D', '3')]
+        [('f[age]', '3')]
     """
-    name = _encoded(field.name)
     if isinstance(value, Mapping):
-        pairs = [(_encoded(k), v) for k, v in value.items() if v is not None]
-        if field.style == "deepObject":
-            for key, item in pairs:
-                yield from ((f"{name}%5B{key}%5D", _encoded(one)) for one in _items(item))
-        elif field.explode:
-            yield from ((key, _encoded(item)) for key, item in pairs)
-        elif pairs:
-            yield name, ",".join(f"{key},{_encoded(item)}" for key, item in pairs)
+        for key, item in value.items():
+            name = f"{field.name}[{key}]" if field.style == "deepObject" else str(key)
+            yield from ((name, scalar_text(one)) for one in _items(item))
     elif field.explode:
-        yield from ((name, _encoded(item)) for item in _items(value))
+        yield from ((field.name, scalar_text(item)) for item in _items(value))
     elif items := _items(value):
-        yield name, ",".join(map(_encoded, items))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        yield field.name, ",".join(map(scalar_text, items))
 
 
 def scalar_text(value: Any) -> str:
@@ -257,33 +238,39 @@ def scalar_text(value: Any) -> str:
     return value if isinstance(value, str) else _json(value)
 
 
-def _encoded(value: Any) -> str:
-    return quote(scalar_text(value), safe="")
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def encode_body(body: Body, arguments: Mapping[str, Any]) -> bytes | None:
+def _refuse_keys(pairs: list[tuple[str, str]], secret: frozenset[tuple[str, str]]) -> None:
+    """Keep a model from sending a credential of its own beside, or in place of, the caller's."""
+    for name, _ in pairs:
+        if ("query", parameter_key(name)) in secret:
+            raise ModelRetry(f"{name!r:.100} carries a key of the API, which is not yours to give")
+
+
+def _body(plan: RequestPlan, body: Body, arguments: Mapping[str, Any]) -> bytes | None:
     """The body of one call; None for none.
 
     Raises:
-        ModelRetry: It is to be a form, and is no object.
+        ModelRetry: It is to be a form, and is no object, or holds the name of a credential.
     """
     value: Any
-    if body.argument is not None:
-        if body.argument not in arguments:
-            return None
-        value = arguments[body.argument]
-    else:
-        value = {
-            field.name: arguments[field.argument]
-            for field in body.fields
-            if field.argument in arguments
-        }
+    if body.argument is None:
+        given = (field for field in body.fields if field.argument in arguments)
+        value = {field.name: arguments[field.argument] for field in given}
         if not value and not body.required:
             return None
+    elif body.argument in arguments:
+        value = arguments[body.argument]
+    else:
+        return None
     if body.kind == "json":
         return _json(value).encode()
     if not isinstance(value, Mapping):
         raise ModelRetry(f"`{body.argument}` must be an object, since it is sent as a form")
-    fields = ((Field(argument=name, name=name), item) for name, item in value.items())
-    pairs = (f"{key}={text}" for field, item in fields for key, text in query_pairs(field, item))
-    return "&".join(pairs).replace("%20", "+").encode("ascii")
+    pairs: list[tuple[str, str]] = []
+    for name, item in value.items():
+        pairs += query_pairs(Field(argument=name, name=name, style="deepObject"), item)
+    _refuse_keys(pairs, plan.secret)
+    return urlencode(pairs).encode("ascii")

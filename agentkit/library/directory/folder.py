@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TypeAlias
 
-from agentkit.episodes.replacing import first_stray, only_plain, sync_folder
+from agentkit.episodes.replacing import first_stray, plain_here, sync_folder
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.reading import expanded_limit
 
@@ -22,24 +23,17 @@ _FLUSHES_AT_ONCE = 8
 
 _SHORT_OF_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-_NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 _LOOK_AGAIN_SECONDS = 0.002
-
 
 Signature: TypeAlias = tuple[int, int, int]
 """By which a file that was put in the place of another is told apart."""
 
 
-class OvertakenError(Exception):
-    """A file is not as it was when the writing of it was planned: somebody edits it just now."""
-
-
 class Folder:
     """Where the parts of a store lie.
 
-    ``history`` is the truth, ``tools`` and ``index.json`` show it, and ``local`` belongs to this
-    machine alone: drafts, the lock, and episodes.
+    ``log.jsonl`` is the truth, ``tools`` shows it, and ``local`` belongs to this machine alone:
+    drafts, the lock, and episodes. ``history`` is where agentkit before format 2 kept the changes.
 
     Args:
         path: The folder of the store. Nothing is made before something is written.
@@ -49,17 +43,17 @@ class Folder:
     def __init__(self, path: Path, *, timeout_seconds: float) -> None:
         self.path = path
         self.tools = path / "tools"
+        self.log = path / "log.jsonl"
         self.history = path / "history"
-        self.index = path / "index.json"
         self.local = path / "local"
+        self.pending = self.local / "pending.json"
         self._timeout_seconds = timeout_seconds
 
     def make(self) -> None:
         """Make the folders that are absent; the one above the store's has to be there."""
         self.make_local()
         with self.translated(self.path):
-            for one in (self.history, self.tools):
-                one.mkdir(exist_ok=True)
+            self.tools.mkdir(exist_ok=True)
 
     def make_local(self) -> None:
         """Make the folder of this machine, which git leaves out."""
@@ -91,10 +85,6 @@ class Folder:
                 "need what it led to"
             )
 
-    def entry(self, place: int) -> Path:
-        """The file of the change at a place of the history."""
-        return self.history / f"{place:08}.json"
-
     def signature(self, path: Path) -> Signature | None:
         """Time, number and size of a file; None where there is none."""
         with self.translated(path):
@@ -105,7 +95,7 @@ class Folder:
         return found.st_mtime_ns, found.st_ino, found.st_size
 
     def content(self, path: Path) -> bytes | None:
-        """What a file holds; None when there is none, and nothing for what is no file.
+        """What a file of a tool holds; None when there is none, and nothing for what is no file.
 
         A pipe or a device, to which a link may lead, would never end.
 
@@ -114,26 +104,97 @@ class Folder:
         """
         with self.translated(path):
             try:
-                found = path.stat()
-                return _whole(path, found) if S_ISREG(found.st_mode) else b""
+                return _read(path) if S_ISREG(path.stat().st_mode) else b""
             except FileNotFoundError:
                 return None
 
-    def plain(self, path: Path) -> bytes:
-        """What a file of the history holds, which only a plain file is.
+    def plain(self, path: Path, *, start: int = 0) -> bytes:
+        """What a file with changes holds from a byte on, which only a plain file does.
 
         Raises:
-            FileNotFoundError: There is none.
             StoreError: A link, pipe or device stands in its place: what it leads to may lie outside
                 of the folder, or never end; or it is larger than anything that a store writes.
         """
-        found = path.lstat()
-        if not S_ISREG(found.st_mode):
-            raise StoreError(
-                f"{path} is no plain file, and the store reads its history from plain files alone. "
-                "Nothing was changed; put back the file that was there, from git for example"
-            )
-        return _whole(path, found)
+        with self.translated(path):
+            if not S_ISREG(path.lstat().st_mode):
+                raise StoreError(
+                    f"{path} is no plain file, and the store reads changes from plain files alone. "
+                    "Nothing was changed; put back the file that was there, from git for example"
+                )
+            return _read(path, start=start)
+
+    def append(self, path: Path, content: bytes, *, end: int) -> None:
+        """Put lines behind the byte ``end`` of a file, and wait until the disk has them.
+
+        What a killed writer left behind it goes. On an error the file ends there, as before.
+        """
+        with self.translated(path), open(path, "ab", buffering=0, opener=plain_here) as file:
+            file.truncate(end)
+            try:
+                while content:  # a disk that is almost full takes a part
+                    content = content[file.write(content) :]
+                os.fsync(file.fileno())
+            except BaseException:
+                file.truncate(end)
+                raise
+            if not end:
+                sync_folder(self.path)
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Put a file in the place of another; it is there whole, before and after."""
+        draft = self.local / f"draft-{uuid.uuid4().hex}.tmp"
+        with self.translated(path):
+            _write_flushed(draft, content)
+            draft.replace(path)
+            sync_folder(path.parent)
+
+    def put(self, contents: Mapping[Path, bytes | None], seen: Mapping[Path, str]) -> list[Path]:
+        """Write the files of tools, and delete those of which the content is None.
+
+        Args:
+            contents: What is to stand in each file.
+            seen: Digest of what stood in it when that was decided.
+
+        Returns:
+            Files that somebody edited in between, which stay as they are.
+        """
+        drafts = {path: self.local / f"draft-{at}.tmp" for at, path in enumerate(contents)}
+        texts = {drafts[path]: text for path, text in contents.items() if text is not None}
+        self._write_drafts(texts)
+        edited = []
+        for path, text in contents.items():
+            found = digest_of(self.content(path))
+            if found not in {seen[path], digest_of(text)}:
+                edited.append(path)
+                continue
+            with self.translated(path):
+                if text is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    drafts[path].replace(path)
+        with self.translated(self.tools):
+            sync_folder(self.tools)
+        self.clear_drafts()
+        return edited
+
+    def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
+        """Write files and wait until the disk has them."""
+
+        def write(draft: Path) -> None:
+            with self.translated(draft):
+                _write_flushed(draft, contents[draft])
+
+        if len(contents) < _FLUSHES_AT_ONCE:
+            _exhaust(map(write, contents))
+            return
+        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
+            _exhaust(pool.map(write, contents))
+
+    def clear_drafts(self) -> None:
+        """Delete drafts that nobody needs, for whoever holds the lock."""
+        with self.translated(self.local):
+            for draft in self.local.glob("draft-*.tmp"):
+                draft.unlink(missing_ok=True)
 
     def lay_aside(self, path: Path, content: bytes) -> Path:
         """Keep what stood in a file that is about to be written over."""
@@ -149,10 +210,7 @@ class Folder:
 
     @contextmanager
     def locked(self, *, is_patient: bool = True) -> Iterator[bool]:
-        """Be the only writer on this machine; whether it is so.
-
-        The lock keeps the files of tools in step with the history. That no two changes take one
-        place does not hang on it.
+        """Be the only writer; whether it is so.
 
         Args:
             is_patient: Wait for another writer; otherwise give up at once.
@@ -164,7 +222,7 @@ class Folder:
         self.check_no_links()
         with (
             self.translated(self.local),
-            open(self.local / "lock", "ab", opener=only_plain) as file,
+            open(self.local / "lock", "ab", opener=plain_here) as file,
         ):
             deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
             while not (is_held := _try_lock(file)) and time.monotonic() < deadline:
@@ -177,95 +235,6 @@ class Folder:
                 )
             yield is_held
 
-    def claim(self, place: int, content: bytes) -> bool:
-        """Make the change at a place the one of this content, unless somebody else has made it.
-
-        The file is on the disk before it gets its name, and a name is given only once.
-        """
-        draft, target = self.draft(), self.entry(place)
-        with self.translated(target):
-            try:
-                _write_flushed(draft, content)
-                try:
-                    os.link(draft, target)
-                except FileExistsError:
-                    # A file server may have done it and lost the answer.
-                    return draft.samefile(target)
-                except OSError as error:
-                    if error.errno in _NO_LINKS and os.access(self.history, os.W_OK):
-                        raise StoreError(
-                            f"{target} can not be made: the file system has no hard links "
-                            f"({error.strerror}), by which two writers are kept apart. Nothing "
-                            "was changed; put the store on another file system"
-                        ) from error
-                    raise
-                sync_folder(self.history)
-                return True
-            finally:
-                draft.unlink(missing_ok=True)
-
-    def draft(self) -> Path:
-        """A name for a file that is not complete yet."""
-        return self.local / f"draft-{os.getpid()}-{uuid.uuid4().hex}.tmp"
-
-    def put(
-        self,
-        contents: Mapping[Path, bytes],
-        *,
-        gone: Iterable[Path] = (),
-        last: tuple[Path, bytes],
-        is_as_planned: Callable[[Path], bool] = lambda _path: True,
-    ) -> None:
-        """Put files in the place of those of their names; each is there whole, before and after.
-
-        Args:
-            contents: The files.
-            gone: Files to delete.
-            last: The one that is put when the disk has all of that.
-            is_as_planned: Whether a file may go. It is asked just before, for between a plan and
-                the last of ten thousand files lies time enough for an editor.
-
-        Raises:
-            OvertakenError: A file may not. Those before it were put, ``last`` was not.
-        """
-        drafts = {path: self.draft() for path in (*contents, last[0])}
-        try:
-            self._write_drafts({drafts[path]: text for path, text in (*contents.items(), last)})
-            for path in (*contents, *gone):
-                if not is_as_planned(path):
-                    raise OvertakenError(path)
-                with self.translated(path):
-                    if path in contents:
-                        drafts[path].replace(path)
-                    else:
-                        path.unlink(missing_ok=True)
-            for parent in {path.parent for path in (*contents, *gone)}:
-                sync_folder(parent)
-            with self.translated(last[0]):
-                drafts[last[0]].replace(last[0])
-        finally:
-            for draft in drafts.values():
-                with suppress(FileNotFoundError):
-                    draft.unlink()
-
-    def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
-        """Write files and wait until the disk has them."""
-
-        def flush(path: Path) -> None:
-            with self.translated(path), path.open("rb+") as file:
-                os.fsync(file.fileno())
-
-        for draft, content in contents.items():
-            with self.translated(draft):
-                draft.write_bytes(content)
-        if len(contents) < _FLUSHES_AT_ONCE:
-            for draft in contents:
-                flush(draft)
-            return
-        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
-            for _ in pool.map(flush, contents):
-                pass
-
     @contextmanager
     def translated(self, path: Path) -> Iterator[None]:
         """Say what the system refused in our words."""
@@ -275,18 +244,33 @@ class Folder:
             raise _in_our_words(error, path, self.path) from error
 
 
-def _whole(path: Path, found: os.stat_result) -> bytes:
+def digest_of(content: bytes | None) -> str:
+    """SHA-256 of a file's lines, whatever git made of their ends; empty for no file."""
+    if content is None:
+        return ""
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def _exhaust(steps: Iterable[None]) -> None:
+    for _ in steps:
+        pass
+
+
+def _read(path: Path, *, start: int = 0) -> bytes:
     """All of a file, unless it is a hole of terabytes, which takes no room in an archive."""
-    if found.st_size > expanded_limit(found.st_size):
+    size = path.stat().st_size - start
+    if size > expanded_limit(size):
         raise StoreError(
-            f"{path} has {found.st_size:,} bytes, more than a store writes. Nothing was changed; "
+            f"{path} has {size:,} bytes, more than a store writes. Nothing was changed; "
             "put back the file that was there, or delete it"
         )
-    return path.read_bytes()
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read()
 
 
 def _write_flushed(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
+    with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -296,15 +280,12 @@ def _try_lock(file: IO[bytes]) -> bool:
     """Take the lock if nobody has it; it goes with the file, also when the program is killed."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system: writers are kept apart by links alone
+    except ImportError:  # no such locks on this system, where one program writes at a time
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError as error:
-        if error.errno not in _NO_LOCKS:
-            raise
     return True
 
 

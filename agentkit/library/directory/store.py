@@ -2,53 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleVersionError, StoreError, UsageError
-from agentkit.library.changes import are_held, check_change, check_follows, missing_tool
+from agentkit.errors import StoreError, UsageError
+from agentkit.library.changes import check_change
 from agentkit.library.directory.files import HandEdit, ToolFiles
-from agentkit.library.directory.folder import Folder, no_parent
-from agentkit.library.directory.history import History, HistoryState, encoded
-from agentkit.library.events import LibraryEvent, storable
-from agentkit.library.library import Library
+from agentkit.library.directory.folder import Folder, digest_of, no_parent
+from agentkit.library.directory.log import ChangeLog, LogState, as_written, damaged
+from agentkit.library.directory.texts import form_named
+from agentkit.library.episode_stores import ForwardingStore
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.store import (
-    AppliedChange,
-    EpisodeFilter,
     EpisodeVolume,
     LibraryChange,
     Retention,
     StoreFault,
-    ToolRevision,
 )
+from agentkit.reading import read_json
 
-_SECONDS_OF_A_WRITER = 3600
-"""A draft of a writer on another machine may be in use; none is for so long."""
-
-_MAY_BE = frozenset(
-    {"tools", "history", "local", "index.json", ".gitignore", ".gitattributes", "README.md"}
-)
+_MAY_BE = frozenset({"tools", "log.jsonl", "local", ".gitignore", ".gitattributes", "README.md"})
+_MAY_BE_OLD = frozenset({"history", "index.json"})
 """What may stand in the folder without a word."""
 
 logger = logging.getLogger(__name__)
 
 
-class DirectoryStore:
+class DirectoryStore(ForwardingStore):
     """All parts of a store in one folder, of which git may keep all but ``local/``.
 
-    The truth is ``history/``: one file a change, made once. A name can be linked to a file only
-    once, so no two writers make the same version, on whatever machine they are. ``tools/`` shows
-    the newest library, one file a tool, and ``index.json`` says what was written there. Whoever
-    opens the store next brings these up to date when a writer was killed.
+    The truth is ``log.jsonl``: a line a change, only ever appended, each with the digest of the one
+    before. ``tools/`` shows the newest library, one file a tool. Whoever opens the store next
+    brings the files up to date when a writer was killed.
 
     Nothing is made before something is written, so a checkout that may only be read can be opened.
 
@@ -74,7 +67,7 @@ class DirectoryStore:
         >>> store.commit(change, expected_version=0)
         1
         >>> sorted(path.name for path in store.path.iterdir())
-        ['history', 'index.json', 'local', 'tools']
+        ['local', 'log.jsonl', 'tools']
         >>> store.close()
         >>> folder.cleanup()
     """
@@ -88,11 +81,11 @@ class DirectoryStore:
     ) -> None:
         self.path = Path(path)
         self._folder = Folder(self.path, timeout_seconds=timeout_seconds)
-        self._history = History(self._folder)
-        self._files = ToolFiles(self._folder, self._history, form=form)
+        self._log = ChangeLog(self._folder)
+        self._wanted = form and form_named(form).name
         self._writing = threading.Lock()
         self._opening = threading.Lock()
-        self._episodes: SQLiteStore | None = None
+        self._episode_file: SQLiteStore | None = None
         self._closed = False
         self._open()
 
@@ -103,20 +96,33 @@ class DirectoryStore:
         if self.path.exists() and not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; name a folder, which is made when absent")
         self._folder.check_no_links()
-        index = self._files.index()  # the index first: the history is never behind it
-        self._files.form  # noqa: B018 - says what can not be used
-        if index is None and not self._folder.history.exists() and self._folder.tools.exists():
+        state = self._log.refresh()
+        self._files(state)  # says what can not be used
+        if not state.form and any(self._folder.tools.glob("*")):
             raise StoreError(
                 f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
                 "choose another folder"
             )
-        self._files.check_not_ahead()
-        if self._may_write():
-            self._clear_drafts()
-        if self._files.is_behind() and self._may_write():
+        if self._folder.pending.exists() and self._may_write():
             with self._folder.locked(is_patient=False) as is_alone:
                 if is_alone:  # otherwise somebody is just at it
                     self._settle()
+
+    def _files(self, state: LogState) -> ToolFiles:
+        """The files of tools.
+
+        Raises:
+            UsageError: The store has another form than was asked for.
+            MissingExtraError: It needs a package that is not installed.
+        """
+        form = form_named(state.form or self._wanted or "yaml")
+        if self._wanted not in {"", form.name}:
+            raise UsageError(
+                f"{self.path} keeps its tools as {form.name}; open it without "
+                "'?format=', or copy it into a new store of the other form"
+            )
+        form.check()
+        return ToolFiles(folder=self._folder, form=form)
 
     def _may_write(self) -> bool:
         places = (self.path, self._folder.local, self._folder.tools)
@@ -125,14 +131,20 @@ class DirectoryStore:
     def __repr__(self) -> str:
         return f"DirectoryStore({str(self.path)!r})"
 
-    def load(self, version: int | None = None) -> Library:
-        """The snapshot at ``version``; see ``ToolStore.load``.
-
-        The newest snapshot is kept: asking again costs a look at two files and gives the same
-        object until somebody commits, and then only what changed is read.
-        """
+    @property
+    def _tools(self) -> MemoryStore:
+        """What the log comes to. Asking again costs a look at one file."""
         self._check_open()
-        return self._history.refresh()[1] if version is None else self._history.at(version)
+        return self._log.refresh().kept
+
+    @property
+    def _episodes(self) -> SQLiteStore | MemoryStore:
+        """The file of episodes; an empty store when none was ever kept: reading makes no file."""
+        self._check_open()
+        path = self._folder.local / "episodes.db"
+        with self._folder.translated(path):
+            is_there = self._episode_file is not None or path.exists()
+        return self._made_episodes() if is_there else MemoryStore()
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change``; see ``ToolStore.commit``.
@@ -143,75 +155,98 @@ class DirectoryStore:
         """
         self._check_open()
         check_change(change)
-        self._files.form  # noqa: B018 - says what can not be used, before anything is made
+        change = as_written(change)
+        self._files(self._log.refresh())  # says what can not be used, before anything is made
         self._folder.make()
         with self._writing, self._folder.locked():
-            while True:
-                with self._history.lock:
-                    self._files.check_not_ahead()
-                    past, _ = self._history.refresh()
-                    known = self._answer(change, past, expected_version)
-                    if known is not None:
-                        return known
-                    place, version = past.length + 1, past.version + change.makes_version
-                    content = encoded(change, place=place, version=version, previous=past.head)
-                if self._folder.claim(place, content):
-                    self._settle()
-                    return version
+            self._finish()
+            state = self._log.refresh()
+            known = state.kept.answer(change, expected_version)
+            if known is not None:
+                return known
+            self._log.bring_up_to_date()
+            state = self._log.refresh()
+            files = self._files(state)
+            names = dict.fromkeys((*change.removals, *(one.name for one in change.upserts)))
+            behind, seen = self._compared(files, state, {*names, *state.behind}, change)
+            self._note_pending(state, seen)
+            self._log.append(change, form=files.form.name, behind=behind)
+            self._settle()
+            return self._log.refresh().kept.load().version
 
-    def _answer(
-        self, change: LibraryChange, past: HistoryState, expected_version: int
-    ) -> int | None:
-        """The version that a known change made; None for one that is to be made."""
-        made = past.made_by.get(storable(change.proposal_id))
-        if made is not None:
-            return made
-        if not change.makes_version:
-            first, end = change.events[0].sequence, past.last_event
-            if (
-                end is not None
-                and first <= end.sequence
-                and are_held(change.events, self._history.events(first - 1))
-            ):
-                return past.version
-        if past.version != expected_version:
-            raise StaleVersionError(expected=expected_version, actual=past.version)
-        check_follows(change.events, past.last_event)
-        for name in change.removals:
-            if name not in past.definitions:
-                raise missing_tool(name, self._history.refresh()[1])
-        return None
+    def _compared(
+        self, files: ToolFiles, state: LogState, names: Iterable[str], change: LibraryChange
+    ) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+        """Which files people edited, and which are to be written.
+
+        Returns:
+            For edited ones the digest of the definition that the edit began with. For those to be
+            written the digest of what stands in the file, and of the definition that it shows.
+        """
+        library = state.kept.load()
+        wanted = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
+        behind: dict[str, str] = {}
+        seen: dict[str, tuple[str, str]] = {}
+        for name in sorted(names):
+            content, base = self._folder.content(files.of(name)), state.base(name)
+            tool = library.get(name)
+            target = wanted.get(name, None if tool is None else tool.definition)
+            if name in change.removals:
+                target = None
+            digest = "" if base is None else base.digest
+            if files.shows(content, target):
+                continue
+            if files.shows(content, base) and not (content is None and target is None):
+                seen[name] = (digest_of(content), digest)
+            else:
+                behind[name] = digest
+        return behind, seen
+
+    def _note_pending(self, state: LogState, seen: Mapping[str, tuple[str, str]]) -> None:
+        """Note which files are to be written, for whoever comes after this program was killed."""
+        if seen:
+            record = {"head": state.head, "files": list(seen.items())}
+            self._folder.replace(self._folder.pending, json.dumps(record).encode())
 
     def _settle(self) -> None:
         try:
-            self._files.settle()
+            self._finish()
         except StoreError as error:  # the change is made: it would be wrong to say that it is not
             logger.warning(
-                "%s: the files of tools are behind the history (%s); the next commit brings them "
+                "%s: the files of tools are behind the log (%s); the next commit brings them "
                 "up to date",
                 self.path,
                 error,
             )
 
-    def versions(self) -> Sequence[int]:
-        """All versions in ascending order."""
-        self._check_open()
-        return range(1, self._history.refresh()[0].version + 1)
-
-    def history(self, tool_name: str) -> Sequence[ToolRevision]:
-        """All revisions of one tool in ascending order."""
-        self._check_open()
-        return self._history.revisions(tool_name)
-
-    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind ``after``, ascending; see ``ChangeLog.changes``."""
-        self._check_open()
-        return self._history.changes(after)
-
-    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
-        """The events behind ``after``, ascending."""
-        self._check_open()
-        return self._history.events(after)
+    def _finish(self) -> None:
+        """Write the files that the last change is to have. The caller holds the folder's lock."""
+        content = self._folder.content(self._folder.pending)
+        if content is None:
+            return
+        state = self._log.refresh()
+        try:
+            pending = read_json(content)
+            noted = {str(name): (str(seen), str(base)) for name, (seen, base) in pending["files"]}
+            is_made = pending["head"] != state.head
+        except (ValueError, KeyError, TypeError) as error:
+            raise damaged(self._folder.pending, f"{error}; or delete it") from error
+        if is_made:
+            files, library = self._files(state), state.kept.load()
+            paths = {files.of(name): name for name in noted}
+            contents = {
+                path: files.form.text_of(library[name].definition) if name in library else None
+                for path, name in paths.items()
+            }
+            seen = {path: noted[name][0] for path, name in paths.items()}
+            edited = self._folder.put(contents, seen)
+            if edited:  # since they were looked at
+                began = {paths[path]: noted[paths[path]][1] for path in edited}
+                behind = {**state.behind, **began}
+                self._log.append(None, form=files.form.name, behind=behind)
+        self._folder.clear_drafts()
+        with self._folder.translated(self._folder.pending):
+            self._folder.pending.unlink()
 
     def edits(self) -> tuple[HandEdit, ...]:
         """What people made of the files of tools since the store wrote them.
@@ -224,12 +259,13 @@ class DirectoryStore:
         self._check_open()
         with self._held_still() as is_alone:
             if is_alone:
-                self._files.settle()
-            return tuple(self._files.edits())
+                self._finish()
+            state = self._log.refresh()
+            return tuple(self._files(state).edits(state))
 
     @contextmanager
     def _held_still(self) -> Iterator[bool]:
-        """Keep writers from being between history and files; whether that can be done here."""
+        """Keep writers from being between log and files; whether that can be done here."""
         if not self._may_write():
             yield False
             return
@@ -249,7 +285,22 @@ class DirectoryStore:
         if edit is None:
             raise UsageError(f"{name!r} has no edit by hand; see 'agentkit check'")
         with self._writing, self._folder.locked():
-            return self._files.take_back(edit)
+            self._log.bring_up_to_date()
+            state = self._log.refresh()
+            files = self._files(state)
+            text = None
+            if edit.newest is not None and edit.file == files.of(name):
+                text = files.form.text_of(edit.newest)
+            is_taken = False
+            while not is_taken:  # what an editor writes meanwhile is laid aside too
+                content = self._folder.content(edit.file)
+                aside = None if content is None else self._folder.lay_aside(edit.file, content)
+                seen = digest_of(content if edit.file.exists() else None)
+                is_taken = not self._folder.put({edit.file: text}, {edit.file: seen})
+            if name in state.behind:
+                behind = {one: digest for one, digest in state.behind.items() if one != name}
+                self._log.append(None, form=files.form.name, behind=behind)
+            return aside
 
     def check(self) -> Iterator[StoreFault]:
         """Read every file; edits by hand and files of others are notes."""
@@ -257,93 +308,65 @@ class DirectoryStore:
         with self._held_still():
             found = tuple(self._file_faults())
         yield from found
-        yield from self._kept_episodes().check()
+        yield from self._episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
         """What the files show that the newest library does not, and what is not from the store."""
-        index, (past, _) = self._files.index(), self._history.refresh()
-        if index is None or (index.place, index.head) != past.shown:
-            if past.version:
-                message = "does not show the newest version; the next commit brings it up to date"
-                yield _note(self._folder.index, message)
-        else:
-            for name in past.definitions.keys() - index.tools.keys():
-                message = (
-                    f"has no file; delete {self._folder.index}, and the next commit writes all"
-                )
-                yield StoreFault(place=name, message=message)
-        for edit in self._files.edits():
+        state = self._log.refresh()
+        files = self._files(state)
+        if state.end and self._folder.plain(self._folder.log, start=state.end):
+            message = "ends in half a change, which a killed writer left; the next commit mends it"
+            yield _note(self._folder.log, message)
+        for edit in files.edits(state):
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
         with self._folder.translated(self.path):
             beside = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        strange = [one for one in beside if one.name not in _MAY_BE]
-        for path in (*self._files.strangers(), *strange):
+        usual = _MAY_BE | _MAY_BE_OLD if state.is_old else _MAY_BE
+        strange = [one for one in beside if one.name not in usual]
+        others = files.strangers({*state.kept.load().tools, *state.behind})
+        for path in (*(one for one in others if one.suffix != files.form.suffix), *strange):
             yield _note(path, "is not from this store; it is left alone")
 
-    def _clear_drafts(self) -> None:
-        """Delete drafts that killed writers left."""
-        with self._folder.translated(self._folder.local):
-            for draft in self._folder.local.glob("draft-*.tmp"):
-                with suppress(FileNotFoundError):  # a writer is just done with it
-                    if time.time() - draft.stat().st_mtime > _SECONDS_OF_A_WRITER:
-                        draft.unlink()
-
-    def append(self, episode: Episode) -> None:
-        """Keep one episode, on this machine; one with a known id is ignored.
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes, on this machine, all of them or none; known ids are ignored.
 
         Raises:
-            EpisodeFormatError: The episode holds a value that JSON can not.
+            EpisodeFormatError: An episode holds a value that JSON can not.
         """
-        self._made_episodes().append(episode)
-
-    def append_many(self, episodes: Sequence[Episode]) -> None:
-        """Keep several episodes, all of them or none."""
         self._made_episodes().append_many(episodes)
 
-    def get(self, episode_id: str) -> Episode | None:
-        """The episode of that id, or None."""
-        return self._kept_episodes().get(episode_id)
-
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
-        """The episodes that match, of those kept before the call; a page is read at a time."""
-        return self._kept_episodes().select(matching)
+    def append(self, episode: Episode) -> None:
+        """Keep one episode; see ``append_many``."""
+        self.append_many((episode,))
 
     def volume(self) -> EpisodeVolume:
         """How much is kept of episodes."""
-        return self._kept_episodes().volume()
+        return self._episodes.volume()
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
         """How much ``prune`` would delete."""
-        return self._kept_episodes().prunable(retention)
+        return self._episodes.prunable(retention)
 
     def prune(self, retention: Retention) -> EpisodeVolume:
         """Delete the episodes that break ``retention``."""
-        return self._kept_episodes().prune(retention)
+        return self._episodes.prune(retention)
 
     def close(self) -> None:
         """Close the file of episodes, and refuse further use. A second call does nothing."""
         with self._opening:
             self._closed = True
-            if self._episodes is not None:
-                self._episodes.close()
-                self._episodes = None
+            if self._episode_file is not None:
+                self._episode_file.close()
+                self._episode_file = None
 
     def _made_episodes(self) -> SQLiteStore:
         """The file of episodes, made when it is absent."""
         with self._opening:
             self._check_open()
-            if self._episodes is None:
+            if self._episode_file is None:
                 self._folder.make_local()
-                self._episodes = SQLiteStore(self._folder.local / "episodes.db")
-            return self._episodes
-
-    def _kept_episodes(self) -> SQLiteStore | MemoryStore:
-        """The file of episodes; an empty store when none was ever kept: reading makes no file."""
-        self._check_open()
-        path = self._folder.local / "episodes.db"
-        with self._folder.translated(path):
-            is_there = self._episodes is not None or path.exists()
-        return self._made_episodes() if is_there else MemoryStore()
+                self._episode_file = SQLiteStore(self._folder.local / "episodes.db")
+            return self._episode_file
 
     def _check_open(self) -> None:
         if self._closed:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import DefinitionError, MissingExtraError, UsageError
-from agentkit.reading import LIMIT_VARIABLE, read_json, value_limit
+from agentkit.errors import DefinitionError, MissingExtraError, ReadingLimitError, UsageError
+from agentkit.reading import check_yaml, know_json, read_json
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
@@ -22,21 +22,6 @@ _MOST_LEVELS = 300
 
 _LEAST = 20_000
 """So many values any file may hold; a larger one holds one for each sixteen characters."""
-
-_PREFIX = "tag:yaml.org,2002:"
-_MEANINGS = (
-    ("null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
-    ("bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
-    ("int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
-    (
-        "float",
-        re.compile(
-            r"^(?:[-+]?(?:\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?"
-            r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-        ),
-        list("-+.0123456789"),
-    ),
-)
 
 
 def from_yaml(content: str) -> Any:
@@ -49,43 +34,16 @@ def from_yaml(content: str) -> Any:
 
     loader = _loader()
     try:
-        _check_events(
-            yaml.parse(content, Loader=loader), most=2 * value_limit(len(content), least=_LEAST)
-        )
+        check_yaml(content, loader, least=_LEAST, levels=_MOST_LEVELS)
         return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         raise DefinitionError(_in_our_words(error)) from error
+    except ReadingLimitError as error:
+        raise DefinitionError(str(error)) from error
     except RecursionError as error:
         raise DefinitionError("it is nested too deeply") from error
     except ValueError as error:  # such as a number of thousands of digits
         raise DefinitionError(f"a value can not be read: {error}") from error
-
-
-def _check_events(events: Iterable[yaml.Event], *, most: int) -> None:
-    """Refuse what would grow, or break the parser.
-
-    Args:
-        events: Of the document.
-        most: How many values and keys it may hold.
-    """
-    import yaml
-
-    levels = count = 0
-    for event in events:
-        count += isinstance(event, yaml.NodeEvent)
-        if count > most:
-            raise DefinitionError(
-                f"it holds more than {most:,} values; a file that you trust is read with "
-                f"{LIMIT_VARIABLE}=10 in the environment"
-            )
-        levels += isinstance(event, yaml.CollectionStartEvent)
-        levels -= isinstance(event, yaml.CollectionEndEvent)
-        if levels > _MOST_LEVELS:
-            raise RecursionError
-        if isinstance(event, yaml.AliasEvent):
-            raise DefinitionError(
-                f"'*{event.anchor}' stands for another part of the file; write that part out"
-            )
 
 
 @cache
@@ -113,8 +71,7 @@ def _loader() -> type[yaml.SafeLoader]:
                 found[key] = self.construct_object(value_node, deep=deep)
             return found
 
-    for name, pattern, first in _MEANINGS:
-        Loader.add_implicit_resolver(_PREFIX + name, pattern, first)
+    know_json(Loader)
     return Loader
 
 

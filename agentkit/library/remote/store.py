@@ -30,6 +30,7 @@ from agentkit.library.remote.wire import Head, definition_from_json, definition_
 from agentkit.library.sealing import read_sealed, write_sealed
 from agentkit.library.signing import key_texts, read_verifier
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.reading import read_json
 
 logger = logging.getLogger(__name__)
 
@@ -414,7 +415,7 @@ class RemoteStore:
             return None
         try:
             content = read_sealed(self._cache / FILE_NAME, self._sealed_as)
-            record = None if content is None else json.loads(content)
+            record = None if content is None else read_json(content)
             if record is not None and record["format"] == _FORMAT:
                 return _Known.from_json(record)
         except (OSError, AgentKitError, KeyError, TypeError, ValueError) as error:

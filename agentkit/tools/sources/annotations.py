@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin
 
 from agentkit.errors import DefinitionError
+from agentkit.tools.invocation import is_context
 
 _MARKER = inspect.Parameter.empty
 _UNUSABLE_KINDS = {
@@ -62,6 +63,7 @@ class CallableShape:
         returns: The resolved return annotation.
         is_annotated: Whether there is a return annotation.
         is_async: Whether calling it gives a coroutine.
+        context: The first parameter, when it takes the ``RunContext``; models do not see it.
     """
 
     name: str
@@ -71,6 +73,7 @@ class CallableShape:
     returns: Any
     is_annotated: bool
     is_async: bool
+    context: CallableParameter | None = None
 
 
 def read_callable(function: Callable[..., Any], *, name: str | None = None) -> CallableShape:
@@ -96,6 +99,7 @@ def read_callable(function: Callable[..., Any], *, name: str | None = None) -> C
         for parameter in _signature(function, shown).parameters.values()
         if parameter.name not in bound
     )
+    context, parameters = _without_context(parameters, shown)
     return CallableShape(
         name=own_name,
         docstring=inner.__doc__
@@ -106,7 +110,24 @@ def read_callable(function: Callable[..., Any], *, name: str | None = None) -> C
         returns=annotations.get("return", _MARKER),
         is_annotated="return" in annotations,
         is_async=inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called),
+        context=context,
     )
+
+
+def _without_context(
+    parameters: tuple[CallableParameter, ...], shown: str
+) -> tuple[CallableParameter | None, tuple[CallableParameter, ...]]:
+    """The parameter that takes the run's context, if the first does, and those for the model."""
+    for parameter in parameters[1:]:
+        if is_context(parameter.annotation):
+            raise DefinitionError(
+                f"tool {shown}: {parameter.name!r} takes the RunContext; make it the first "
+                "parameter",
+                tool_name=shown,
+            )
+    if parameters and is_context(parameters[0].annotation):
+        return parameters[0], parameters[1:]
+    return None, parameters
 
 
 def _unwrapped(function: Callable[..., Any]) -> tuple[Any, frozenset[str]]:

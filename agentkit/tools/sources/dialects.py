@@ -467,6 +467,9 @@ def _spelled(found: Mapping[str, Any]) -> str:
     return bare if isinstance(bare, str) else json.dumps(bare or found)
 
 
+_WHOLE = ("$ref", "allOf", "oneOf")
+
+
 def _nullable(draft: dict[str, Any], note: Note) -> None:
     """OpenAPI 3.0 said ``nullable: true``."""
     if "nullable" not in draft or (nullable := _as_boolean(draft["nullable"])) is None:
@@ -478,8 +481,11 @@ def _nullable(draft: dict[str, Any], note: Note) -> None:
         draft["type"] = [kind, "null"]
     elif nullable and isinstance(kind, list) and "null" not in kind:
         draft["type"] = [*kind, "null"]
-    elif nullable and kind is None and "$ref" in draft and "anyOf" not in draft:
-        draft["anyOf"] = [{"$ref": draft.pop("$ref")}, {"type": "null"}]
+    elif nullable and kind is None and "anyOf" not in draft and draft.keys() & set(_WHOLE):
+        parts = {key: draft.pop(key) for key in _WHOLE if key in draft}
+        draft["anyOf"] = [parts, {"type": "null"}]
+    if nullable and isinstance(members := draft.get("enum"), list) and None not in members:
+        draft["enum"] = [*members, None]
 
 
 _EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}

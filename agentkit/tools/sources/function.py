@@ -32,6 +32,7 @@ from agentkit.tools.definition import (
     Specification,
     ToolDefinition,
 )
+from agentkit.tools.invocation import current_context
 from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import (
@@ -86,11 +87,13 @@ class FunctionReading:
         convert: Turns validated JSON arguments into the values that the function expects; None
             when JSON values will do.
         is_async: Whether calling it gives a coroutine.
+        context: Annotation of its first parameter, when that takes the ``RunContext``.
     """
 
     definition: ToolDefinition
     convert: Callable[[JsonObject], JsonObject] | None
     is_async: bool
+    context: Any = None
 
 
 def definition_from_function(
@@ -166,7 +169,25 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionRead
         examples=_examples(options.examples, words.examples, schema, name),
         origin=Origin(kind="function", reference=shape.reference),
     )
-    return FunctionReading(definition=definition, convert=convert, is_async=shape.is_async)
+    taken = shape.context
+    return FunctionReading(
+        definition=definition,
+        convert=convert if taken is None else _with_context(taken.name, name, convert),
+        is_async=shape.is_async,
+        context=None if taken is None else taken.annotation,
+    )
+
+
+def _with_context(
+    parameter: str, tool_name: str, convert: Callable[[JsonObject], JsonObject] | None
+) -> Callable[[JsonObject], JsonObject]:
+    """A conversion that adds the context of the call to the arguments."""
+
+    def with_context(arguments: JsonObject) -> JsonObject:
+        values = arguments if convert is None else convert(arguments)
+        return {parameter: current_context(tool_name), **values}
+
+    return with_context
 
 
 def _effects(given: Effects | Iterable[EffectName]) -> Effects:
@@ -308,8 +329,11 @@ def _import_file(path: Path) -> ModuleType:
 
 _ADVICE = (
     "use str, int, float, bool, list, dict, Literal, Enum, date, datetime, a dataclass, a "
-    "TypedDict or a pydantic model; or bind the value with functools.partial, which hides it from "
-    "the model"
+    "TypedDict or a pydantic model"
+)
+_NOT_FOR_MODELS = (
+    "; a value that the model is not to write, such as a database handle, comes with the run: take "
+    "`ctx: RunContext[...]` as first parameter and read ctx.deps, or bind it with functools.partial"
 )
 _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
 
@@ -515,7 +539,7 @@ def _unusable(annotation: Any, error: Exception, *, tool_name: str, place: str) 
     reason = str(error).strip().splitlines()[0]
     return DefinitionError(
         f"tool {tool_name}: {place} is annotated {shown}, which has no JSON Schema ({reason}); "
-        f"{_ADVICE}",
+        f"{_ADVICE}{_NOT_FOR_MODELS * place.startswith('parameter')}",
         tool_name=tool_name,
     )
 

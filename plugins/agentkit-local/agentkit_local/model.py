@@ -35,6 +35,9 @@ class LocalModel:
         ```
     """
 
+    reports_cost = True
+    """It costs nothing, so a limit on costs is held."""
+
     def __init__(
         self,
         path: str | os.PathLike[str],

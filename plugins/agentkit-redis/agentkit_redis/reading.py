@@ -13,6 +13,7 @@ from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library.changes import changed_definition, now, stored_definition
 from agentkit.library.library import Library
 from agentkit.library.store import LibraryChange
+from agentkit.reading import read_json
 from agentkit.tools.definition import Origin, ToolDefinition
 from agentkit_redis.connection import Command, RedisConnection
 from agentkit_redis.scripts import BEGIN
@@ -179,7 +180,7 @@ def read_version(version: int, data: bytes | None) -> VersionRecord:
     """
     try:
         stamp, _, text = (data or b"").partition(b" ")
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = read_json(text)
         steps = [Stored(name=n, digest=d, origin=o) for n, d, o in found.pop("upserts")]
         removals, evidence = tuple(found.pop("removals")), tuple(found.pop("evidence"))
         return VersionRecord(
@@ -217,7 +218,7 @@ def is_same(stored: Stored, known: ToolDefinition) -> bool:
     if known.digest != stored.digest:
         return False
     try:
-        return known.origin == Origin(**json.loads(stored.origin))
+        return known.origin == Origin(**read_json(stored.origin))
     except (ValueError, TypeError):
         return False  # reading it tells what is wrong
 

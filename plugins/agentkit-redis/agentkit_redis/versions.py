@@ -47,6 +47,7 @@ from typing import TypeAlias
 
 from agentkit.library.events import LibraryEvent
 from agentkit.library.store import StoreFault
+from agentkit.reading import read_json
 
 _FEW = 16
 """So many versions are asked for along with the head; whoever is further behind reads all tools."""
@@ -373,7 +374,7 @@ def _event(place: int, entry: bytes, fields: dict[bytes, bytes]) -> LibraryEvent
     if entry != b"%d-0" % place:
         raise _damaged(place, f"{entry.decode()} stands in its place")
     try:
-        event = LibraryEvent.from_json(json.loads(fields[b"body"]))
+        event = LibraryEvent.from_json(read_json(fields[b"body"]))
     except (ValueError, TypeError, KeyError, AttributeError, StoreFormatError) as error:
         raise _damaged(place, str(error)) from error
     if event.sequence != place:

@@ -20,7 +20,7 @@ from support.random_children import GUARDS, ChildrenInUse, Outcome, difference
 from support.random_programs import RandomProgram
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_digest, program_from_json, program_to_json
+from agentkit.composites.codec import program_from_json, program_to_json
 from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
 from agentkit.composites.rendering import render
@@ -35,7 +35,6 @@ SHOWN = 3
 MOST_GUARDED = 0.05
 MOST_REFUSED = 0.1
 SHARE_ROUND_TRIPS = 2
-SHARE_DIGESTS = 25
 SHARE_ASYNC = 4
 """Every fourth program also runs with children that are awaited."""
 
@@ -112,18 +111,18 @@ async def test_awaited_children_change_nothing(
 def test_programs_come_back_from_text_and_data(
     batch: Sequence[RandomProgram], parsed: Sequence[ir.Program], counts: Counter[str]
 ) -> None:
-    """Rendered text and JSON give the equal program back, with the same digest."""
+    """Rendered text and what a store keeps give the equal program back."""
     tools = ChildrenInUse().by_name
     found = []
     chosen = zip(batch[::SHARE_ROUND_TRIPS], parsed[::SHARE_ROUND_TRIPS], strict=True)
-    for number, (random, program) in enumerate(chosen):
+    for random, program in chosen:
         read = program_from_json(json.loads(json.dumps(program_to_json(program))))
         text = render(program, name=random.name)
         again = parse(text, tools).program
         counts["round trip"] += 1
         written = repr(program)  # which tells 1, 1.0 and True apart
         if repr(read) != written or repr(again) != written:
-            found.append(report(random, {}, f"JSON or text give another program:\n{text}"))
-        if not number % SHARE_DIGESTS:
-            assert program_digest(read) == program_digest(program)
+            found.append(
+                report(random, {}, f"what is stored, or text, gives another program:\n{text}")
+            )
     fail_with(found)

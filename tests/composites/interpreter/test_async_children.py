@@ -197,7 +197,7 @@ async def test_writes_never_overlap(compiled: Compile, world: Any, name: str) ->
     [
         ("[1 / a, write('w')]", []),
         ("[write('v'), 1 / a, write('w')]", ["write v", "wrote v"]),
-        ("sum(write(k) for k in ['v', 'w'])", ["write v", "wrote v"]),
+        ("sum(write(k) for k in ['v', 'w'])", ["write v", "wrote v", "write w", "wrote w"]),
         ("sum([read('bad'), write('w')])", ["start bad", "end bad"]),
         (
             "[read('r'), write('w'), read('s')]",

@@ -8,7 +8,7 @@ import pytest
 
 from agentkit.composites.composite import Composite
 from agentkit.composites.contracts import Expression, check_post, check_pre
-from agentkit.composites.problems import CompositeLimits, ContractMode
+from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Specification, ToolDefinition
@@ -73,27 +73,16 @@ def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> Non
         assert reason in str(found)
 
 
-CHECKED: dict[ContractMode, tuple[bool, bool]] = {
-    "off": (False, False),
-    "dry_run": (False, True),
-    "always": (True, True),
-}
-"""Whether contracts are checked in a normal and in a dry run."""
-
-
-@pytest.mark.parametrize("mode", CHECKED)
-def test_the_mode_says_when(compiled: Compile, root: Tool, mode: ContractMode) -> None:
-    """Off means never, dry_run means validation runs only, always means every run."""
-    composite = compiled("def f(x):\n    return root(x) + 1", root, contracts=mode)
-    for dry_run, checks in zip((False, True), CHECKED[mode], strict=True):
-        assert composite.run({"x": 4.0}, dry_run=dry_run) == 3.0
-        if not checks:
-            assert composite.run({"x": 16.0}, dry_run=dry_run) == 5.0
-            continue
-        with pytest.raises(ContractViolation) as violated:
-            composite.run({"x": 16.0}, dry_run=dry_run)
-        assert violated.value.path == ("f", "root")
-        assert "f → root: the postcondition `result != 4`" in str(violated.value)
+def test_the_mode_says_when(compiled: Compile, root: Tool) -> None:
+    """Off means never, always means every run."""
+    text = "def f(x):\n    return root(x) + 1"
+    assert compiled(text, root, contracts="off").run({"x": 16.0}) == 5.0
+    composite = compiled(text, root, contracts="always")
+    assert composite.run({"x": 4.0}) == 3.0
+    with pytest.raises(ContractViolation) as violated:
+        composite.run({"x": 16.0})
+    assert violated.value.path == ("f", "root")
+    assert "f → root: the postcondition `result != 4`" in str(violated.value)
 
 
 def own_conditions(text: str, *conditions: str) -> ToolDefinition:

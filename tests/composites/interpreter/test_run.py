@@ -96,7 +96,7 @@ def test_what_the_trace_tells(compiled: Compile, calculator: Mapping[str, Tool])
     with pytest.raises(CompositeRunError):
         composite.run({"a": 1}, trace=calls.append)
     first, second = calls
-    assert (first.name, first.path, first.depth) == ("add", ("f", "add"), 1)
+    assert (first.name, first.path) == ("add", ("f", "add"))
     assert (first.arguments, first.result, first.error) == ({"a": 1, "b": 1}, 2, None)
     assert (second.result, second.error.code) == (None, "child_failed")
     assert first.sequence < second.sequence

@@ -23,12 +23,12 @@ from agentkit.evolution.compare import (
 )
 from agentkit.evolution.gate_statistics import (
     DECAY,
-    Elond,
     gamma,
     log_e_path,
     log_money_path,
 )
 from agentkit.evolution.gates import (
+    MAX_PAIRS,
     ArmScore,
     GateConfig,
     GateReport,
@@ -126,13 +126,6 @@ def test_a_clear_gain_passes():
     assert report.statistics["gain_low"] < 11 / 43 < report.statistics["gain_high"]
 
 
-def test_no_evidence_is_not_evidence_of_none():
-    """A gain that chance explains fails with a reason that says no more than that."""
-    report = offline_gate(pairs_of("w" * 7 + "l" * 4 + "=" * 30))
-    assert report.decision == "fail"
-    assert report.reason.startswith("no evidence of a gain: +7.3 points")
-
-
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
 def test_too_few_tasks_that_differ_wait(text):
     """No tasks, all equal, or a handful: more held-out tasks are asked for."""
@@ -170,15 +163,6 @@ def test_a_worse_candidate_fails_without_waiting_for_the_end():
     assert report.decision == "fail"
     assert "the candidate is worse" in report.reason
     assert report.statistics["alarm_log_e"] == pytest.approx([*log_e_path([True] * 7)][-1])
-
-
-def test_pairs_that_do_not_differ_decide_nothing():
-    """With all pairs equal the gate waits, and gives up after the most pairs that are allowed."""
-    rules = GateConfig(max_pairs=50)
-    assert shadow_gate(pairs_of("=" * 49), rules=rules).decision == "wait"
-    report = shadow_gate(pairs_of("=" * 50), rules=rules)
-    assert report.decision == "fail"
-    assert "not evidence that there is none" in report.reason
 
 
 def test_only_the_first_pair_of_a_conversation_counts():
@@ -256,14 +240,6 @@ def selections(control, candidate, count, name="s"):
     ]
 
 
-def test_requests_that_the_changed_tool_takes_are_counted():
-    """A robbed request is a lost one to which the changed tool was called."""
-    mixed = selections(("find",), ("find",), 80) + selections(("find",), ("buy",), 20, name="r")
-    report = regression_gate(mixed, tool="buy")
-    assert report.decision == "fail"
-    assert (report.statistics["robbed"], report.statistics["lost"]) == (20, 20)
-
-
 def test_another_choice_that_was_found_right_is_no_loss():
     """Where the candidate's answer was judged right, its tools are as good as those of the control."""
     other = selections(("find",), ("look_up",), 30)
@@ -276,14 +252,14 @@ def test_whichever_side_was_first_decides():
     """Evidence that comes after the decision, and after the gate gave up, comes too late."""
     assert shadow_gate(pairs_of("w" * 12 + "l" * 60)).decision == "pass"
     assert shadow_gate(pairs_of("l" * 12 + "w" * 60)).decision == "fail"
-    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=GateConfig(max_pairs=50))
+    report = shadow_gate(pairs_of("=" * MAX_PAIRS + "w" * 50))
     assert (report.decision, report.statistics["wins"]) == ("fail", 0)
 
 
 @given(sessions=SESSIONS, more=SESSIONS)
 def test_what_a_canary_decided_stays_decided(sessions, more):
     """Later sessions do not turn a pass or a fail around."""
-    rules = GateConfig(min_sessions=5, max_sessions=30, margin=0.5)
+    rules = GateConfig(min_sessions=5, margin=0.5)
     early = canary_gate(scores(sessions), rules=rules).decision
     assert early in {"wait", canary_gate(scores(sessions + more), rules=rules).decision}
 
@@ -447,10 +423,3 @@ def test_all_levels_together_are_the_alpha_that_is_tolerated():
     low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
     assert head + low <= 1
     assert head + high == pytest.approx(1, abs=1e-4)
-
-
-def test_promotions_raise_later_levels_and_openings_lower_them():
-    """One promotion doubles the next level; opening one more lowers it by the decay."""
-    opened = Elond(opened=7, promoted=0)
-    assert Elond(opened=7, promoted=1).level(0.05) == pytest.approx(2 * opened.level(0.05))
-    assert Elond(opened=8).level(0.05) == pytest.approx(opened.level(0.05) * (8 / 9) ** 1.3)

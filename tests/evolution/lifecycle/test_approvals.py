@@ -111,14 +111,6 @@ def test_only_persons_approve_and_reject(manager, propose, kind):
         manager.reject(record.proposal_id, person=robot, reason="no")
 
 
-def test_a_person_rejects_what_is_open(manager, propose, ada):
-    """An open proposal is rejected with the person's words; twice is once."""
-    record = manager.submit(propose(manager))
-    manager.reject(record.proposal_id, person=ada, reason="not ours")
-    record = manager.reject(record.proposal_id, person=ada, reason="again")
-    assert (record.state, record.last_word) == ("rejected", "not ours")
-
-
 def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
     """An active proposal is not approved or rejected; a message says what to do."""
     record = manager.submit(propose(manager))

@@ -14,7 +14,7 @@ from agentkit.episodes import Episode, Evidence, Turn, Verdict
 from agentkit.errors import MissingExtraError
 from agentkit.evolution.proposal import Observations, Proposal, UnreadableProposal
 from agentkit.evolution.proposers.blocks import Question, block_schema, read_answer
-from agentkit.evolution.proposers.composites import CompositeStream, propose_composites
+from agentkit.evolution.proposers.composites import CompositeStream
 from agentkit.evolution.proposers.optimizer import GepaOptimizer, Score
 from agentkit.evolution.proposers.streams import (
     EvolutionStream,
@@ -72,18 +72,13 @@ def test_a_block_becomes_a_candidate(question, loan):
         (block(summary="Which tool?"), "no_tool_name"),
         (block(tool="calculate_loan", effects=["reads"]), "unknown_field"),
         (block(tool="calculate_loan", summary="a", description="b"), "duplicate_field"),
-        (block(tool="calculate_loan", summary=["a"]), "wrong_field_type"),
         (block(tool="calculate_loan", parameters="all"), "wrong_field_type"),
-        (block(tool="calculate_loan", usage_rules="one"), "wrong_field_type"),
         (block(tool="calculate_loan", rules=[{"kind": "never"}]), "invalid_rule"),
         ("<description>{'tool': 'calculate_loan'}</description>", "invalid_json"),
         ('<description>{"tool": "a", "tool": "b"}</description>', "invalid_json"),
-        ('<description>{"tool": NaN}</description>', "invalid_json"),
-        (f'<description>{{"tool": {"9" * 5000}}}</description>', "invalid_json"),
         (f"<description>{'[' * 40_000}</description>", "invalid_json"),
         (f"<description>{chr(0xD800)}</description>", "invalid_text"),
         ('<description>{"tool": "\\ud800"}</description>', "invalid_json"),
-        ("<description>Make it better.</description>", "no_tool_name"),
     ],
 )
 def test_what_can_not_be_read_has_a_code(question, answer, code):
@@ -219,13 +214,6 @@ async def test_both_streams_read_a_bare_object(library, make_episode, stream, ve
     assert asked[0].output_schema == block_schema(library["calculate_loan"].definition)
 
 
-async def test_a_block_that_changes_nothing_is_nothing(library, make_episode):
-    """Who has to answer with a block has no other way to say that nothing should change."""
-    model, _ = answering()
-    seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=WRONG),))
-    assert list(await FeedbackStream(model, structured=True).propose(seen)) == []
-
-
 # --- The evolution stream learns from perfect episodes, and from nothing else --------------------
 
 
@@ -249,16 +237,6 @@ async def test_only_perfect_episodes_count(library, make_episode, verdict):
     assert not is_perfect(episode)
     seen = Observations(library=library, episodes=(episode,))
     assert list(await EvolutionStream().propose(seen)) == []
-
-
-async def test_blocks_of_the_policy_are_taken(library, make_episode):
-    """In training the policy's own answers hold the blocks; it is their author."""
-    episode = make_episode(
-        "e", CALL, verdict=PERFECT, text=block(tool="calculate_loan", summary="Monthly rate.")
-    )
-    [found] = await EvolutionStream().propose(Observations(library=library, episodes=(episode,)))
-    assert isinstance(found, Proposal)
-    assert (found.author.name, found.stream, found.evidence) == ("policy", "evolution", ("e",))
 
 
 async def test_a_model_is_asked_with_perfect_episodes(library, make_episode):
@@ -342,27 +320,6 @@ async def test_tags_in_the_data_open_no_block(library, make_episode, wrong_value
 # --- Composites behind the protocol of proposers -------------------------------------------------
 
 
-SOURCE = '''```python
-@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
-def order_total(price: float, count: int, fee: float) -> float:
-    """What an order costs with its fee."""
-    return add(mul(price, count), fee)
-```'''
-
-
-async def test_a_composite_is_a_proposal_without_a_base(make_episode, manager):
-    """It changes no revision; InsertTool decides about it, and takes it."""
-    calls = (("mul", {"a": 4, "b": 3}, 12), ("add", {"a": 12, "b": 2}, 14))
-    episode = make_episode("e1", *calls, request="3 at 4 with a fee of 2?")
-    seen = Observations(library=primitive_library(), episodes=(episode,))
-    [found] = await CompositeStream(ScriptedModel([SOURCE], name="teacher")).propose(seen)
-    assert isinstance(found, Proposal)
-    assert (found.base, found.stream, found.evidence) == ("", "composite", ("e1",))
-    outcome = await manager.insert_async(found.candidate, evidence=found.evidence)
-    assert "order_total" in manager.refresh()
-    assert outcome.version > 1
-
-
 # --- A model proposes composites from solved tasks, and mends what is wrong with them ------------
 
 
@@ -394,12 +351,24 @@ def solved(*calls, episode_id="e-1", request="What do three at 4 cost, with a fe
         status = "failed" if value is None else "ok"
         result = ToolResult(call_id=f"c{at}", name=name, status=status, value=value)
         turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
-    return Episode(episode_id=episode_id, request=request, turns=tuple(turns), output="14")
+    return Episode(
+        episode_id=episode_id,
+        request=request,
+        turns=tuple(turns),
+        output="14",
+        verdict=Verdict(passed=True),
+    )
 
 
 EPISODE = solved(
     ("mul", {"a": 4, "b": 0}, None), ("mul", {"a": 4, "b": 3}, 12), ("add", {"a": 12, "b": 2}, 14)
 )
+
+
+async def written(model, library):
+    """What the stream suggests from the solved task."""
+    seen = Observations(library=library, episodes=(EPISODE,))
+    return list(await CompositeStream(model).propose(seen))
 
 
 @pytest.fixture
@@ -411,7 +380,7 @@ def primitives():
 async def test_the_model_sees_the_solution_the_tools_and_the_language(primitives):
     """The prompt holds the successful calls with results, the signatures, and what is allowed."""
     model = ScriptedModel(["NOTHING"])
-    assert await propose_composites([EPISODE], primitives, model) == ()
+    assert await written(model, primitives) == []
     system, user = (message.text for message in model.requests[0].messages)
     assert all(name in system for name in BUILTINS)
     assert "1. mul(a=4, b=3) -> 12\n2. add(a=12, b=2) -> 14" in user
@@ -426,15 +395,13 @@ async def test_the_model_sees_the_solution_the_tools_and_the_language(primitives
 async def test_problems_are_sent_back_until_the_text_is_sound(primitives):
     """The author hears code, line, column and advice, and is heard again."""
     model = ScriptedModel([fenced(UNKNOWN), fenced(GOOD)])
-    (candidate,) = await propose_composites(EPISODE, primitives, model)
-    assert candidate.definition.name == "order_total"
-    assert candidate.attempts == 2
-    assert candidate.problems == ()
+    (found,) = await written(model, primitives)
+    assert found.candidate.name == "order_total"
+    assert found.reason.startswith("written after 2 attempts")
     repair = model.requests[1].messages
     assert "multiply" in repair[-2].text
     assert "unknown_tool" in repair[-1].text
     assert "line 10, column 16" in repair[-1].text
-    assert candidate.usage.requests == 1
 
 
 async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(primitives):
@@ -442,10 +409,9 @@ async def test_a_model_that_never_repairs_gives_a_candidate_with_reasons(primiti
     model = FunctionModel(
         lambda _request: fenced(UNKNOWN.replace("order_total", f"total_{len(model.requests)}"))
     )
-    (candidate,) = await propose_composites(EPISODE, primitives, model, max_repairs=3)
-    assert candidate.definition is None
-    assert candidate.problems[0].code == "unknown_tool"
-    assert candidate.attempts == 4
+    (found,) = await written(model, primitives)
+    assert isinstance(found, UnreadableProposal)
+    assert found.failed[0].code == "unknown_tool"
     assert len(model.requests) == 4
 
 

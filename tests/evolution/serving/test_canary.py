@@ -13,11 +13,10 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, open_store, tool
 from agentkit.agent.session import RouteRequest
 from agentkit.composites.source import compose
-from agentkit.episodes import Verdict
 from agentkit.errors import StoreError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.compare import canary_scores
-from agentkit.evolution.observers import CanaryJudge, judged
+from agentkit.evolution.observers import CanaryJudge
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Author, LibraryChange, Replica
 from agentkit.library.store import EpisodeFilter
@@ -131,19 +130,6 @@ async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     assert begun.episode.metadata == {}
 
 
-async def test_a_candidate_of_another_revision_is_not_served(trial, store, make):
-    """The tool changed meanwhile; the Tool Manager moves the proposal, or rejects it."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    trial.publish(make("weather", "Newer words."))
-    agent, model = agent_with(store)
-
-    result = await agent.run("hi")
-
-    assert words(model) == ["Newer words."]
-    assert result.episode.metadata == {}
-
-
 async def test_a_candidate_with_another_contract_is_not_served(trial, store, make):
     """Code and approvals rely on the contract, whatever validation let pass."""
     base = store.load()["weather"].definition
@@ -159,24 +145,6 @@ async def test_a_candidate_with_another_contract_is_not_served(trial, store, mak
     await agent.run("hi")
 
     assert words(model) == [OLD]
-
-
-async def test_a_candidate_that_moved_is_left(trial, store):
-    """A conversation does not change from one wording of a candidate to another."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, model = agent_with(store)
-    await agent.run("hi", session_id="s")
-
-    moved = trial.propose("weather", "Moved words.", proposal_id="other")
-    trial.step(proposal, "quarantined")
-    facts = {"candidate": moved.candidate.to_json(), "base": moved.base}
-    trial.step(proposal, "proposed", **facts)
-    trial.step(proposal, "validated", "canary")
-    result = await agent.run("again", session_id="s")
-
-    assert words(model) == [CANARY_NEW, OLD]
-    assert result.episode.metadata["left_because"] == "candidate_moved"
 
 
 async def test_composites_above_the_tool_still_run(trial, store):
@@ -447,35 +415,3 @@ async def test_a_failed_call_is_seen(store, canary):
         one.session_id: one.verdict.passed for one in store.select(EpisodeFilter()) if one.verdict
     }
     assert verdicts == {"s": False, "t": True}
-
-
-async def test_a_verifier_decides_where_there_is_one(store, canary):
-    """What the caller's own verifier says is kept."""
-
-    class Never:
-        async def verify(self, episode):
-            return Verdict(passed=False, verifier="never")
-
-    judge = CanaryJudge(store, verifier=Never())
-    agent = Agent(
-        ScriptedModel(["ok"]),
-        store=store,
-        router=CanaryRouter(store, share=1),
-        observers=[judge],
-    )
-    await agent.run("hi")
-    await judge.drain()
-
-    (score,) = canary_scores(store.select(EpisodeFilter()), canary.proposal_id)
-    assert (score.arm, score.score) == ("candidate", 0)
-
-
-async def test_a_person_judges_later(store, canary):
-    """A thumb that comes a day later is a record of its own."""
-    agent = Agent(ScriptedModel(["a"]), store=store, router=CanaryRouter(store, share=1))
-    result = await agent.run("hi", session_id="s")
-
-    store.append(judged(result.episode, Verdict(passed=True, score=1, verifier="thumb")))
-
-    (score,) = canary_scores(store.select(EpisodeFilter()), canary.proposal_id)
-    assert (score.session, score.score) == ("s", 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
 from functools import partial
 from typing import Any
 
@@ -170,7 +169,6 @@ async def test_the_limit_of_steps(
             await invoke(given, config)
     (episode,) = store.select()
     assert episode.stop_reason == "step_limit"
-    assert "Recursion limit of 6" in (episode.error or "")
     assert len(episode.turns) >= 2
 
 
@@ -200,26 +198,10 @@ async def test_an_agent_inside_of_a_graph(
     assert len(list(store.select())) == 1
 
 
-async def test_leaving_a_stream_early(
-    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
-) -> None:
-    """Who leaves a stream between two steps ends the run; what happened so far is kept."""
-    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
-    with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), langchain_model(server))
-        async with aclosing(agent.astream({"messages": "Twice 4?"})) as parts:
-            async for part in parts:
-                if "tools" in part:
-                    break
-    (episode,) = store.select()
-    assert episode.stop_reason == "cancelled"
-    assert [result.value for result in episode.results] == [8]
-
-
 async def test_a_graph_that_stops_before_its_tools(
     made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
-    """A graph that was told to stop at a node waits for somebody, and goes on as another run."""
+    """A graph that was told to stop at a node goes on in the same run."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     config = {"configurable": {"thread_id": "t1"}}
@@ -228,7 +210,6 @@ async def test_a_graph_that_stops_before_its_tools(
         agent = made(Toolset(library, store=store), langchain_model(server), **options)
         await agent.ainvoke({"messages": "Twice 4?"}, config)
         await agent.ainvoke(None, config)
-    later, earlier = store.select()
-    assert (earlier.stop_reason, later.stop_reason) == ("deferred", "finished")
-    assert later.resumes == earlier.episode_id
-    assert [result.value for result in later.results] == [8]
+    (episode,) = store.select()
+    assert episode.stop_reason == "finished"
+    assert [result.value for result in episode.results] == [8]

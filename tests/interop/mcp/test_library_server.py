@@ -14,7 +14,7 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from agentkit import Library, composite, tool
+from agentkit import Library, RunContext, composite, tool
 from agentkit.errors import McpConnectionError
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
@@ -61,6 +61,21 @@ def answering(action):
 def names(listing):
     """Names in a listing."""
     return [one.name for one in listing.tools]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_tools_get_deps_made_from_the_request(mode):
+    """``deps_factory`` is given the request's context, and makes what ``ctx.deps`` is."""
+
+    @tool
+    def who(ctx: RunContext, word: str) -> str:
+        """Who asks."""
+        return f"{word} {ctx.deps}"
+
+    server = LibraryServer(Library([who]), deps_factory=lambda context: type(context).__name__)
+    async with Client(server.sdk_server(), mode=mode) as client:
+        answer = await client.call_tool("who", {"word": "Hi"})
+        assert answer.content[0].text == "Hi ServerRequestContext"
 
 
 @pytest.mark.parametrize("mode", ERAS)

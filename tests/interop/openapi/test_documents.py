@@ -20,16 +20,10 @@ openapi: 3.1.0
 info: {title: Pets, version: 2024-01-01}
 servers:
   - url: https://pets.example.com
-x-shared: &id
-  name: id
-  in: path
-  required: true
-  schema: {type: integer}
 paths:
   /pets/{id}:
     parameters:
-      - <<: *id
-        description: Which.
+      - {name: id, in: path, required: true, schema: {type: integer}, description: Which.}
     get:
       operationId: on
       responses:
@@ -37,7 +31,7 @@ paths:
           description: A pet.
           content:
             application/json:
-              schema: {enum: [yes, 1:30, 012, 2024-01-01, 0x10, 1e3, ~, True]}
+              schema: {enum: [yes, 1:30, 012, 2024-01-01, 1e3, ~, True]}
 """
 
 
@@ -52,33 +46,15 @@ def test_yaml_is_read_as_json_would_be(tmp_path):
     assert found.report.reference == str(path)
     assert tool.definition.description.parameters == {"id": "Which."}
     members = tool.definition.signature.result["enum"]
-    assert members == ["yes", "1:30", "012", "2024-01-01", 16, 1000.0, None, True]
-    assert [each.definition for each in openapi_tools(YAML)] == [
-        each.definition for each in openapi_tools(str(path))
-    ]
-
-
-def test_every_way_to_give_a_document_is_the_same(make, tmp_path):
-    """A path, its text, bytes with a byte order mark and decoded data come to the same tools."""
-    given = make.operation(summary="é")
-    path = tmp_path / "api.json"
-    path.write_text(json.dumps(given), encoding="utf-8")
-    ways = [given, json.dumps(given), b"\xef\xbb\xbf" + json.dumps(given).encode(), path, str(path)]
-    assert len({openapi_tools(way)["it"].definition.digest for way in ways}) == 1
-
-
-def laughs(levels):
-    """Aliases of aliases: some lines that stand for ten to the power of ``levels`` values."""
-    lines = ["openapi: 3.0.0", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
-    more = [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 10)}]" for at in range(1, levels)]
-    return "\n".join(lines + more)
+    assert members == ["yes", "1:30", "012", "2024-01-01", 1000.0, None, True]
+    assert openapi_tools(str(path))["on"].definition == tool.definition
+    assert openapi_tools(b"\xef\xbb\xbf" + YAML.encode())["on"].definition.digest
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (laughs(9), "stands for more than"),
-        ("openapi: 3.0.0\na: &a [*a]", "holds itself"),
+        ("openapi: 3.0.0\na: &a [*a]", "stands for another part of the file"),
         ("openapi: 3.0.0\na: !!python/object/apply:os.system [ls]", "neither JSON nor YAML"),
         ('{"openapi": "3.0.0", }x', "is not JSON"),
         ("[1]\n", "it is a list"),
@@ -114,6 +90,8 @@ BAD_OPERATIONS = {
     "no body": {"requestBody": []},
     "no security": {"security": {"a": []}},
     "no server": {"servers": [{"url": "gopher://x"}]},
+    "another server": {"servers": [{"url": "https://upload.example.com"}]},
+    "the whole document": {"parameters": [{"name": "a", "in": "query", "schema": {"$ref": "#"}}]},
 }
 
 
@@ -179,7 +157,7 @@ def test_a_damaged_document_is_imported(changes):
     document = changed(changes)
     if not isinstance(document["paths"], dict):
         return
-    found = openapi_tools(document, server="https://a.example.com", include_deprecated=True)
+    found = openapi_tools(document, server="https://a.example.com")
     labels = [entry.label for entry in found.report.operations]
     assert len(labels) == len(set(labels))
     by_tool = {entry.tool_name for entry in found.report.operations if entry.status == "mapped"}
@@ -257,7 +235,7 @@ def test_a_hostile_description_ends_soon(make, kind):
     report = openapi_tools(text).report
     assert len(report.operations) == len(paths)
     assert all(len(entry.reason) < 300 and entry.reason for entry in report.unusable)
-    assert bool(report.unusable) or kind == "a long camel-case name"
+    assert bool(report.unusable) or kind in {"a long camel-case name", "a tree"}
     check_cost(lambda: openapi_tools(text), len(text))
 
 

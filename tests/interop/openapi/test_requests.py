@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from agentkit import Agent, ToolDefinition
 from agentkit.errors import ModelRetry
-from agentkit.interop.openapi import openapi_tools
+from agentkit.interop.openapi import Env, openapi_tools
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 from agentkit.tools.validation import validate_arguments
@@ -28,8 +28,7 @@ async def test_each_place_gets_its_parameters(api, make):
             make.parameter("filter", "query", OBJECT, style="deepObject"),
             make.parameter("open", "query", OBJECT),
             make.parameter("self", "query", {"type": "boolean"}),
-            make.parameter("X-Trace", "header", LIST),
-            make.parameter("X-Map", "header", OBJECT),
+            make.parameter("X-Request-ID", "header", LIST),
         ],
     )
     seen = await api.call(
@@ -41,15 +40,14 @@ async def test_each_place_gets_its_parameters(api, make):
         filter={"min": 3, "max": [4, 5]},
         open={"k": 1},
         self=True,
-        X_Trace=["t1", "t2"],
-        X_Map={"n": 1},
+        X_Request_ID=["t1", "t2"],
     )
     assert seen["path"] == "/v1/x/7/a,b%2Fc"
     assert seen["query"] == (
-        "tag=x&tag=y%26z&flat=1,2%2C3&filter%5Bmin%5D=3&filter%5Bmax%5D=4&filter%5Bmax%5D=5"
+        "tag=x&tag=y%26z&flat=1%2C2%2C3&filter%5Bmin%5D=3&filter%5Bmax%5D=4&filter%5Bmax%5D=5"
         "&k=1&self=true"
     )
-    assert (seen["headers"]["x-trace"], seen["headers"]["x-map"]) == ("t1,t2", "n,1")
+    assert seen["headers"]["x-request-id"] == "t1,t2"
     assert seen["headers"]["accept"] == "application/json, */*;q=0.1"
 
 
@@ -66,9 +64,7 @@ async def test_a_parameter_that_can_not_be_sent(api, make, odd):
     given = make.operation(parameters=[{"name": "odd", "schema": {}, **odd}])
     found = api.tools(given)
     assert list(found["it"].definition.signature.properties) == []
-    assert "the parameter 'odd'" in found.report.operations[0].notes[0].replace(
-        "query parameter", "parameter"
-    )
+    assert "parameter 'odd' can not be sent" in found.report.operations[0].notes[0]
     given["paths"]["/x"]["get"]["parameters"][0]["required"] = True
     (entry,) = api.tools(given).report.unusable
     assert "'odd'" in entry.reason
@@ -129,15 +125,24 @@ def test_other_bodies_are_reported(api, make, media_type):
     assert len(api.tools(given)) == 1
 
 
-async def test_servers_of_operations(api, make):
-    """Another path on the API's host is used; another host is reported, unless the caller names it."""
-    given = make.operation(servers=[{"url": "https://api.example.com/v2/"}])
-    assert (await api.call(given))["path"] == "/v2/x"
-    given = make.operation(servers=[{"url": "https://upload.example.com"}])
-    (entry,) = api.tools(given).report.unusable
-    assert "a server of its own (https://upload.example.com)" in entry.reason
-    seen = await api.call(given, options={"server": "http://localhost:1/mine"})
-    assert (seen["headers"]["host"], seen["path"]) == ("localhost:1", "/mine/x")
+@pytest.mark.parametrize("written", ["key", "KEY", "key[]", "key[a]", " key"])
+@pytest.mark.parametrize("place", ["query", "body"])
+async def test_no_object_holds_the_name_of_a_key(api, make, monkeypatch, place, written):
+    """A model that chooses names can not send a key of its own with, or instead of, the caller's."""
+    monkeypatch.setenv("KEY", "of the caller")
+    content = {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}
+    given = make.operation(
+        "post",
+        parameters=[make.parameter("query", "query", {}), make.parameter("key[a]", "query")],
+        requestBody={"content": content},
+        security=[{"it": []}],
+        components={"securitySchemes": {"it": {"type": "apiKey", "in": "query", "name": "key"}}},
+    )
+    options = {"auth": {"it": Env("KEY")}}
+    assert list(api.tools(given)["it"].definition.signature.properties) == ["query", "body"]
+    with pytest.raises(ModelRetry, match="carries a key of the API"):
+        await api.call(given, options=options, **{place: {written: "of a model"}})
+    assert api.seen == []
 
 
 @pytest.mark.parametrize("value", [".", "..", ""])
@@ -178,10 +183,10 @@ async def test_a_path_and_its_values_make_no_dots_together(api, make, path, valu
 
 async def test_a_header_value_can_not_start_another_header(api, make):
     """Line breaks are refused before anything is sent."""
-    given = make.operation(parameters=[make.parameter("X-A", "header")])
+    given = make.operation(parameters=[make.parameter("Prefer", "header")])
     with pytest.raises(ModelRetry, match="may hold no line breaks"):
-        await api.call(given, X_A="a\r\nHost: evil")
-    assert (await api.call(given, X_A="é"))["headers"]["x-a"] == "Ã©"
+        await api.call(given, Prefer="a\r\nHost: evil")
+    assert (await api.call(given, Prefer="é"))["headers"]["prefer"] == "Ã©"
 
 
 async def test_an_agent_calls_an_api_over_a_real_socket(live, make, bound):

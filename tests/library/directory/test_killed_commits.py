@@ -7,9 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from agentkit.library import LibraryChange
+from agentkit.library.checking import check_store
+from agentkit.library.directory import DirectoryStore
+from agentkit.library.directory.texts import FORMS
 
 PROGRAM = Path(__file__).with_name("kill_at_each_step.py")
 
@@ -27,67 +33,71 @@ def test_a_commit_may_be_killed_at_every_step(tmp_path):
     assert found["made"] + found["not made"] == found["steps"]
 
 
-@pytest.mark.parametrize("stale", [True, False])
-def test_a_lost_index_is_made_again(workshop, make_tool, stale):
-    """Without the index, files of earlier versions are told from edits by hand."""
-    old = workshop.file("ping").read_bytes()
-    workshop.put(make_tool("ping", "New."))
-    after = workshop.contents()
-    (workshop.path / "index.json").unlink()
-    if stale:
-        workshop.file("ping").write_bytes(old)
-    workshop.edit("pong", "Answer.", "Answer by hand.")
-    (edit,) = workshop.again().edits()
-    assert (edit.name, edit.is_conflict) == ("pong", False)
-    workshop.store.take_back("pong")
-    assert workshop.contents() == after
+def test_half_a_line_is_laid_aside(workshop, make_tool):
+    """What a writer that was killed left behind the last line is no change, and is not lost."""
+    log = workshop.path / "log.jsonl"
+    with log.open("ab") as file:
+        file.write(b'{"previous": "a killed wri')
+    assert workshop.again().load().version == 1
+    (note,) = workshop.store.check()
+    assert "half a change" in note.message
+    assert workshop.put(make_tool("ping", "New.")) == 2
+    assert workshop.again().load(2)["ping"].definition.description.summary == "New."
+    (aside,) = (workshop.path / "local" / "set-aside").iterdir()
+    assert aside.read_bytes() == b'{"previous": "a killed wri'
+    assert list(workshop.store.check()) == []
 
 
-@pytest.mark.parametrize("is_stale", [True, False])
-def test_a_clone_without_an_index_tells_of_edits(workshop, make_tool, is_stale):
-    """Where nothing is written, as in a fresh clone, edits are told from files left behind."""
-    old = workshop.contents()
+def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
+    """Where nothing can be written, as in a fresh clone, edits are told and nothing is made."""
     workshop.put(make_tool("ping", "New."), make_tool("more"))
-    for name, content in old.items() if is_stale else ():
-        if not name.startswith("history"):
-            (workshop.path / name).write_bytes(content)
-    if not is_stale:
-        (workshop.path / "index.json").unlink()
     workshop.edit("pong", "Answer.", "Answer by hand.")
     shutil.rmtree(workshop.path / "local")
     before = workshop.contents()
     (edit,) = workshop.again().edits()
     assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
-    index = str(workshop.path / "index.json")
-    assert {fault.place for fault in workshop.store.check()} == {str(edit.file), index}
+    assert {fault.place for fault in workshop.store.check()} == {str(edit.file)}
     assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
 
 
-COUNT_READS = """
-import sys
-
-reads = []
-sys.addaudithook(lambda event, told: reads.append(told[0]) if event == "open" else None)
-
-from agentkit.library.checking import check_store
-from agentkit.library.directory import DirectoryStore
-
-store = DirectoryStore(sys.argv[1])
-for tool in store.load() if sys.argv[2] == "history" else ():
-    assert len(store.history(tool.name)) == 1
-if sys.argv[2] == "check":
-    assert check_store(store).is_sound
-print(sum(str(one).endswith("00000002.json") for one in reads))
-"""
+OLD = Path(__file__).parents[2] / "formats" / "written_2026_11" / "directory"
 
 
-@pytest.mark.parametrize("asked", ["history", "check", "index"])
-def test_a_change_of_many_tools_is_read_a_few_times(workshop, make_tool, asked):
-    """Histories, a check and a lost index need it; a read for each tool would take minutes."""
-    workshop.put(*(make_tool(f"tool_{number}", "One of many.") for number in range(60)))
-    workshop.put(make_tool("late"), remove=("ping", "pong"))
-    if asked == "index":
-        (workshop.path / "index.json").unlink()
-    command = [sys.executable, "-c", COUNT_READS, str(workshop.path), asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert 1 <= int(done.stdout) <= 6
+def test_a_store_of_format_1_is_read_and_brought_up_to_date(tmp_path, make_tool):
+    """It is read as it is; the first change writes the log, with every version and event."""
+    shutil.copytree(OLD, tmp_path / "library")
+    file = tmp_path / "library" / "tools" / "with_tax.yaml"
+    file.write_text(file.read_text() + "# a word of mine\n")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        changes, events = list(store.changes()), store.events()
+        assert (store.edits(), list(store.check())) == ((), [])
+        assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+        change = LibraryChange(proposal_id="new", upserts=(make_tool("new"),))
+        assert store.commit(change, expected_version=len(changes)) == len(changes) + 1
+    names = sorted(path.name for path in (tmp_path / "library").iterdir())
+    assert names == ["local", "log.jsonl", "tools"]
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        assert list(store.changes())[:-1] == changes
+        assert store.events() == events
+        assert check_store(store).is_sound
+
+
+def test_an_edit_of_a_store_of_format_1_keeps_its_beginning(tmp_path):
+    """What the index tells of a file that was edited before goes into the log."""
+    shutil.copytree(OLD, tmp_path / "library")
+    index = tmp_path / "library" / "index.json"
+    found = json.loads(index.read_text())
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        first = next(one for one in store.load() if len(store.history(one.name)) > 1).name
+        older, newest = store.history(first)[-2:]
+    found["tools"][first][1] = older.definition.digest
+    index.write_text(json.dumps(found))
+    file = tmp_path / "library" / "tools" / found["tools"][first][0]
+    text = FORMS["yaml"].text_of(older.definition).decode()
+    file.write_text(text.replace("format: 1", "format: 1\nexamples: []"))
+    with closing(DirectoryStore(tmp_path / "library")) as store:
+        assert store.edits() == ()  # it says what it began with
+        file.write_text(text.replace("name:", "# mine\nname:").replace("summary: ", "summary: My "))
+        (edit,) = store.edits()
+        assert (edit.before, edit.newest) == (older.definition, newest.definition)

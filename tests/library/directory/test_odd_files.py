@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes.replacing import only_plain
+from agentkit.episodes.replacing import plain_here
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
 from agentkit.library.directory.folder import Folder
-from agentkit.testing.conformance.fixtures import together
 
 
 @pytest.fixture
@@ -121,7 +118,7 @@ def test_an_edit_between_plan_and_writing_stays(workshop, what):
     assert (edit.newest is None) == (what == "removal")
 
 
-@pytest.mark.parametrize("name", ["local", "history", "tools"])
+@pytest.mark.parametrize("name", ["local", "tools"])
 @pytest.mark.parametrize("is_dangling", [False, True])
 def test_a_link_in_place_of_a_folder_is_refused(workshop, make_tool, tmp_path, name, is_dangling):
     """A link that git put in the place of one of the folders is refused; nothing lands behind it."""
@@ -145,9 +142,9 @@ def test_a_link_in_place_of_a_folder_is_refused(workshop, make_tool, tmp_path, n
 
 
 @pytest.mark.parametrize("what", ["link", "device", "pipe"])
-def test_what_is_no_plain_file_of_the_history_is_refused(workshop, tmp_path, what):
+def test_a_log_that_is_no_plain_file_is_refused(workshop, tmp_path, what):
     """A link that git kept leads outside, or to what never ends; it is refused, not read."""
-    entry = max((workshop.path / "history").glob("*.json"))
+    entry = workshop.path / "log.jsonl"
     content = entry.read_bytes()
     entry.unlink()
     if what == "pipe":
@@ -207,12 +204,12 @@ def test_what_is_no_plain_file_is_not_opened(tmp_path):
     for mode in ("rb", "ab", "a+b"):
         with (
             pytest.raises(OSError, match=r"plain file|No such device"),
-            open(tmp_path / "pipe", mode, opener=only_plain),
+            open(tmp_path / "pipe", mode, opener=plain_here),
         ):
             pass
 
 
-@pytest.mark.parametrize("folder", ["tools", "history", "."])
+@pytest.mark.parametrize("folder", ["tools", "."])
 def test_a_file_of_holes_is_not_read(workshop, folder):
     """A terabyte of nothing, which an archive holds in a kilobyte, is refused by its size."""
     path = min(one for one in (workshop.path / folder).iterdir() if one.is_file())
@@ -230,69 +227,57 @@ def refused(workshop, match: str) -> None:
     assert workshop.contents() == before
 
 
-def entry(workshop, place: int):
-    """The file of a change."""
-    return workshop.path / "history" / f"{place:08}.json"
+def rewrite(workshop, change):
+    """Change the lines of the log, each with its end."""
+    log = workshop.path / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(change(lines)))
 
 
 def test_a_change_that_was_altered_is_found_out(workshop, make_tool):
-    """Its definitions have other digests; and the file behind does not follow it any more."""
+    """Its definitions have other digests; and the line behind does not follow it any more."""
     workshop.put(make_tool("ping", "New."))
-    first = entry(workshop, 1)
-    whole = first.read_text()
-    first.write_text(whole.replace("Ping a host.", "Pay the bill."))
+    log = workshop.path / "log.jsonl"
+    whole = log.read_text()
+    log.write_text(whole.replace("Ping a host.", "Pay the bill."))
     refused(workshop, "changed after it was written")
-    first.write_text(whole.replace('"author": ""', '"author": "eve"'))
-    assert first.read_text() != whole
+    log.write_text(whole.replace('"proposal_id": "change-0"', '"proposal_id": "change-7"'))
     refused(workshop, "forked")
-    first.write_text(whole.replace("Ping a host.", "Pay the bill."))
-    entry(workshop, 2).unlink()
-    (workshop.path / "index.json").unlink()
-    refused(workshop, "has the digest")
-
-
-def test_a_gap_is_named(workshop, make_tool):
-    """A history that lacks a place in its middle is refused; one that lacks its end too."""
-    workshop.put(make_tool("ping", "2"))
-    workshop.put(make_tool("ping", "3"))
-    second, third = entry(workshop, 2).read_bytes(), entry(workshop, 3).read_bytes()
-    entry(workshop, 2).unlink()
-    refused(workshop, r"00000002\.json is missing")
-    entry(workshop, 2).write_bytes(second)
-    entry(workshop, 3).unlink()
-    refused(workshop, "tells of 3 changes, and the history holds 2")
-    entry(workshop, 3).write_bytes(third)
+    log.write_text(whole)
+    rewrite(workshop, lambda lines: [lines[0], *lines[2:]])
+    refused(workshop, "forked")
+    log.write_text(whole)
     assert list(workshop.again().check()) == []
 
 
-@pytest.mark.parametrize("place", ["index.json", "history/00000001.json"])
-def test_a_newer_format_is_refused(workshop, place):
+def test_an_open_store_sees_what_was_altered(workshop, make_tool):
+    """A change of the middle of the log is refused by a store that read it before."""
+    workshop.put(make_tool("ping", "New."))
+    rewrite(workshop, lambda lines: [one.replace("Ping a host.", "Pay.") for one in lines])
+    for version in (None, 1):
+        with pytest.raises(StoreFormatError, match="changed after it was written"):
+            workshop.store.load(version)
+
+
+def test_a_newer_format_is_refused(workshop):
     """What a newer agentkit wrote is refused with the way out."""
-    path = workshop.path / place
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
-    refused(workshop, "format 2.*pip install --upgrade agentkit-evolve")
+    rewrite(workshop, lambda lines: [lines[0].replace("2", "3"), *lines[1:]])
+    refused(workshop, "format 3.*pip install --upgrade agentkit-evolve")
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("line", "why"),
     [
-        "",
-        "{",
-        "[]",
-        '{"a": 1}',
-        '{"format": 1}',
-        json.dumps(
-            {"format": 1, "form": "yaml", "version": 1, "place": 1, "head": ""}
-            | {"tools": {"ping": ["../../ping", "", ""]}}
-        ),
+        ("{\n", "damaged"),
+        ("[]\n", "no JSON object"),
+        ('{"a": 1}\n', "forked"),
+        ("<<<<<<< ours\n", "could not merge"),
     ],
 )
-def test_a_damaged_index_is_named_and_can_be_deleted(workshop, content):
-    """An index that can not be read is refused; without it, it is made again."""
-    (workshop.path / "index.json").write_text(content)
-    refused(workshop, r"index\.json")
-    (workshop.path / "index.json").unlink()
-    assert list(workshop.again().check()) == []
+def test_a_damaged_line_is_named(workshop, line, why):
+    """A log with a line that can not be read is refused, and left as it is."""
+    rewrite(workshop, lambda lines: [*lines, line])
+    refused(workshop, rf"log\.jsonl.*{why}|{why}.*log\.jsonl")
 
 
 def test_the_folder_of_another_program_is_refused(tmp_path):
@@ -302,9 +287,10 @@ def test_the_folder_of_another_program_is_refused(tmp_path):
     with pytest.raises(StoreError, match="not from a store"):
         open_directory(f"dir:{tmp_path}")
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "index.json").write_text('{"pages": []}')
-    with pytest.raises(StoreFormatError, match="not written by agentkit"):
-        open_directory(f"dir:{tmp_path / 'other'}")
+    for content in ("anything", '{"pages": []}\n'):
+        (tmp_path / "other" / "log.jsonl").write_text(content)
+        with pytest.raises(StoreFormatError, match="not written by agentkit"):
+            open_directory(f"dir:{tmp_path / 'other'}")
 
 
 def test_looking_makes_nothing(tmp_path):
@@ -352,17 +338,6 @@ def test_without_pyyaml_the_extra_is_named(tmp_path):
     )
     assert "MissingExtraError" in ran.stderr
     assert 'pip install "agentkit-evolve[dir]"' in ran.stderr
-
-
-def test_one_writer_takes_a_place_without_any_lock(tmp_path):
-    """Of writers that hold no lock, as on machines that share a folder, one makes a change."""
-    folder = Folder(tmp_path / "library", timeout_seconds=1)
-    folder.make()
-    for place in (1, 2, 3):
-        claims = [partial(folder.claim, place, b"%d" % number) for number in range(6)]
-        assert sorted(together(claims)) == [False] * 5 + [True]
-    assert len(list(folder.history.iterdir())) == 3
-    assert list(folder.local.glob("draft*")) == []
 
 
 def test_a_lock_that_is_held_for_too_long_is_told(workshop, make_tool):

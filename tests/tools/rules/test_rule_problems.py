@@ -10,7 +10,6 @@ import pytest
 
 from agentkit import Library, ToolDefinition
 from agentkit.composites import rule_problems
-from agentkit.composites.rules import RuleProblemCode
 from agentkit.errors import DefinitionError
 from agentkit.testing import sample_library
 from agentkit.tools import (
@@ -64,7 +63,7 @@ GOOD = [
     Condition(expression="nights < 10 or room == 'double'", words="long stays need a double room"),
     CallBefore(tool="weather_now", parameter="city"),
 ]
-BAD: list[tuple[object, RuleProblemCode]] = [
+BAD: list[tuple[object, str]] = [
     (OneOf(parameter="nigths", values=(1,)), "unknown_parameter"),
     (OneOf(parameter="a.b", values=(1,)), "ambiguous_parameter"),
     (OneOf(parameter="nights", values=()), "empty_rule"),
@@ -78,9 +77,6 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (Between(parameter="nights", minimum=9, maximum=3), "reversed_bounds"),
     (Between(parameter="nights", minimum=math.nan), "unusable_number"),
     (Between(parameter="nights", minimum=31), "contradiction"),
-    (Between(parameter="nights", multiple_of=31), "contradiction"),
-    (Between(parameter="nights", exclusive_minimum=28, multiple_of=14), "contradiction"),
-    (Between(parameter="prices[]", minimum=1.01, maximum=1.09, multiple_of=0.1), "contradiction"),
     (Between(parameter="city", minimum=1), "wrong_type"),
     (Form(parameter="nights", format="date"), "wrong_type"),
     (Form(parameter="city"), "empty_rule"),
@@ -125,10 +121,6 @@ def test_a_bad_rule_has_a_reason(rule, code, library) -> None:
     [
         (OneOf(parameter="nights", values=(2, 4)), OneOf(parameter="nights", values=(1, 3))),
         (Between(parameter="nights", maximum=4), Between(parameter="nights", minimum=5)),
-        (
-            Between(parameter="nights", multiple_of=4, maximum=11),
-            Between(parameter="nights", multiple_of=3),
-        ),
     ],
 )
 def test_rules_of_one_tool_must_leave_something(other, rule) -> None:

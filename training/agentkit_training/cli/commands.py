@@ -34,8 +34,13 @@ from agentkit_training.cli.show import (
     show_result,
     shown_steps,
 )
-from agentkit_training.coevolution.settings import ablation as named_ablation
-from agentkit_training.config.jobs import CoevolveConfig, EvaluationConfig, SftConfig, read_run
+from agentkit_training.config.jobs import (
+    CoevolveConfig,
+    EvaluationConfig,
+    SftConfig,
+    named_run,
+    read_run,
+)
 from agentkit_training.config.reading import parse_config, read_config
 from agentkit_training.distributed.ranks import (
     company,
@@ -147,7 +152,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
     """Train the policy while its tools' texts and their library learn, as CONFIG says.
 
     Each switch of the section 'coevolution' is one mechanism of a paper; --ablation sets all of
-    them at once.
+    them at once, with the paper's KL divergence and mini-batches.
 
     Args:
         ablation (NAME): A named configuration of the papers, such as seal-no-weighting.
@@ -160,7 +165,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
     with told_once():
         wanted = read_run(config, CoevolveConfig, changes=options.changes)
         if ablation is not None:
-            wanted = replace(wanted, coevolution=named_ablation(ablation, wanted.coevolution))
+            wanted = named_run(ablation, wanted)
         _run(wanted, options)
 
 
@@ -345,6 +350,7 @@ def evaluate(
         library=library_of(library or found.library or own),
         attempts=attempts,
         temperature=temperature,
+        retriever=replace(wanted.coevolution, tools=found.tools).make_retriever(found.model),
         command=_command_line(),
     )
     if html:

@@ -16,7 +16,6 @@ from agentkit.errors import ModelError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import (
-    Added,
     CompositeStream,
     EvidenceConfig,
     EvidenceProposer,
@@ -24,7 +23,6 @@ from agentkit.evolution import (
     FeedbackStream,
     InsertOutcome,
     InsertPolicy,
-    Merged,
     MiningConfig,
     Observations,
     Proposer,
@@ -158,6 +156,7 @@ def distil(
     *,
     rho: float = 0.8,
     support: int = 3,
+    flat: bool = False,
     tools: Sequence[Tool] = (),
     policy: InsertPolicy = _POLICY,
 ) -> tuple[ProposalOutcome, ...]:
@@ -168,6 +167,7 @@ def distil(
         episodes: What happened, with verdicts; of one without, nobody knows how it went.
         rho: Least score of a verdict (CoCoDA's success threshold).
         support: Episodes that a sequence must occur in.
+        flat: Whether composites are made of primitives alone.
         tools: Code of primitives, to try composites of pure tools on; those that touch the world
             are answered from what the episodes recorded.
         policy: What is asked of a candidate.
@@ -176,7 +176,8 @@ def distil(
         What became of each candidate, children before those that call them.
     """
     good = [episode for episode in episodes if is_success(episode, rho)]
-    definitions = {one.name: one for one in store.load().definitions}
+    held = store.load().definitions
+    definitions = {one.name: one for one in held if not (flat and one.is_composite)}
     rules = MiningConfig(min_support=support)
     found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
     manager = ToolManager(store, tools=tools, policy=policy, author=AUTHOR)
@@ -242,15 +243,12 @@ def _rejected(tool: str, why: str, *codes: str) -> ProposalOutcome:
 
 
 def _inserted(name: str, outcome: InsertOutcome) -> ProposalOutcome:
-    match outcome:
-        case Added():
-            return ProposalOutcome(tool=name, stream="composite", state="active", why=str(outcome))
-        case Merged():
-            return ProposalOutcome(
-                tool=outcome.into, stream="composite", state="merged", why=str(outcome)
-            )
-        case _:
-            return _rejected(name, outcome.explanation, outcome.code)
+    if outcome.failed is not None:
+        return _rejected(name, outcome.failed.message, outcome.failed.code)
+    if outcome.duplicate is not None:
+        name = outcome.duplicate.name
+    state = "active" if outcome.duplicate is None else "merged"
+    return ProposalOutcome(tool=name, stream="composite", state=state, why=str(outcome))
 
 
 class Shuffled:
@@ -424,7 +422,12 @@ class LibraryKeeper:
         self.manager.refresh()  # an empty store gets its tools first
         settings = self.settings
         found = distil(
-            self.store, episodes, rho=settings.rho, support=settings.support, tools=self.tools
+            self.store,
+            episodes,
+            rho=settings.rho,
+            support=settings.support,
+            flat=settings.flat,
+            tools=self.tools,
         )
         if self.teacher is not None:
             asked = taught(self.manager, episodes, self.teacher, rho=settings.rho)

@@ -67,6 +67,7 @@ class RolloutSums:
         reward_parts: Mean of each part.
         reward_notes: Mean of what else the reward function recorded.
         weight: Mean weight.
+        weight_scale: ``sum |w A| / sum |A|`` over the advantages A: a factor on the learning rate.
         labels: How often each failure label was given to a turn.
     """
 
@@ -81,6 +82,7 @@ class RolloutSums:
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     reward_notes: Mapping[str, float] = field(default_factory=dict)
     weight: float = 1.0
+    weight_scale: float = 1.0
     labels: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -224,6 +226,7 @@ class CoevolutionStep:
             "passed": sums.passed / max(1, sums.count - sums.faults),
             **({} if is_frozen else self._update_figures()),
             "weight": sums.weight,
+            "weight_scale": sums.weight_scale,
             "rollouts/faults": sums.faults,
             "rollouts/calls": sums.calls,
             "rollouts/blocks": sums.blocks,

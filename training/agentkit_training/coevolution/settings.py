@@ -9,10 +9,13 @@ name                       what it is
 ``tooldna-no-evolution``   without lines 8 to 14 ("-Evolution Mechanism")
 ``tooldna-no-loop``        neither ("-Tool Metadata Loop")
 ``cocoda``                 composites, retrieval and graph-aware reward (CoCoDA, Algorithm 1)
-``cocoda-no-dag``          a flat library: nothing is composed (CoCoDA, Table 2: "w/o CTD")
-``cocoda-no-retrieval``    all tools of a task are offered ("w/o TDR"; the paper puts dense
-                           retrieval in its place)
+``cocoda-no-dag``          a flat library: tools are made, and none of other made ones (CoCoDA,
+                           Table 2: "w/o CTD")
+``cocoda-no-retrieval``    dense retrieval ("w/o TDR")
 ``cocoda-no-reward``       the result alone is rewarded ("w/o GAR")
+``cocoda-no-dag-no-retrieval``  neither ("w/o CTD + TDR")
+``cocoda-none``            none of the three ("w/o CTD + TDR + GAR")
+``cocoda-given``           each task is offered its own tools and composites, unretrieved; ours
 ``seal``                   interface and weights from the failure profile (SEAL, Algorithm 1)
 ``seal-no-interface``      SEAL's ablation "w/o Environment-Side Adaptation"
 ``seal-no-weighting``      "w/o Diagnosis-Guided Reweighting"
@@ -37,6 +40,9 @@ from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit.errors import UsageError
 from agentkit.evaluation.settings import ToolSource
 from agentkit.evolution import LifecyclePolicy
+from agentkit.models.base import ChatModel
+from agentkit.retrieval import Retriever
+from agentkit_bench.retrieval_variants import FlatLibrary, variant
 from agentkit_training.errors import check_least
 from agentkit_training.rollout.samples import Rollout
 
@@ -94,6 +100,9 @@ def _without_tokens(turn: Turn) -> Turn:
     return replace(turn, tokens=None, refine=refine)
 
 
+RetrieverName: TypeAlias = Literal["default", "paper", "dense", "none"]
+"""What finds the tools of a request in the library."""
+
 Acceptance: TypeAlias = Literal["validation", "held_out"]
 """What a proposal must pass: the three layers of checks alone, as in ToolDNA; or, after them, a
 comparison on held-out tasks."""
@@ -118,6 +127,12 @@ class CoevolutionSettings:
             first step stays.
         shuffled: The control: each tool is taught from what another tool did.
         tools: Whether tasks name their tools, or retrieval finds them in the library.
+        retriever: What finds them: ours, CoCoDA's Algorithm 2 with the policy as the planner
+            (``paper``), vectors alone (``dense``), or nothing: the whole library is offered.
+        flat: Whether composites are made of primitives alone.
+        strict_format: Whether an answer without the call that a task asks for counts as malformed
+            in ToolDNA's rewards, which then go down to -1 (R1, R3) and -2 (R2), as in the paper;
+            otherwise it earns 0.
         group_size: Attempts at a task (G).
         tasks_per_step: Tasks of a step. CoCoDA takes one query at a time.
         epochs: How often all tasks are gone through.
@@ -147,6 +162,9 @@ class CoevolutionSettings:
     closed_loop: bool = True
     shuffled: bool = False
     tools: ToolSource = "given"
+    retriever: RetrieverName = "default"
+    flat: bool = False
+    strict_format: bool = False
     group_size: int = 8
     tasks_per_step: int = 4
     epochs: int = 1
@@ -188,22 +206,44 @@ class CoevolutionSettings:
         evidence: Literal["none", "gate"] = "none" if self.acceptance == "validation" else "gate"
         return LifecyclePolicy(evidence=evidence)
 
+    def make_retriever(self, model: ChatModel) -> Retriever | None:
+        """What finds tools; None for the default, and where tasks name their tools.
+
+        Args:
+            model: Plans and judges in paper mode: the policy, as in CoCoDA.
+
+        Raises:
+            UsageError: ``dense`` without the extra ``vectors``.
+        """
+        if self.tools == "given" or self.retriever == "default":
+            return None
+        if self.retriever == "none":
+            return FlatLibrary(token_budget=None)
+        return variant("flat_dense" if self.retriever == "dense" else "paper", model=model)
+
     def to_json(self) -> dict[str, Any]:
         """The settings as a JSON object."""
         return asdict(self)
 
 
+_STRICT = {"strict_format": True}
+_COMPOSED = {"composites": True, "tools": "retrieved"}
+_REWARDED = {"composite_coefficient": 0.2}
+
 ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
-        "vanilla": {},
-        "tooldna": {"evolution": True, "feedback": True},
-        "tooldna-no-feedback": {"evolution": True},
-        "tooldna-no-evolution": {"feedback": True},
-        "tooldna-no-loop": {},
-        "cocoda": {"composites": True, "tools": "retrieved", "composite_coefficient": 0.2},
-        "cocoda-no-dag": {"tools": "retrieved"},
-        "cocoda-no-retrieval": {"composites": True, "composite_coefficient": 0.2},
-        "cocoda-no-reward": {"composites": True, "tools": "retrieved"},
+        "vanilla": _STRICT,
+        "tooldna": {"evolution": True, "feedback": True} | _STRICT,
+        "tooldna-no-feedback": {"evolution": True} | _STRICT,
+        "tooldna-no-evolution": {"feedback": True} | _STRICT,
+        "tooldna-no-loop": _STRICT,
+        "cocoda": _COMPOSED | _REWARDED,
+        "cocoda-no-dag": _COMPOSED | _REWARDED | {"flat": True},
+        "cocoda-no-retrieval": _COMPOSED | _REWARDED | {"retriever": "dense"},
+        "cocoda-no-reward": _COMPOSED,
+        "cocoda-no-dag-no-retrieval": _COMPOSED | _REWARDED | {"flat": True, "retriever": "dense"},
+        "cocoda-none": _COMPOSED | {"flat": True, "retriever": "dense"},
+        "cocoda-given": {"composites": True} | _REWARDED,
         "seal": {"interface": True, "weighting": True},
         "seal-no-interface": {"weighting": True},
         "seal-no-weighting": {"interface": True},
@@ -215,7 +255,9 @@ ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 """What each named configuration sets; every other switch is off."""
 
 _OFF = CoevolutionSettings()
-_SWITCHES = tuple(dict.fromkeys(name for one in ABLATIONS.values() for name in one))
+_SWITCHES = {name for one in ABLATIONS.values() for name in one} - {"retriever"}
+"""What a named configuration turns off unless it sets it. Which retriever there is, where one is
+used, is the user's choice: CoCoDA's own is ``paper``."""
 
 
 def ablation(name: str, settings: CoevolutionSettings = _OFF) -> CoevolutionSettings:

@@ -59,6 +59,7 @@ from agentkit_training.coevolution.tasks import (
 from agentkit_training.distributed.ranks import Alone, Ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import Share, StepReport
+from agentkit_training.engines.packing import group_advantages
 from agentkit_training.interface import LearningInterface, collect_through
 from agentkit_training.rewards import (
     Reward,
@@ -137,8 +138,21 @@ def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
         reward_parts=_means(one.reward_parts for one in sound),
         reward_notes=_means(one.reward_notes for one in sound),
         weight=_mean((one.weight for one in sound), empty=1.0),
+        weight_scale=_weight_scale(sound),
         labels=dict(sorted(labels.items())),
     )
+
+
+def _weight_scale(notes: Sequence[RolloutNote]) -> float:
+    groups: defaultdict[str, list[RolloutNote]] = defaultdict(list)
+    for one in notes:
+        groups[one.task_id].append(one)
+    plain = weighted = 0.0
+    for group in groups.values():
+        for one, size in zip(group, group_advantages([r.reward for r in group]), strict=True):
+            plain += abs(size)
+            weighted += one.weight * abs(size)
+    return weighted / plain if plain else 1.0
 
 
 def _means(several: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -284,6 +298,8 @@ class _Told:
 
     labels: tuple[FailureLabel, ...]
     fault: str
+    task_id: str
+    reward: float
 
 
 def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> tuple[Rollout, ...]:
@@ -297,7 +313,10 @@ def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> 
         weighting: The same everywhere.
         ranks: The processes.
     """
-    own = [_Told(labels=one.labels, fault=one.fault) for one in rollouts]
+    own = [
+        _Told(labels=one.labels, fault=one.fault, task_id=one.task_id, reward=one.reward)
+        for one in rollouts
+    ]
     shares = ranks.broadcast(ranks.gather([asdict(one) for one in own]))
     told = [_Told(**one) for share in shares for one in share]
     first = sum(map(len, shares[: ranks.rank]))
@@ -408,6 +427,10 @@ class Coevolution:
         self._tried = None
         self.listen(record)
 
+    def follow(self, library: Library) -> None:
+        """Take up a library that rank 0 decided about outside of a step."""
+        self._followed = library
+
     def go_on(self, memory: Memory, records: Iterable[CoevolutionStep]) -> None:
         """Take up where a checkpoint ended; its library is the keeper's by now."""
         self.memory = memory
@@ -434,12 +457,15 @@ class Coevolution:
                 attempts=self.settings.group_size,
                 temperature=self.settings.temperature,
                 seed=step_seed(self.settings, step=step),
-                settings=self._asking(),
+                settings=self.training_asking,
+                retriever=self.settings.make_retriever(self.model),
             )
         )
         return with_stable_ids(found, run=self.settings.name, step=step)
 
-    def _asking(self) -> EvaluationSettings:
+    @property
+    def training_asking(self) -> EvaluationSettings:
+        """How tasks are asked in training: as anywhere, and for blocks where these count."""
         asking = replace(self.asking, tools=self.settings.tools)
         if not self.settings.evolution:
             return asking

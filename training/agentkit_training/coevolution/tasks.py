@@ -180,8 +180,9 @@ class _World:
 
 
 BLOCK_PROMPT = """\
-If the text of a function left out something that you had to know to call it right, say it after \
-your answer in one block of this form, about that function only; otherwise write no block:
+If the text of a function left out something that you had to know to call it right, add one block \
+of this form after your answer, about that function only: it is the one thing that may stand \
+beside the answer. Otherwise write no block:
 <description>
 Tool Name: name of the function
 Tool Description: what it does, in one sentence

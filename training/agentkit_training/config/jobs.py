@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.prompt_format import PromptFormat
-from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.config.reading import keys_of, read_config
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
-from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.objective import Objective, logits_with_room
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.errors import check_least
 from agentkit_training.fine_tuning.examples import Prompting
@@ -31,6 +33,9 @@ from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.toolace.records import ToolAceSection
 from agentkit_training.weighting import FixedWeighting, MeanNormalised, Weighting
 
+LEAST_FOR_BLOCKS = 160
+"""Tokens that an answer needs to hold a call and a ``<description>`` block (ToolDNA)."""
+
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
 _ALONE: dict[str, tuple[str, ...]] = {
@@ -39,7 +44,7 @@ _ALONE: dict[str, tuple[str, ...]] = {
 }
 """What one engine does and the other does not."""
 
-_COUNTS = ("max_tokens", "max_logits", "iterations", "mini_batches", "parts")
+_COUNTS = ("max_tokens", "iterations", "mini_batches", "parts")
 """Numbers of an engine of which there is at least one."""
 
 
@@ -139,7 +144,8 @@ class EngineSection:
             the reference.
         scaled: Whether advantages are divided by the group's deviation.
         max_tokens: Most tokens of an update that are read at once.
-        max_logits: For ``lean``: most numbers of logits at once; memory grows with it.
+        max_logits: For ``lean``: most numbers of logits at once; memory grows with it. None takes
+            what the device has room for, see ``logits_with_room``.
         iterations: For ``lean``: how often a step's rollouts are gone through.
         mini_batches: For ``lean``: updates in each of these.
         gradient_checkpointing: Whether activations are computed again, to save memory.
@@ -157,7 +163,7 @@ class EngineSection:
     objective: Objective = field(default_factory=Objective)
     scaled: bool = True
     max_tokens: int = 4096
-    max_logits: int = 1 << 24
+    max_logits: int | None = None
     iterations: int = 1
     mini_batches: int = 1
     gradient_checkpointing: bool = False
@@ -166,6 +172,8 @@ class EngineSection:
 
     def __post_init__(self) -> None:
         check_least(self, *_COUNTS, section="engine")
+        if self.max_logits is not None:
+            check_least(self, "max_logits", section="engine")
         other = "trl" if self.name == "lean" else "lean"
         defaults = type(self)
         if asked := [one for one in _ALONE[other] if getattr(self, one) != getattr(defaults, one)]:
@@ -194,7 +202,7 @@ class EngineSection:
                 scaled=self.scaled,
                 reference=reference,
                 max_tokens=self.max_tokens,
-                max_logits=self.max_logits,
+                max_logits=self.max_logits or logits_with_room(policy.device),
                 iterations=self.iterations,
                 mini_batches=self.mini_batches,
                 gradient_checkpointing=self.gradient_checkpointing,
@@ -220,14 +228,23 @@ class WeightingSection:
     """How advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).
 
     Attributes:
-        normalised: Whether the mean weight of a batch is 1; otherwise it raises the learning rate.
+        normalised: Whether the weights are scaled to hold a mean; otherwise they raise the learning
+            rate.
+        by: Which mean is held: that of the sizes of the advantages, which is the scale of the
+            gradient, or that of the weights; see ``MeanNormalised``.
     """
 
     normalised: bool = True
+    by: Literal["advantages", "rollouts"] = "advantages"
 
-    def make(self) -> Weighting:
-        """The weighting."""
-        return MeanNormalised(inner=FixedWeighting()) if self.normalised else FixedWeighting()
+    def make(self, *, scaled: bool = True) -> Weighting:
+        """The weighting.
+
+        Args:
+            scaled: Whether the engine divides advantages by the group's deviation.
+        """
+        plain = FixedWeighting()
+        return MeanNormalised(inner=plain, by=self.by, scaled=scaled) if self.normalised else plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,6 +255,7 @@ class AskingSection:
         max_steps: Model turns for each thing the user says; None as the tasks have it.
         tool_choice: Whether the policy may or must call a tool.
         instructions: A system message before the task's own.
+        refine: How proposed calls are refined, such as ``adaptive`` (ToolACE-R, Algorithm 1).
 
     Raises:
         UsageError: There is no turn.
@@ -246,6 +264,7 @@ class AskingSection:
     max_steps: int | None = None
     tool_choice: Literal["auto", "required"] = "auto"
     instructions: str = ""
+    refine: RefineMode = "none"
 
     def __post_init__(self) -> None:
         if self.max_steps is not None and self.max_steps < 1:
@@ -260,6 +279,7 @@ class AskingSection:
             max_steps=self.max_steps,
             tool_choice=self.tool_choice,
             instructions=self.instructions,
+            refine=self.refine,
         )
 
 
@@ -293,14 +313,17 @@ class WatchSection:
         check_least(self, "checkpoint_every", section="watch")
 
 
-def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:
+def reward_named(name: RewardName, benchmark: Benchmark, *, strict_format: bool = False) -> Reward:
     """The reward of a configuration.
 
     Args:
         name: ``verdict`` for 1 or 0 as the verifiers say (SEAL, Eq. 3), or one of ToolDNA's.
         benchmark: Whose tasks are rewarded.
+        strict_format: See ``tooldna_reward``.
     """
-    return verdict_reward if name == "verdict" else tooldna_reward(benchmark, name)
+    if name == "verdict":
+        return verdict_reward
+    return tooldna_reward(benchmark, name, strict_format=strict_format)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,6 +358,40 @@ class SftConfig:
         return self.asking.settings()
 
 
+PAPER_UPDATES: Mapping[str, tuple[float, int]] = MappingProxyType(
+    {"vanilla": (0.001, 4), "tooldna": (0.001, 4), "seal": (0.001, 4), "cocoda": (0.01, 1)}
+)
+"""KL coefficient and mini-batches of a step, by the paper that a named configuration is of: ToolDNA
+(appendix on training), SEAL (Table 4; vanilla runs have the same) and CoCoDA (Table 4). All clip at
+0.2."""
+
+
+def named_run(name: str, config: CoevolveConfig) -> CoevolveConfig:
+    """The run with the switches of a named configuration of a paper.
+
+    KL divergence, clipping and mini-batches are the paper's too, unless the run has its own. Sizes,
+    rates and schedules are the run's. Under ``trl`` a step is one update; the papers' four
+    mini-batches are for ``lean``.
+
+    Args:
+        name: One of ``ABLATIONS``.
+        config: The run.
+
+    Raises:
+        UsageError: There is no such configuration, or the run lacks what it needs.
+    """
+    coevolution, engine = ablation(name, config.coevolution), config.engine
+    if updates := PAPER_UPDATES.get(name.partition("-")[0]):
+        kl, batches = updates
+        objective = replace(engine.objective, kl_coefficient=engine.objective.kl_coefficient or kl)
+        batches = min(batches, coevolution.tasks_per_step) if engine.name == "lean" else 1
+        if engine.mini_batches == 1 and batches > 1:
+            engine = replace(engine, mini_batches=batches)
+            objective = replace(objective, old_logprobs="sampled")
+        engine = replace(engine, objective=objective)
+    return replace(config, coevolution=coevolution, engine=engine)
+
+
 def _by_profile() -> LearningInterface:
     return LearningInterface(cues="by_profile", feedback="by_profile", guidelines="by_profile")
 
@@ -353,6 +410,9 @@ class CoevolveConfig:
         interface: What training prompts have more, where ``coevolution.interface`` is on: each part
             by the failure profile, as SEAL has it, where nothing else is said.
         engine: How the policy learns.
+        warm_up: Training tasks that the policy tries first, where ``coevolution.composites`` is on
+            and no library is given: from what goes well, and from known solutions, composites are
+            distilled (CoCoDA's stage 1, with 512 of them). With 0 solutions alone are looked at.
         cold_start: Fine-tuning before it (CoCoDA's stage 2); None leaves it out.
         frozen: Whether the policy stays as it is and only the library learns.
         rollout_model: What tries the tasks in the place of a frozen policy, such as
@@ -373,6 +433,7 @@ class CoevolveConfig:
     weighting: WeightingSection = field(default_factory=WeightingSection)
     interface: LearningInterface = field(default_factory=_by_profile)
     engine: EngineSection = field(default_factory=EngineSection)
+    warm_up: int = 512
     cold_start: SftSettings | None = None
     frozen: bool = False
     rollout_model: str = ""
@@ -382,6 +443,7 @@ class CoevolveConfig:
     watch: WatchSection = field(default_factory=WatchSection)
 
     def __post_init__(self) -> None:
+        check_least(self, "warm_up", least=0)
         if self.rollout_model and (not self.frozen or self.cold_start is not None):
             raise UsageError(
                 f"rollout_model is {self.rollout_model!r}, whose tokens nothing can be trained on; "
@@ -391,6 +453,18 @@ class CoevolveConfig:
             raise UsageError(
                 f"teacher is {self.teacher!r}, which writes composites, and coevolution.composites "
                 "is off; switch it on, or leave teacher out"
+            )
+        if self.coevolution.feedback and not self.feedback_model:
+            raise UsageError(
+                "coevolution.feedback is on, and there is no model to ask; give one, such as "
+                "feedback_model: openai:gpt-4o-mini, or switch it off (--ablation "
+                "tooldna-no-feedback)"
+            )
+        if self.coevolution.evolution and self.policy.answer_tokens < LEAST_FOR_BLOCKS:
+            raise UsageError(
+                f"coevolution.evolution asks the policy for blocks, and policy.answer_tokens is "
+                f"{self.policy.answer_tokens}: a call with the shortest block takes some 90, and "
+                f"one that is cut off counts as malformed; give {LEAST_FOR_BLOCKS} or more"
             )
         if self.coevolution.interface and not self.interface.can_show:
             raise UsageError(

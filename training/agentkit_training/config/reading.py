@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -108,8 +109,8 @@ def _text_of(path: str | os.PathLike[str]) -> str:
 def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | None, dict[str, Any]]:
     """What a text says, as YAML's nodes with their lines and as values with the changes."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        given = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=_Loader)
+        given = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
         raise UsageError(f"{name} is not YAML: {error}") from error
     if twice := [*_twice(node)]:
@@ -120,6 +121,23 @@ def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | No
     for change in changes:
         _change(given, change)
     return node, given
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads ``off`` and ``on`` as words, as YAML 1.2 does: ``interface.cues: off`` is a mode.
+
+    Where a field is a boolean, pydantic takes these words for one.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as PyYAML has it
+        first: [one for one in found if one[0] != "tag:yaml.org,2002:bool"]
+        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -148,7 +166,7 @@ def _change(given: dict[str, Any], change: str) -> None:
             raise UsageError(f"{change!r}: {section} is a value, not a section")
         given = inner
     try:
-        given[key] = yaml.safe_load(text)
+        given[key] = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as error:
         raise UsageError(f"{change!r}: the value is not YAML: {error}") from error
 

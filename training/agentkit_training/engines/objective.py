@@ -24,6 +24,30 @@ class Limits:
     logits: int = 1 << 24
 
 
+_BYTES_OF_LOGIT = 20
+"""In float32, with what is kept of it for the gradient."""
+
+
+def logits_with_room(device: torch.device | str) -> int:
+    """How many logits fit beside a policy: a quarter of a GPU's free memory; the default elsewhere.
+
+    The default keeps a CPU's caches warm. On a GPU it would mean a pass for each sequence.
+
+    Args:
+        device: Where the policy is by now.
+
+    Example:
+        >>> logits_with_room("cpu") == Limits().logits
+        True
+    """
+    import torch
+
+    if torch.device(device).type != "cuda":
+        return Limits().logits
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(Limits().logits, min(1 << 30, free // 4 // _BYTES_OF_LOGIT))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TokenScores:
     """Figures of tokens, one sequence's completion after another, in float32.

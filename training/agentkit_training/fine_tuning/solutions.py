@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from agentkit.episodes import Episode, Turn
 from agentkit.evaluation import (
@@ -18,7 +20,12 @@ from agentkit.evaluation import (
     TextAnswer,
 )
 from agentkit.evaluation.task import LeftOut, UserTurn
+from agentkit.evolution import mine, trajectories_of
+from agentkit.evolution.lifting import ReplacedCalls
+from agentkit.evolution.trajectories import Trajectory
+from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.tools.canonical import digest
 from agentkit_bench.nestful import load_nestful
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.tasks.arithmetic import arithmetic_episodes, solution_episodes
@@ -246,3 +253,57 @@ def _speaks_after_calls(benchmark: Benchmark, settings: EvaluationSettings | Non
     """Whether calls are answered, and there is a turn left to say something then."""
     steps = None if settings is None else settings.max_steps
     return benchmark.environment is not None and steps != 1
+
+
+# With composites
+
+
+def shortened(gold: Mapping[str, Episode], library: Library) -> Mapping[str, Episode]:
+    """Gold trajectories, written anew with the composites of a library where these fit.
+
+    A policy that was never taught composites calls them wrongly as soon as they are offered. What
+    they stand for is found by mining the trajectories: of what is mined, only programs that the
+    library holds are used. Trajectories of several user turns stay as they are.
+
+    Args:
+        gold: By the id of its task, an episode with the results of its calls.
+        library: The warm library.
+    """
+    held = {digest(tool.definition.body): tool.name for tool in library if tool.definition.body}
+    primitives = {one.name: one for one in library.definitions if not one.is_composite}
+    corpus = trajectories_of(gold.values()).trajectories
+    replaced: defaultdict[str, list[tuple[str, ReplacedCalls]]] = defaultdict(list)
+    for one in mine(corpus, primitives).composites:
+        if name := held.get(digest(one.definition.body)):
+            for calls in one.replaces:
+                replaced[calls.trajectory_id].append((name, calls))
+    known = {one.trajectory_id: one for one in corpus}
+    return {
+        task: _shortened(episode, known[episode.episode_id], replaced[episode.episode_id])
+        if replaced[episode.episode_id] and sum(not t.message.tool_calls for t in episode.turns) < 2
+        else episode
+        for task, episode in gold.items()
+    }
+
+
+def _shortened(
+    episode: Episode, trajectory: Trajectory, replaced: Iterable[tuple[str, ReplacedCalls]]
+) -> Episode:
+    """One call a turn; a composite stands where the last of its calls stood."""
+    calls: dict[int, tuple[str, Mapping[str, Any]]] = {
+        at: (step.tool, trajectory.arguments(at)) for at, step in enumerate(trajectory.steps)
+    }
+    for name, one in replaced:
+        for position in one.positions:
+            del calls[position]
+        calls[max(one.positions)] = (name, one.arguments)
+    turns = [
+        Turn(
+            message=AssistantMessage(
+                tool_calls=(ToolCall(call_id=str(at), name=name, arguments=dict(arguments)),)
+            )
+        )
+        for at, (name, arguments) in sorted(calls.items())
+    ]
+    last = [turn for turn in episode.turns[-1:] if not turn.message.tool_calls]
+    return replace(episode, turns=(*turns, *last))

@@ -23,7 +23,7 @@ from agentkit_training.fine_tuning.examples import (
     closing_token,
     make_examples,
 )
-from agentkit_training.fine_tuning.solutions import Solutions, solutions_of
+from agentkit_training.fine_tuning.solutions import Solutions, shortened, solutions_of
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
@@ -367,7 +367,8 @@ async def taught_examples(
     """Examples of every task whose solution is known, see ``solutions_of``.
 
     Solutions are acted out in the task's own world, where there is one; what fails there is left
-    out.
+    out. Where the tasks offer composites of the library (``with_composites``), trajectories are
+    written with them.
 
     Args:
         policy: Whose tokenizer and chat template to use.
@@ -385,6 +386,8 @@ async def taught_examples(
         PolicyError: The chat template writes no end token after an answer.
     """
     known = solutions_of(benchmark, spec, no_call=no_call, prompting=prompting, settings=settings)
+    if library is not None and _offers_composites(benchmark, library):
+        known = replace(known, trajectories=shortened(known.trajectories, library))
     single = await rehearsed(
         replace(known, trajectories={}), benchmark, library=library, settings=settings
     )
@@ -412,6 +415,11 @@ async def taught_examples(
     if not found.rows:
         raise nothing_to_teach(benchmark, found.left_out)
     return found
+
+
+def _offers_composites(benchmark: Benchmark, library: Library) -> bool:
+    offered = frozenset().union(*(task.offered for task in benchmark.tasks))
+    return any(tool.definition.is_composite for tool in library if tool.name in offered)
 
 
 def nothing_to_teach(benchmark: Benchmark, left_out: Iterable[LeftOut]) -> UsageError:

@@ -10,6 +10,7 @@ from pathlib import Path
 from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
+from agentkit.interop.export import read_artifact, write_artifact
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
 from agentkit_training.coevolution.checkpoint import (
@@ -21,6 +22,7 @@ from agentkit_training.coevolution.checkpoint import (
 from agentkit_training.coevolution.keeper import LibraryKeeper
 from agentkit_training.coevolution.records import CoevolutionStep
 from agentkit_training.coevolution.source import Coevolution
+from agentkit_training.coevolution.stages import warm_up
 from agentkit_training.coevolution.tasks import pure_tools, with_composites
 from agentkit_training.config.jobs import CoevolveConfig, reward_named
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, check_weights, led
@@ -28,6 +30,7 @@ from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
 from agentkit_training.export.handover import restored_store
 from agentkit_training.files import new_folder
+from agentkit_training.fine_tuning.solutions import solutions_of
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
 from agentkit_training.fine_tuning.training import SftStep, sft
 from agentkit_training.jobs.evaluate import close_model
@@ -44,6 +47,7 @@ from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
 
+_WARM, _WARM_LIBRARY = "warm-up", "warm-library.json"
 _COLD, _COLD_FOLDER = "cold start", "cold-start"
 
 
@@ -169,16 +173,18 @@ class _Coevolve:
             keeper=keeper,
             settings=config.coevolution,
             benchmark=train,
-            reward=reward_named(config.reward, train),
+            reward=reward_named(
+                config.reward, train, strict_format=config.coevolution.strict_format
+            ),
             asking=config.asked,
-            weighting=config.weighting.make(),
+            weighting=config.weighting.make(scaled=config.engine.scaled),
             interface=config.interface,
             ranks=self.at.ranks,
             listen=self._told,
         )
 
     def all(self) -> None:
-        """Measure, start warm where that is wanted, train, measure; what is done stays done."""
+        """Measure, warm up, start cold, train, measure; what is done stays done."""
         parts, watch = self.at.parts, self.config.watch
         known = self._known()
         tell_of_tasks(self.at, self.config, self.log)
@@ -186,8 +192,10 @@ class _Coevolve:
             self._measure(0, parts.validation, "validation")
         if "test" not in known:
             self._measure(0, parts.test, "test")
+        if self.config.coevolution.composites and not self.config.library:
+            self._warm_up()
         if self.config.cold_start is not None:
-            self._start_warm()
+            self._start_cold()
             if _COLD not in known:
                 self._measure(0, parts.validation, _COLD)
         folder = self.at.run.checkpoints
@@ -211,10 +219,12 @@ class _Coevolve:
 
     def _store(self) -> Store:
         """The library to begin with; empty where a checkpoint will bring its own."""
-        goes_on = newest_checkpoint(self.at.run.checkpoints) is not None
-        if goes_on or not self.config.library:
+        run = self.at.run
+        warm = run.path / _WARM_LIBRARY
+        begins = warm if warm.is_file() else self.config.library
+        if newest_checkpoint(run.checkpoints) is not None or not begins:
             return open_store("memory:")
-        return restored_store(self.config.library)
+        return restored_store(begins)
 
     def _engine(self) -> Engine:
         ranks, config = self.at.ranks, self.config
@@ -222,7 +232,31 @@ class _Coevolve:
             return FrozenEngine(share=Share(rank=ranks.rank, world=ranks.world))
         return config.engine.make(self.at.policy, seed=config.coevolution.seed, writer=self.writer)
 
-    def _start_warm(self) -> None:
+    def _warm_up(self) -> None:
+        """Distil the first composites (CoCoDA's stage 1), unless a run that goes on has them."""
+        config, train, ranks = self.config, self.at.parts.train, self.at.ranks
+        file = self.at.run.path / _WARM_LIBRARY
+        if ranks.broadcast(file.is_file()):
+            return
+        known = solutions_of(train, config.tasks, settings=config.asked).trajectories
+        done = warm_up(
+            self.model,
+            self.source.keeper,
+            replace(train, tasks=train.tasks[: config.warm_up]),
+            gold=known.values(),
+            asking=config.asked,
+            ranks=ranks,
+        )
+        artifact = self.source.keeper.artifact
+        led(ranks, lambda _: write_artifact(artifact(), file))
+        if ranks.rank:
+            self.source.follow(read_artifact(file).library)
+        taken = [one.tool for one in done.distilled if one.is_taken]
+        figures = {"tried": done.tried, "passed": done.passed, "composites": len(taken)}
+        refused = [f"{one.tool}: {one.why}" for one in done.distilled if not one.is_taken]
+        self.log(StepRecord(step=0, phase=_WARM, figures=figures, notes=tuple(refused)))
+
+    def _start_cold(self) -> None:
         """Fine-tune the policy once, on gold answers (CoCoDA's stage 2); every process calls it.
 
         A run that goes on takes up the weights that it came to. Training begins there, and the
@@ -246,7 +280,7 @@ class _Coevolve:
                 self.config.tasks,
                 prompting=self.config.policy.prompting(),
                 library=library,
-                settings=self.config.asked,
+                settings=self.source.training_asking,
                 max_tokens=settings.max_tokens,
             )
         )
@@ -280,6 +314,8 @@ class _Coevolve:
                 return record.step <= taken and (not is_last or self._is_looked_at(record.step - 1))
             case "test":
                 return record.step == 0
+            case "warm-up":
+                return (self.at.run.path / _WARM_LIBRARY).is_file()
             case "cold start":
                 return (self.at.run.path / _COLD_FOLDER).is_dir()
             case _:
@@ -300,6 +336,7 @@ class _Coevolve:
                     phase=phase,
                     library=library,
                     settings=self.config.asked,
+                    retriever=self.config.coevolution.make_retriever(self.model),
                     ranks=self.at.ranks,
                 )
             )

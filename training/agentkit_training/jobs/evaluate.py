@@ -25,6 +25,7 @@ from agentkit.evaluation import (
 from agentkit.evaluation.settings import ToolSource
 from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.retrieval import Retriever
 from agentkit_training.coevolution.checkpoint import LIBRARY as KEPT_LIBRARY, newest_checkpoint
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.config.jobs import CoevolveConfig, PolicySection
@@ -56,6 +57,7 @@ def evaluate_job(
     attempts: int = 1,
     temperature: float = 0.0,
     concurrency: int = 4,
+    retriever: Retriever | None = None,
     command: str = "",
 ) -> EvaluationReport:
     """Ask every task.
@@ -69,6 +71,7 @@ def evaluate_job(
         attempts: Tries at each task, for pass@k and pass^k.
         temperature: Of sampling; 0 is greedy.
         concurrency: Attempts under way at the same time, with a model that is no policy.
+        retriever: Finds tools, where ``settings`` want that; None for the default one.
         command: How to repeat it, for the reader.
 
     Raises:
@@ -85,6 +88,7 @@ def evaluate_job(
                 attempts=attempts,
                 temperature=temperature,
                 settings=settings,
+                retriever=retriever,
             )
             return tuple(episode for one in rollouts for episode in one.episodes)
         store = open_store("memory:")
@@ -98,6 +102,7 @@ def evaluate_job(
                 library=library,
                 settings=replace(settings, attempts=attempts, settings=wanted),
                 concurrency=concurrency,
+                retriever=retriever,
             )
             return tuple(episodes_of_run(store, _RUN))
         finally:

@@ -16,6 +16,7 @@ from agentkit.errors import MissingExtraError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evolution.repository import LibraryStore
 from agentkit.library import Library
+from agentkit.retrieval import Retriever
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import written_config
 from agentkit_training.distributed.ranks import ALONE, Ranks, in_turn, led
@@ -217,6 +218,7 @@ def measured(
     phase: str = "evaluate",
     library: Library | None = None,
     settings: EvaluationSettings | None = None,
+    retriever: Retriever | None = None,
     ranks: Ranks = ALONE,
 ) -> StepRecord:
     """How many tasks the policy passes, greedily answered, through the evaluation's own door.
@@ -231,12 +233,21 @@ def measured(
         phase: Its name in the log.
         library: What the tools are called and described as.
         settings: How to ask.
+        retriever: Finds tools, see ``collect``.
         ranks: The processes that hold the policy; all of them must call this.
     """
     own = replace(benchmark, tasks=benchmark.tasks[ranks.rank :: ranks.world])
     found: Sequence[Rollout] = ()
     if own.tasks:
-        asked = collect(model, own, library=library, attempts=1, temperature=0, settings=settings)
+        asked = collect(
+            model,
+            own,
+            library=library,
+            attempts=1,
+            temperature=0,
+            settings=settings,
+            retriever=retriever,
+        )
         found = wait_for(asked)
     told = ranks.broadcast(ranks.gather(asdict(_Tally.of(found))))
     tally = reduce(_Tally.plus, (_Tally(**one) for one in told))

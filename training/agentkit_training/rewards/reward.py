@@ -291,6 +291,8 @@ _UNREACHED = ToolDnaMetrics(
 def tooldna_reward(
     benchmark: Benchmark,
     design: ToolDnaDesign = "R3",
+    *,
+    strict_format: bool = False,
 ) -> Reward:
     """One of ToolDNA's rewards, for rollouts of a benchmark's tasks; see the module's text.
 
@@ -301,6 +303,9 @@ def tooldna_reward(
     Args:
         benchmark: Where the tasks, their gold and the tools come from.
         design: Which of the three.
+        strict_format: Whether an answer in plain words counts as malformed where a call is right.
+            The paper's Format asks for all required tags, so that such an answer gets -1 (R1, R3)
+            or -2 (R2); otherwise it gets 0.
 
     Raises:
         UsageError: There is no such design.
@@ -311,6 +316,7 @@ def tooldna_reward(
         tasks={task.task_id: task for task in benchmark.tasks},
         known={definition.name: definition for definition in benchmark.definitions},
         design=design,
+        strict_format=strict_format,
     )
 
 
@@ -321,10 +327,11 @@ class _ToolDnaReward:
     tasks: Mapping[str, Task] = field(repr=False)
     known: Mapping[str, ToolDefinition] = field(repr=False)
     design: ToolDnaDesign
+    strict_format: bool = False
 
     def __call__(self, rollout: Rollout) -> Worth:
         task = _task_of(rollout, self.tasks)
-        found = list(_metrics(task, rollout, self.known))
+        found = list(_metrics(task, rollout, self.known, strict_format=self.strict_format))
         if not found:
             raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
         return Worth(
@@ -337,6 +344,8 @@ def answer_metrics(
     episode: Episode,
     turn: UserTurn,
     known: Mapping[str, ToolDefinition],
+    *,
+    strict_format: bool = False,
 ) -> ToolDnaMetrics:
     """The seven metrics of the answer to one thing that the user said.
 
@@ -344,6 +353,7 @@ def answer_metrics(
         episode: The answer, with verdict and diagnosis.
         turn: What was said, and what a right answer is.
         known: The tools by name.
+        strict_format: Whether an answer without a call is malformed where a call is right.
     """
     calls = MadeCalls.of(in_library_names(episode)).calls
     is_unread = has_unread_call(episode)
@@ -352,7 +362,14 @@ def answer_metrics(
     if gold is None:
         is_parsed = not is_unread and all(call.malformed is None for call in calls)
         return _of_verdict(episode, has_form=has_form, is_parsed=is_parsed)
-    return tooldna_metrics(calls, gold, known, format_ok=has_form, parsed_ok=not is_unread)
+    lacks_call = strict_format and bool(gold) and not calls
+    return tooldna_metrics(
+        calls,
+        gold,
+        known,
+        format_ok=has_form and not lacks_call,
+        parsed_ok=not (is_unread or lacks_call),
+    )
 
 
 def _of_verdict(episode: Episode, *, has_form: bool, is_parsed: bool) -> ToolDnaMetrics:
@@ -372,6 +389,8 @@ def _metrics(
     task: Task,
     rollout: Rollout,
     known: Mapping[str, ToolDefinition],
+    *,
+    strict_format: bool,
 ) -> Iterator[ToolDnaMetrics]:
     """The metrics of each judged turn."""
     for number, turn in enumerate(task.turns):
@@ -381,7 +400,7 @@ def _metrics(
             yield _UNREACHED
         else:
             episode = rollout.episodes[number]
-            yield answer_metrics(episode, turn, known)
+            yield answer_metrics(episode, turn, known, strict_format=strict_format)
 
 
 def _task_of(rollout: Rollout, tasks: Mapping[str, Task]) -> Task:

@@ -19,6 +19,7 @@ from agentkit.evaluation import (
 from agentkit.evaluation.settings import EvaluationLabels
 from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.retrieval import Retriever
 from agentkit_training.rollout.samples import Rollout, token_sequences
 
 _RUN = "rollout"
@@ -45,6 +46,7 @@ async def collect(
     temperature: float = 1.0,
     seed: int = 0,
     settings: EvaluationSettings | None = None,
+    retriever: Retriever | None = None,
 ) -> tuple[Rollout, ...]:
     """Let the policy try every task ``attempts`` times, all at once.
 
@@ -60,6 +62,7 @@ async def collect(
         temperature: Of sampling; 0 evaluates.
         seed: Of the first attempt; each further one has the next.
         settings: How to ask; attempts, temperature and seed are those given here.
+        retriever: Finds tools, where ``settings`` want that; None for the default one.
 
     Returns:
         The rollouts, ordered by task as in the benchmark and then by attempt. Rewards are not
@@ -86,6 +89,7 @@ async def collect(
             settings=asked,
             concurrency=total,
             listen=listen,
+            retriever=retriever,
         )
         episodes = tuple(episodes_of_run(store, _RUN))
     finally:

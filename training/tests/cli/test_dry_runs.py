@@ -102,6 +102,17 @@ def test_what_several_processes_would_refuse_is_refused(tuning, changes, words, 
     assert words in done.stderr
 
 
+def test_a_named_configuration_that_lacks_a_model_is_refused():
+    """ToolDNA's feedback path asks one; the run itself could not begin."""
+    given = ("--ablation", "tooldna", "--output", "none", "--dry-run")
+    done = run("coevolve", EXAMPLES / "coevolve.yaml", *given)
+    assert done.exit_code == 2
+    assert "give one, such as feedback_model" in done.stderr
+    assert (
+        run("coevolve", EXAMPLES / "coevolve.yaml", "--ablation", "seal", *given[2:]).exit_code == 0
+    )
+
+
 def test_a_dry_run_warns_of_processes_without_tasks(rewards, monkeypatch):
     """Tasks are shared out whole: with fewer than there are processes some do nothing."""
     monkeypatch.setenv("WORLD_SIZE", "8")

@@ -7,6 +7,10 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit_training.coevolution import settings as module
 from agentkit_training.coevolution.settings import ABLATIONS, CoevolutionSettings, ablation
+from agentkit_training.config.jobs import CoevolveConfig, named_run
+from agentkit_training.config.reading import parse_config
+
+CONFIG = "policy: {weights: tiny}\ntasks: {source: hidden-constraints}"
 
 SWITCHES = {
     "vanilla": set(),
@@ -15,9 +19,12 @@ SWITCHES = {
     "tooldna-no-evolution": {"feedback"},
     "tooldna-no-loop": set(),
     "cocoda": {"composites"},
-    "cocoda-no-dag": set(),
+    "cocoda-no-dag": {"composites", "flat"},
     "cocoda-no-retrieval": {"composites"},
     "cocoda-no-reward": {"composites"},
+    "cocoda-no-dag-no-retrieval": {"composites", "flat"},
+    "cocoda-none": {"composites", "flat"},
+    "cocoda-given": {"composites"},
     "seal": {"interface", "weighting"},
     "seal-no-interface": {"weighting"},
     "seal-no-weighting": {"interface"},
@@ -26,19 +33,26 @@ SWITCHES = {
     "evidence-shuffled": {"evidence", "shuffled"},
 }
 NAMES = ("evolution", "feedback", "evidence", "composites", "interface", "weighting", "shuffled")
+NAMES += ("flat",)
+DENSE = {"cocoda-no-retrieval", "cocoda-no-dag-no-retrieval", "cocoda-none"}
 
 
 @pytest.mark.parametrize("name", SWITCHES)
 def test_each_ablation_sets_its_switches_and_no_other(name):
     """A named configuration turns on what it names, whatever was on before."""
-    everything = CoevolutionSettings(**dict.fromkeys(NAMES, True), seed=7, group_size=3)
+    everything = CoevolutionSettings(
+        **dict.fromkeys(NAMES, True), seed=7, group_size=3, retriever="paper"
+    )
     found = ablation(name, everything)
     assert {switch for switch in NAMES if getattr(found, switch)} == SWITCHES[name]
     assert (found.seed, found.group_size) == (7, 3)
     assert found.closed_loop == (name != "seal-no-closed-loop")
-    assert bool(found.composite_coefficient) == (name in {"cocoda", "cocoda-no-retrieval"})
-    is_found = name in {"cocoda", "cocoda-no-dag", "cocoda-no-reward"}
-    assert found.tools == ("retrieved" if is_found else "given")
+    is_cocoda = name.startswith("cocoda")
+    is_rewarded = is_cocoda and name not in {"cocoda-no-reward", "cocoda-none"}
+    assert bool(found.composite_coefficient) == is_rewarded
+    assert found.tools == ("retrieved" if is_cocoda and name != "cocoda-given" else "given")
+    assert found.retriever == ("dense" if name in DENSE else "paper")  # else the user's choice
+    assert found.strict_format == (name == "vanilla" or name.startswith("tooldna"))
 
 
 def test_each_ablation_is_in_the_table():
@@ -47,3 +61,20 @@ def test_each_ablation_is_in_the_table():
     assert all(f"``{name}``" in module.__doc__ for name in ABLATIONS)
     with pytest.raises(UsageError, match="there are vanilla, tooldna"):
         ablation("none")
+
+
+def test_a_named_run_has_the_updates_of_its_paper():
+    """KL divergence and mini-batches are those of ToolDNA, SEAL and CoCoDA, unless the run has own."""
+    config = parse_config(CONFIG, CoevolveConfig)
+    found = {name: named_run(name, config).engine for name in ("seal", "cocoda-given", "evidence")}
+    kl = {name: engine.objective.kl_coefficient for name, engine in found.items()}
+    assert kl == {"seal": 0.001, "cocoda-given": 0.01, "evidence": 0}
+    assert {name: one.mini_batches for name, one in found.items()} == {
+        "seal": 4,
+        "cocoda-given": 1,
+        "evidence": 1,
+    }
+    own = parse_config(CONFIG, CoevolveConfig, changes=["engine.objective.kl_coefficient=0.5"])
+    assert named_run("seal", own).engine.objective.kl_coefficient == 0.5
+    trl = parse_config(CONFIG, CoevolveConfig, changes=["engine.name=trl"])
+    assert named_run("seal", trl).engine.mini_batches == 1

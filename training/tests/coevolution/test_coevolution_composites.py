@@ -18,9 +18,10 @@ from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.coevolution.keeper import LibraryKeeper, distil
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolution.source import Coevolution
-from agentkit_training.coevolution.stages import cocoda
+from agentkit_training.coevolution.stages import warm_up
 from agentkit_training.coevolution.tasks import with_composites
 from agentkit_training.export.handover import export_library
+from agentkit_training.fine_tuning.solutions import shortened
 
 TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
 WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
@@ -129,24 +130,63 @@ def run_of(orders, settings, **more):
     return Coevolution(model=model, keeper=keeper, settings=settings, benchmark=orders)
 
 
-@pytest.mark.parametrize("name", ["cocoda", "cocoda-no-retrieval"])
-def test_the_three_stages_in_order(orders, name):
-    """Gold trajectories become composites, the cold start sees them, the loop offers them."""
-    source = run_of(orders, ablation(name))
-    seen = []
-    cocoda(
-        source.model,
-        source,
-        FrozenEngine(),
-        seed_tasks=orders,
-        gold=map(trajectory, range(4)),
-        cold_start=lambda library, rollouts: seen.append((len(library), len(rollouts))),
-    )
-    assert seen == [(4, 1)]
+def test_the_library_is_warm_before_the_loop(orders):
+    """Gold trajectories and what the base policy does become composites, which the loop offers."""
+    source = run_of(orders, ablation("cocoda-no-retrieval"))
+    warm = warm_up(source.model, source.keeper, orders, gold=map(trajectory, range(4)))
+    assert (warm.tried, warm.passed) == (1, 0)
+    assert [one.state for one in warm.distilled] == ["active"]
+    FrozenEngine().train(source.model, source, steps=1)
     (record,) = source.records
     assert (record.library.composites, record.library.max_depth) == (1, 1)
     assert record.library.mean_depth == 1
     assert record.rollouts.reward_parts == {"passed": 0.0, "saved_calls": 0.0}
+
+
+def test_gold_trajectories_are_written_anew_with_composites(warm):
+    """Where a composite of the library fits, one call stands for several; other gold stays."""
+    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    gold = {str(number): trajectory(number) for number in range(4)}
+    other = replace(gold["0"], episode_id="other", turns=gold["0"].turns[1:])
+    shorter = shortened({**gold, "other": other}, warm.load())
+    assert shorter["other"] is other
+    turns = shorter["1"].turns
+    ((call,), ()) = (turn.message.tool_calls for turn in turns)
+    assert call.name == one.tool
+    assert sorted(call.arguments.values()) == [3, 4, 7]
+    assert turns[-1] == gold["1"].turns[-1]
+
+
+def test_a_flat_library_makes_no_tool_of_made_tools(warm):
+    """Without the DAG a composite that recurs beside a primitive is no part of another one."""
+    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    library = warm.load()
+    gold = {str(number): trajectory(number) for number in range(4)}
+    later = []
+    for number, episode in enumerate(shortened(gold, library).values()):
+        call = episode.turns[0].message.tool_calls[0]
+        total = float(episode.output)
+        second = ToolCall(call_id="2", name="sub", arguments={"a": total, "b": 1 + number})
+        values = [(call, total), (second, total - 1 - number)]
+        turns = [
+            Turn(
+                message=AssistantMessage(tool_calls=(made,)),
+                results=(
+                    ToolResult(call_id=made.call_id, name=made.name, status="ok", value=value),
+                ),
+            )
+            for made, value in values
+        ]
+        last = str(total - 1 - number)
+        end = Turn(message=AssistantMessage(text=last))
+        later.append(
+            replace(episode, episode_id=f"later-{number}", turns=(*turns, end), output=last)
+        )
+    assert distil(warm, later, flat=True, tools=TOOLS) == ()
+    (deeper,) = distil(warm, later, tools=TOOLS)
+    assert deeper.state == "active"
+    children = warm.load()[deeper.tool].definition.signature.children
+    assert one.tool in {child.name for child in children}
 
 
 def test_composites_are_mined_in_the_loop(orders):

@@ -146,6 +146,16 @@ def test_blocks_are_asked_for_only_where_they_are_read(begin):
     assert not any("<description>" in prompt for prompt in prompts(begin(), 0))
 
 
+@pytest.mark.parametrize(("retriever", "tools"), [("none", 12), ("default", 5)])
+def test_the_retriever_of_the_settings_finds_the_tools(begin, bank, retriever, tools):
+    """Without one the whole library is offered; with the default the five best are."""
+    more = [replace(one, name=f"{one.name}_{at}") for one in bank.definitions for at in range(5)]
+    wide = replace(bank, definitions=(*bank.definitions, *more))
+    run = begin(CoevolutionSettings(tools="retrieved", retriever=retriever), benchmark=wide)
+    shown = prompts(run, 0)[0]
+    assert sum(f"\n{one.name}(" in shown for one in wide.definitions) == tools
+
+
 def test_a_step_that_could_not_be_finished_is_finished_by_a_second_call(begin):
     """What a proposer raises goes through; the rollouts stay, and nothing is committed twice."""
     answers = iter([RuntimeError("out of order"), GOOD])

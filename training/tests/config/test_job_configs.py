@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import UsageError
+from agentkit_training import tiny_policy
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 
@@ -30,6 +31,33 @@ def test_one_temperature_is_sampled_and_trained_at():
     both = read("coevolution.temperature=0.7", "engine.objective.temperature=0.7")
     assert both.coevolution.temperature == both.engine.objective.temperature == 0.7
     assert read("coevolution.temperature=0.7", "frozen=true").frozen
+
+
+def test_feedback_needs_a_model():
+    """What a run would refuse when it begins is refused when the file is read."""
+    with pytest.raises(UsageError, match="there is no model to ask"):
+        read("coevolution.feedback=true")
+    assert read("coevolution.feedback=true", "feedback_model=openai:gpt-4o-mini").feedback_model
+
+
+def test_blocks_need_room_in_an_answer():
+    """A call and a block that is cut off are malformed, so that writing one would be punished."""
+    with pytest.raises(UsageError, match=r"policy\.answer_tokens is 48: .* give 160 or more"):
+        read("coevolution.evolution=true", "policy.answer_tokens=48")
+    assert read("coevolution.evolution=true", "policy.answer_tokens=160").coevolution.evolution
+
+
+def test_off_is_a_mode_without_quotation_marks():
+    """YAML's older meaning of off and on is left to fields that are true or false."""
+    found = read("interface={cues: always, feedback: off}", "coevolution.evidence=on")
+    assert (found.interface.feedback, found.coevolution.evidence) == ("off", True)
+
+
+def test_logits_fill_the_device():
+    """A fixed number would mean a pass for each sequence on a GPU; on a CPU the default stays."""
+    assert read().engine.max_logits is None
+    assert read().engine.make(tiny_policy()).max_logits == 1 << 24
+    assert read("engine.max_logits=1000").engine.make(tiny_policy()).max_logits == 1000
 
 
 def test_grpo_compares_attempts_at_a_task():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from safetensors.torch import load_file
 
@@ -53,6 +55,17 @@ def test_a_cold_start_comes_before_the_steps(tmp_path):
     run = job(tmp_path / "run", "cold_start={batch_size: 4}", "coevolution.steps=1")
     phases = list(dict.fromkeys(one.phase for one in run.records()))
     assert phases == ["validation", "test", "cold start", "coevolve"]
+
+
+def test_a_cold_start_reads_what_training_prompts_say(tmp_path):
+    """Where blocks are asked for, answers are taught behind that request as well."""
+    lengths = []
+    for at, evolves in enumerate(("false", "true")):
+        changes = ("policy.answer_tokens=160", f"coevolution.evolution={evolves}")
+        with pytest.raises(UsageError, match="too long") as caught:
+            job(tmp_path / str(at), "cold_start={max_tokens: 10}", *changes)
+        lengths.append(int(re.search(r"too long: (\d+) tokens", str(caught.value))[1]))
+    assert lengths[1] - lengths[0] > 40
 
 
 def told(run):

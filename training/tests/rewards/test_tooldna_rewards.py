@@ -126,6 +126,18 @@ def test_structure_alone_earns_nothing(design, text):
     assert sum(found.parts.values()) <= 0
 
 
+@pytest.mark.parametrize(("design", "worth"), [("R1", -1), ("R2", -2), ("R3", -1)])
+def test_words_in_the_place_of_a_call_are_malformed_in_the_paper(design, worth):
+    """Format asks for all tags: where a call is right, plain words cost as much as nonsense."""
+    said = rollout_of(episode_of(text="It is open on Monday."))
+    benchmark = benchmark_of(exact([{"day": "Monday"}]))
+    for strict_format, wanted in ((True, worth), (False, 0)):
+        found = tooldna_reward(benchmark, design, strict_format=strict_format)(said)
+        assert sum(found.parts.values()) == wanted
+    abstaining = tooldna_reward(benchmark_of(NoCall()), design, strict_format=True)(said)
+    assert sum(abstaining.parts.values()) == 1
+
+
 @given(
     days=st.lists(st.sampled_from(["Monday", "Tuesday"]), min_size=1, max_size=2, unique=True),
     seats=st.lists(st.integers(1, 3) | st.just(""), min_size=1, max_size=3),

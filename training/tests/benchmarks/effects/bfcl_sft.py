@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from intervals import gain, of_each_seed
 
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
-from agentkit_local.model import resolve
+from agentkit.models.base import resolve_model
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.export.handover import hand_over, load_handover
@@ -94,7 +95,7 @@ def runtime(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None
         target = output / f"runtime-{seed}-{who}.json"
         if target.exists():
             continue
-        with resolve(name.removeprefix("local:")) as model:
+        with closing(resolve_model(name)) as model:
             found = asked(model, test, config.asking.settings())
         print(seed, "runtime", who, found.right, dict(found.labels), flush=True)
         keep(target, found, seed=seed)

@@ -16,6 +16,7 @@ import argparse
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -24,8 +25,7 @@ import torch
 from intervals import Right, gain, of_each_seed
 
 from agentkit.evaluation import EvaluationReport
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
-from agentkit_local.model import resolve
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, resolve_model
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.export.handover import load_handover
@@ -172,7 +172,7 @@ def answers(seed: int, output: Path, changes: Sequence[str], questions: int) -> 
         artifact = handed[pair[1]].artifact if pair[1] in handed else None
         held = library_of("rules") if pair[1] == KNOWN else artifact and artifact.library
         name = handed[pair[0]].model if pair[0] else config.policy.weights
-        with resolve(name.removeprefix("local:")) as model:
+        with closing(resolve_model(name)) as model:
             remembering = Remembering(model)
             for one in missing:
                 report = evaluate_job(

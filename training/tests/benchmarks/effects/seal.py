@@ -6,8 +6,8 @@ For each seed five trainings begin with the same fine-tuned adapter and go throu
 * ``interface``: training prompts say what the failure profile asks for (section 3.3);
 * ``weights``: advantages are weighted by diagnosis, as the paper has them (Eq. 10 to 12);
 * ``both``;
-* ``scaled``: ``vanilla`` with the learning rate times the mean weight of ``weights``: what weights
-  of more than 1 do by themselves.
+* ``scaled``: ``vanilla`` with the learning rate times what ``weights`` makes of the size of the
+  advantages: what weights of more than 1 do by themselves.
 
 Then each policy, and the adapter that all began with, answers held-out questions greedily, without
 the interface::
@@ -96,7 +96,7 @@ class Series:
         config = self._config(*given)
         if name == _SCALED:
             optimizer = config.engine.optimizer
-            rate = optimizer.learning_rate * self._mean_weight()
+            rate = optimizer.learning_rate * self._weight_scale()
             engine = replace(config.engine, optimizer=replace(optimizer, learning_rate=rate))
             config = replace(config, engine=engine)
         self._train(name, config)
@@ -137,9 +137,9 @@ class Series:
             coevolve_job(unmeasured, folder, listen=lambda one: print(self.seed, name, one))
         self.ask(name)
 
-    def _mean_weight(self) -> float:
+    def _weight_scale(self) -> float:
         records = RunDirectory(self._folder(_WEIGHTS)).records()
-        found = [one.figures["weight"] for one in records if "weight" in one.figures]
+        found = [one.figures["weight_scale"] for one in records if "weight_scale" in one.figures]
         return sum(found) / len(found)
 
 

@@ -1,8 +1,8 @@
-"""A program that has writers of episodes killed at any moment, and looks at what they leave.
+"""A program that has programs killed while they spill episodes, and looks at what they leave.
 
-``python kill_episode_writers.py FOLDER KILLS SEED`` prints JSON. Not a test module: a test runs it
-in a process of its own, because it forks. Each writer has a buffer so small that it spills all the
-time. What its sessions hold in the end must be the beginning of what it appended, without a gap.
+``python kill_spilling_programs.py FOLDER KILLS SEED`` prints JSON. Not a test module: a test runs
+it in a process of its own, because it forks. The store fails every other time, so that files come
+and go. What the sessions hold in the end must be all that was appended, without a gap.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 from agentkit import Episode
-from agentkit.library import EpisodeFilter
-from agentkit.library.episode_writer import EpisodeWriter, WriterSettings
+from agentkit.errors import StoreUnavailableError
+from agentkit.library import EpisodeFilter, spilling
+from agentkit.library.spilling import SpillingEpisodes
 from agentkit.library.sqlite import SQLiteStore
 
 LONGEST_LIFE = 0.08
@@ -30,26 +31,36 @@ LONGEST_LIFE = 0.08
 
 SESSIONS = ("even", "odd")
 
-SMALL = WriterSettings(linger_seconds=0.001, batch_count=3, max_count=6, wait_seconds=0.0005)
+
+class FailingStore(SQLiteStore):
+    """Fails two times, once before and once after it wrote, and then works."""
+
+    asked = 0
+
+    def append_many(self, episodes):
+        """Keep them, or fail."""
+        self.asked += 1
+        if self.asked % 3 != 1:
+            super().append_many(episodes)
+        if self.asked % 3:
+            raise StoreUnavailableError("the connection was lost")
 
 
 def write(folder: Path, shared: mmap.mmap, number: int) -> None:
-    """Append for ever from ``number`` on, and flush now and then."""
-    writer = EpisodeWriter(SQLiteStore(folder / "s.db"), spill=folder / "spill", settings=SMALL)
+    """Append for ever from ``number`` on."""
+    episodes = SpillingEpisodes(FailingStore(folder / "s.db"), folder=folder / "spill")
     draw = random.Random(number)
     shared[:] = struct.pack("qq", number, 0)
     while True:
         session = SESSIONS[number % 2]
         text = "x" * draw.choice((10, 6_000))  # more than one page, so that a write can tear
-        writer.append(Episode(episode_id=f"{number:09}", request=text, session_id=session))
+        episodes.append(Episode(episode_id=f"{number:09}", request=text, session_id=session))
         number += 1
-        if draw.random() < 0.05:
-            writer.flush()
-            shared[:] = struct.pack("qq", number, 0)
+        shared[:] = struct.pack("qq", number, 0)
 
 
 def kill_one(folder: Path, number: int, life: float) -> int:
-    """Start a writer, kill it after ``life`` seconds; how many episodes were flushed."""
+    """Start a program, kill it after ``life`` seconds; how many episodes were appended."""
     shared = mmap.mmap(-1, 16)
     shared[:] = struct.pack("qq", -1, 0)
     child = os.fork()
@@ -64,25 +75,23 @@ def kill_one(folder: Path, number: int, life: float) -> int:
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
-        raise RuntimeError(f"the writer ended by itself: {status}")
+        raise RuntimeError(f"the program ended by itself: {status}")
     return struct.unpack("qq", shared[:])[0]
 
 
-def look(folder: Path, before: int, flushed: int) -> int:
+def look(folder: Path, before: int, appended: int) -> int:
     """Take in what was spilled and check what came since ``before``; the next episode's number."""
-    with EpisodeWriter(SQLiteStore(folder / "s.db"), spill=folder / "spill") as writer:
-        writer.flush()
+    with SpillingEpisodes(SQLiteStore(folder / "s.db"), folder=folder / "spill") as episodes:
+        while episodes.in_files or any((folder / "spill").glob("*.jsonl")):
+            time.sleep(0.001)
     with closing(SQLiteStore(folder / "s.db")) as store:
         found = (int(one.episode_id) for one in store.select(EpisodeFilter()))
         new = sorted(takewhile(lambda number: number >= before - 1, found))
         count = store.volume().count
         for session in SESSIONS:
             check_order(store, session, count=len(new))
-    if new != list(range(max(before - 1, 0), count)) or count < flushed:
-        raise RuntimeError(f"{before} were kept, then {flushed} flushed, now {count}: {new}")
-    left = [path.name for path in (folder / "spill").glob("*.jsonl")]
-    if left:
-        raise RuntimeError(f"not taken in: {left}")
+    if new != list(range(max(before - 1, 0), count)) or count < appended:
+        raise RuntimeError(f"{before} were kept, then {appended} appended, now {count}: {new}")
     return count
 
 
@@ -95,14 +104,15 @@ def check_order(store: SQLiteStore, session: str, *, count: int) -> None:
 
 
 def main(folder: str, kills: str, seed: str) -> None:
-    """Kill writers as often as asked for."""
+    """Kill programs as often as asked for."""
+    spilling._FIRST_PAUSE_SECONDS = 0.001
     logging.disable(logging.CRITICAL)
-    draw, kept, flushed, spills = random.Random(int(seed)), 0, 0, 0
+    draw, kept, appended, spills = random.Random(int(seed)), 0, 0, 0
     for _ in range(int(kills)):
-        flushed = max(flushed, kill_one(Path(folder), kept, draw.random() * LONGEST_LIFE))
+        appended = max(appended, kill_one(Path(folder), kept, draw.random() * LONGEST_LIFE))
         spills += len(list((Path(folder) / "spill").glob("*.jsonl")))
-        kept = look(Path(folder), kept, flushed)
-    found = {"killed": int(kills), "kept": kept, "flushed": flushed, "spilled_files": spills}
+        kept = look(Path(folder), kept, appended)
+    found = {"killed": int(kills), "kept": kept, "appended": appended, "spilled_files": spills}
     sys.stdout.write(json.dumps(found))
 
 

@@ -1,0 +1,122 @@
+"""``FallbackModel``: the next model answers where one fails or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+
+from agentkit.errors import ModelError, UsageError
+from agentkit.messages import Usage
+from agentkit.models.base import (
+    ChatModel,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    StreamingChatModel,
+    TextDelta,
+    resolve_model,
+)
+
+
+class FallbackModel:
+    """Asks models in order until one answers.
+
+    A model is passed over when it raises one of ``on_errors`` (after its own retries), or refuses,
+    which is the finish reason ``content_filter``. What passed-over answers cost is added to the
+    answer's usage. A stream is begun anew only as long as it has said nothing.
+
+    Args:
+        models: Models or their names, the first one first.
+        on_errors: Which errors pass a model over.
+        on_refusal: Whether a refusal does. The last model's refusal stands.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.errors import ModelConnectionError
+        >>> from agentkit.testing import FunctionModel, ScriptedModel
+        >>> def away(request):
+        ...     raise ModelConnectionError("no route")
+        >>> model = FallbackModel(FunctionModel(away), ScriptedModel(["Hello."]))
+        >>> asyncio.run(model.complete(ModelRequest(messages=()))).message.text
+        'Hello.'
+    """
+
+    def __init__(
+        self,
+        *models: ChatModel | str,
+        on_errors: tuple[type[ModelError], ...] = (ModelError,),
+        on_refusal: bool = True,
+    ) -> None:
+        if not models:
+            raise UsageError("a FallbackModel needs at least one model")
+        self.models: Sequence[ChatModel] = tuple(map(resolve_model, models))
+        self._on_errors = on_errors
+        self._on_refusal = on_refusal
+
+    @property
+    def name(self) -> str:
+        """The name of the first model."""
+        return self.models[0].name
+
+    @property
+    def reports_cost(self) -> bool:
+        """Whether each of the models states what answers cost."""
+        return all(getattr(model, "reports_cost", False) for model in self.models)
+
+    async def close(self) -> None:
+        """Close the connections of every model."""
+        for model in self.models:
+            close = getattr(model, "close", None)
+            if close is not None:
+                await close()
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The first answer that is neither an error nor a refusal.
+
+        Raises:
+            ModelError: What the last model raised.
+        """
+        spent = Usage()
+        for model in self.models[:-1]:
+            try:
+                response = await model.complete(request)
+            except self._on_errors:
+                continue
+            if not self._refuses(response):
+                return replace(response, usage=spent + response.usage)
+            spent += response.usage
+        last = await self.models[-1].complete(request)
+        return replace(last, usage=spent + last.usage)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The same, its text as it arrives where the model streams."""
+        spent = Usage()
+        for model in self.models:
+            may_pass = model is not self.models[-1]
+            try:
+                async for event in _events(model, request):
+                    if isinstance(event, ModelResponse):
+                        spent += event.usage
+                        if may_pass and self._refuses(event):
+                            break
+                        yield replace(event, usage=spent)
+                        return
+                    may_pass = False
+                    yield event
+            except self._on_errors:
+                if not may_pass:
+                    raise
+
+    def _refuses(self, response: ModelResponse) -> bool:
+        return self._on_refusal and response.finish_reason == "content_filter"
+
+
+async def _events(model: ChatModel, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    if isinstance(model, StreamingChatModel):
+        async for event in model.stream(request):
+            yield event
+        return
+    response = await model.complete(request)
+    if response.finish_reason != "content_filter" and response.message.text:
+        yield TextDelta(text=response.message.text)
+    yield response

@@ -1,0 +1,168 @@
+"""What answers cost: prices that a model is given, that litellm's table has, or ours.
+
+Our table, ``prices.json``, has a date. What ``agentkit models prices`` was told goes before both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit.fetch import cache_directory
+from agentkit.messages import Usage
+from agentkit.models.base import ChatModel
+
+_MILLION = 1_000_000
+_OURS = Path(__file__).with_name("prices.json")
+_OF_LITELLM = "model_prices_and_context_window_backup.json"
+_DATED = re.compile(r"(-\d{4}-\d\d-\d\d|-\d{8}|-latest)$")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Price:
+    """US dollars per million tokens, as providers print them.
+
+    Attributes:
+        prompt: Tokens read.
+        completion: Tokens written.
+        cached: Tokens read from the provider's prompt cache; None charges them as any other.
+
+    Example:
+        >>> usage = Usage(prompt_tokens=1_000_000, cached_tokens=500_000, completion_tokens=100_000)
+        >>> Price(prompt=0.15, cached=0.075, completion=0.60).cost_of(usage)
+        0.1725
+    """
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def cost_of(self, usage: Usage) -> float:
+        """The price of a usage in US dollars."""
+        cached_price = self.prompt if self.cached is None else self.cached
+        return (
+            (usage.prompt_tokens - usage.cached_tokens) * self.prompt
+            + usage.cached_tokens * cached_price
+            + usage.completion_tokens * self.completion
+        ) / _MILLION
+
+
+Prices: TypeAlias = Price | Mapping[str, Price]
+"""One price, or prices by model name."""
+
+
+def priced(usage: Usage, prices: Prices | None, *models: str) -> Usage:
+    """The usage with its cost, when a price is known for one of the names (the first that is)."""
+    if prices is None:
+        return usage
+    if isinstance(prices, Price):
+        return replace(usage, cost_usd=prices.cost_of(usage))
+    price = next((prices[model] for model in models if model in prices), None)
+    return usage if price is None else replace(usage, cost_usd=price.cost_of(usage))
+
+
+def limit_price(model: ChatModel) -> Price | None:
+    """The price by which a cost limit is held; None for a model that states costs itself.
+
+    A model states them when its attribute ``reports_cost`` is true. Of several models that answer
+    in each other's place the highest prices count.
+
+    Raises:
+        UsageError: No price is known, so that the limit could not be held.
+    """
+    silent = [
+        one for one in getattr(model, "models", [model]) if not getattr(one, "reports_cost", False)
+    ]
+    found = [_price_of(one.name) for one in silent]
+    if not found:
+        return None
+    return Price(
+        prompt=max(one.prompt for one in found),
+        completion=max(one.completion for one in found),
+        cached=max(one.prompt if one.cached is None else one.cached for one in found),
+    )
+
+
+def _price_of(name: str) -> Price:
+    price = known_price(name)
+    if price is None:
+        raise UsageError(
+            f"max_cost_usd can not be held: no price is known for the model {name!r}. Give the "
+            "model prices=Price(...), tell 'agentkit models prices' what it costs, or set "
+            "reports_cost = True on a model that states Usage.cost_usd itself"
+        )
+    return price
+
+
+def known_price(name: str) -> Price | None:
+    """The price of a model by its name, with or without its date, from the first table it is in."""
+    for table in (_told(), _of_litellm(), _own()["models"]):
+        for one in (name, _DATED.sub("", name)):
+            if one in table:
+                prompt, completion, cached = table[one]
+                return Price(prompt=prompt, completion=completion, cached=cached)
+    return None
+
+
+def all_prices() -> Iterator[tuple[str, Price, str]]:
+    """Name, price and source of the models of our table, and of those that were told."""
+    told, own = _told(), _own()
+    for name in sorted({*told, *own["models"]}):
+        price = known_price(name)
+        if price is not None:
+            source = "litellm" if name in _of_litellm() else str(own["date"])
+            yield name, price, "yours" if name in told else source
+
+
+def tell_price(name: str, price: Price) -> Path:
+    """Remember the price of a model on this machine; gives the file that has it."""
+    path = _told_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {**_told(), name: (price.prompt, price.completion, price.cached)}
+    path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    return path
+
+
+def _told_path() -> Path:
+    return cache_directory() / "prices.json"
+
+
+def _told() -> Mapping[str, Any]:
+    path = _told_path()
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    except ValueError as error:
+        raise UsageError(f"{path} is no table of prices ({error}); mend or delete it") from error
+
+
+@cache
+def _own() -> Mapping[str, Any]:
+    return dict(json.loads(_OURS.read_text(encoding="utf-8")))
+
+
+@cache
+def _of_litellm() -> Mapping[str, Any]:
+    """The table that an installed litellm carries; it is read, and litellm not imported."""
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    path = Path(spec.origin).with_name(_OF_LITELLM)
+    if not path.is_file():
+        return {}
+    return dict(_litellm_rows(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def _litellm_rows(table: Mapping[str, Any]) -> Iterator[tuple[str, tuple[float, float, Any]]]:
+    for name, row in table.items():
+        prompt, completion = row.get("input_cost_per_token"), row.get("output_cost_per_token")
+        cached = row.get("cache_read_input_token_cost")
+        if isinstance(prompt, int | float) and isinstance(completion, int | float):
+            scaled = cached * _MILLION if isinstance(cached, int | float) else None
+            yield name, (prompt * _MILLION, completion * _MILLION, scaled)

@@ -1,0 +1,253 @@
+"""Guardrails: pass, rewrite, block or ask at four places, recorded, and failing closed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from pydantic import BaseModel
+
+from agentkit import Agent, Ask, Block, Rewrite, RunContext, ToolPolicy, guardrail, tool
+from agentkit.agent.types import TurnFinished
+from agentkit.episodes import Episode
+from agentkit.errors import UsageError
+from agentkit.messages import UserMessage
+from agentkit.models.base import TextDelta
+from agentkit.testing import FunctionModel, ScriptedModel
+
+RAN = []
+
+
+@tool
+def pay(euros: int) -> str:
+    """Pay an amount."""
+    RAN.append(euros)
+    return f"paid {euros} with card 4111"
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran():
+    """Calls of the test alone."""
+    RAN.clear()
+
+
+def outcomes(result):
+    """What guardrails decided."""
+    return [(one.name, one.on, one.outcome) for one in result.episode.guardrails]
+
+
+def a_guardrail(on, decision, **options):
+    """A guardrail that always decides so."""
+
+    async def always(ctx, value):
+        return decision
+
+    return guardrail(on, **options)(always)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_all_places_may_rewrite(call, is_async):
+    """Each sees what the one before made of it, with the deps of the run; all is in the episode."""
+
+    def hide(ctx: RunContext[str], text):
+        return Rewrite(text.replace(ctx.deps, "somebody"), reason="a name")
+
+    async def hide_later(ctx, text):
+        return hide(ctx, text)
+
+    def cap(ctx, call):
+        return Rewrite({"euros": 5}) if call.arguments["euros"] > 5 else None
+
+    def no_card(ctx, result):
+        return Rewrite(result.value.replace("4111", "…"))
+
+    def shout(ctx, output):
+        return Rewrite(output.upper())
+
+    made = [
+        guardrail("input", name="hide")(hide_later if is_async else hide),
+        guardrail("tool_call", tools=["pay"])(cap),
+        guardrail("tool_call", tools=["other"])(cap),
+        guardrail("tool_result")(no_card),
+        guardrail("output")(shout),
+    ]
+    model = ScriptedModel([[call("pay", euros=9)], "Done."])
+    result = await Agent(model, tools=[pay], guardrails=made).run("I am Ada", deps="Ada")
+
+    assert (result.output, result.text, RAN) == ("DONE.", "DONE.", [5])
+    assert model.requests[0].messages == (UserMessage(text="I am somebody"),)
+    assert model.requests[1].messages[-1].text == "paid 5 with card …"
+    assert [outcome for *_, outcome in outcomes(result)] == ["rewritten"] * 4
+    assert result.episode.guardrails[1].call_id == "pay"
+    again = Episode.from_json(result.episode.to_json())
+    assert (again.guardrails, again.format) == (result.episode.guardrails, 4)
+
+
+async def test_a_blocked_input_never_reaches_a_model_or_the_conversation(store):
+    """The run is a result that says why; neither it nor its request comes back in the session."""
+    model = ScriptedModel(["Hello."])
+    agent = Agent(model, guardrails=[guardrail("input")(no_jokes)], store=store)
+
+    blocked = await agent.run("Tell a joke", session_id="chat")
+    result = await agent.run("Hello", session_id="chat")
+
+    assert (blocked.stop_reason, blocked.output, blocked.messages) == ("blocked", None, ())
+    assert blocked.episode.error == "RunBlocked: no_jokes: we are serious"
+    assert (result.output, len(model.requests)) == ("Hello.", 1)
+    assert [one.text for one in model.requests[0].messages] == ["Hello"]
+
+
+def no_jokes(ctx, text):
+    """Refuse fun."""
+    return Block("we are serious") if "joke" in text else None
+
+
+@pytest.mark.parametrize("decision", [Block("not today"), Ask()])
+async def test_a_call_may_be_blocked_or_asked_about(call, decision, store):
+    """A blocked call tells the model why; one that asks waits for a person, and then runs once."""
+    model = ScriptedModel([[call("pay", euros=9)], "Well."])
+    agent = Agent(model, tools=[pay], guardrails=[a_guardrail("tool_call", decision)], store=store)
+    result = await agent.run("Pay")
+
+    assert RAN == []
+    if isinstance(decision, Block):
+        assert result.episode.results[0].status == "denied"
+        assert "not today" in result.episode.results[0].text
+        return
+    assert result.stop_reason == "deferred"
+    result = await agent.resume(result, approvals={"pay": True})
+    assert (result.output, RAN) == ("Well.", [9])
+
+
+async def test_who_approves_is_asked_by_a_guardrail(call):
+    """With ``approve=`` nothing waits; without it a result cannot be asked about, so it is withheld."""
+    script = [[call("pay", euros=9)], "Well."]
+    for answer, ran in ((True, [9]), (False, [])):
+        RAN.clear()
+        policy = ToolPolicy(approve=lambda *_, answer=answer: answer)
+        made = [a_guardrail("tool_call", Ask("much"))]
+        agent = Agent(ScriptedModel(script), tools=[pay], guardrails=made, tool_policy=policy)
+        await agent.run("Pay")
+        assert ran == RAN
+
+    for decision in (Ask(), Block("secret")):
+        agent = Agent(
+            ScriptedModel(script), tools=[pay], guardrails=[a_guardrail("tool_result", decision)]
+        )
+        (outcome,) = (await agent.run("Pay")).episode.results
+        assert (outcome.status, outcome.value) == ("denied", None)
+        assert "4111" not in outcome.text
+
+
+async def test_a_blocked_output_is_not_shown(call):
+    """Neither the result nor a stream's events hold it; the episode does."""
+    model = ScriptedModel([[call("pay", euros=1)], "My secret is 42."])
+    agent = Agent(model, tools=[pay], guardrails=[a_guardrail("output", Block("secret"))])
+
+    events = [event async for event in agent.stream("Pay")]
+
+    result = events[-1].result
+    assert (result.stop_reason, result.output, result.text) == ("blocked", None, "")
+    shown = [event for event in events[:-1] if isinstance(event, TextDelta | TurnFinished)]
+    assert "secret" not in str(shown)
+    assert result.episode.turns[-1].message.text == "My secret is 42."
+
+
+class Offer(BaseModel):
+    """An answer."""
+
+    price: int
+
+
+async def test_structured_outputs_are_guarded_as_values():
+    """The guardrail sees the typed value; what it makes of it is the output and in the history."""
+
+    def at_least(ctx, offer):
+        return Rewrite(offer.model_copy(update={"price": 100})) if offer.price < 100 else None
+
+    agent = Agent(
+        ScriptedModel(["nonsense", '{"price": 1}']),
+        output_type=Offer,
+        guardrails=[guardrail("output")(at_least)],
+    )
+    result = await agent.run("An offer?")
+
+    assert (result.output, result.episode.output) == (Offer(price=100), {"price": 100})
+    assert result.messages[-1].text == '{"price": 100}'
+
+
+def raising(ctx, value):
+    """Break."""
+    raise OSError("no service")
+
+
+def hanging(ctx, value):
+    """Take long."""
+    time.sleep(1)
+
+
+def odd(ctx, value):
+    """Give what is no decision."""
+    return True
+
+
+@pytest.mark.parametrize("on", ["input", "tool_call", "tool_result", "output"])
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (raising, "OSError: no service"),
+        (hanging, "longer than 0.05 s"),
+        (odd, "it gave True; return None"),
+    ],
+)
+async def test_a_guardrail_that_fails_ends_the_run(call, store, on, function, reason):
+    """Closed and recorded: the run is kept as blocked, and nothing goes on behind it."""
+    model = ScriptedModel([[call("pay", euros=1)], "Done."])
+    made = [guardrail(on, timeout_seconds=0.05)(function)]
+    result = await Agent(model, tools=[pay], guardrails=made, store=store).run("Pay")
+
+    assert result.stop_reason == "blocked"
+    (kept,) = store.select()
+    (record,) = kept.guardrails
+    assert (record.outcome, kept.episode_id) == ("failed", result.episode.episode_id)
+    assert reason in record.reason
+    assert (RAN == []) is (on in {"input", "tool_call"})
+
+
+@pytest.mark.parametrize("decision", [None, Block("no"), Rewrite("other")])
+@pytest.mark.parametrize("listens", [False, True])
+async def test_a_slow_guardrail_runs_beside_the_model(call, decision, listens):
+    """The model answers meanwhile; nothing of it is run or shown unless the guardrail lets pass."""
+    order = []
+
+    async def answer(request):
+        order.append("asked")
+        if decision is not None and len(order) == 1:
+            await asyncio.sleep(30)  # is cancelled
+        return [call("pay", euros=1)] if len(request.messages) == 1 else "Done."
+
+    @guardrail("input", beside_model=True)
+    async def slow(ctx, text):
+        await asyncio.sleep(0.05)
+        assert order == ["asked"]
+        assert RAN == []
+        return decision
+
+    agent = Agent(FunctionModel(answer), tools=[pay], guardrails=[slow])
+    if listens:
+        events = [event async for event in agent.stream("Pay")]
+        result, shown = events[-1].result, [e for e in events if isinstance(e, TextDelta)]
+        assert bool(shown) is (decision is None)
+    else:
+        result = await agent.run("Pay")
+    passes = decision is None
+    assert (result.stop_reason, RAN) == (("finished", [1]) if passes else ("blocked", []))
+
+
+def test_misuse_is_named():
+    """A place that is none, and ``beside_model`` where nothing runs beside."""
+    with pytest.raises(UsageError, match="one of input, tool_call"):
+        guardrail("prompt")
+    with pytest.raises(UsageError, match="on input"):
+        guardrail("output", beside_model=True)
