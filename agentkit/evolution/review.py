@@ -88,7 +88,8 @@ def _text_words(text: FreshText, needs: Sequence[str]) -> str:
     used = "; an accepted call used it" if text.is_used else ""
     who = "a judge and a person" if {"judge", "person"} <= {*needs} else "a judge or a person"
     waits = f": {who} must agree" if text.waits else ""
-    return f"{text.field}: {text.text!r}; {_SPEAKERS[text.kind]} wrote this text{where}{used}{waits}"
+    by = f"{_SPEAKERS[text.kind]} wrote this text{where}"
+    return f"{text.field}: {text.text!r}; {by}{used}{waits}"
 
 
 def _effect(demanded: ToolDefinition | None) -> str:
