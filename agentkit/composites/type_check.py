@@ -17,7 +17,7 @@ from agentkit.composites.problems import Fault
 from agentkit.messages import JsonObject
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
-from agentkit.tools.types.lattice import (
+from agentkit.tools.types import (
     ANY,
     NEVER,
     Alternative,
