@@ -404,14 +404,7 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        taken = accepted_calls(newest, library, episodes) if episodes else ()
-        change = ProposedChange(
-            base=newest,
-            candidate=moved,
-            library=library,
-            sources=sources,
-            accepted=tuple(call.arguments for call in taken),
-        )
+        change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
         change = with_origins(change, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
