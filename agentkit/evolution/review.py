@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
-from agentkit.evolution.checker import change_of_new, with_origins
+from agentkit.evolution.checker import change_of, with_origins
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
@@ -28,7 +28,7 @@ from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
-from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
+from agentkit.evolution.validation.report import FailedCheck, OriginKind
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -411,10 +411,7 @@ def _foreign_words(
     candidate = record.candidate
     if candidate is None or record.is_arrival:
         return
-    if base is None:
-        change = change_of_new(candidate, library, ())
-    else:
-        change = ProposedChange(base=base, candidate=candidate, library=library)
+    change = change_of(base, candidate, library)
     for text in fresh_texts(with_origins(change, record.current)):
         if text.waits or (text.where and text.kind != "code"):
             yield _text_words(text)
