@@ -112,15 +112,12 @@ class LazyGroup(CommandGroup):
         return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, ours or a plugin's, imported now; None when there is no such command.
-
-        Raises:
-            Failure: A plugin can not be loaded.
-        """
+        """The command, ours or a plugin's, imported now; None when there is no such command."""
         if cmd_name in self._summaries:
             return super().get_command(ctx, cmd_name)
         plugin = next((one for one in _plugins() if one.name == cmd_name), None)
-        return None if plugin is None else _of_plugin(plugin)
+        command: click.Command | None = None if plugin is None else plugin.load()
+        return command
 
     def _hint(self, ctx: click.Context, name: str) -> str:
         if name in _FIRST_PARTY:
@@ -177,27 +174,6 @@ def _plugins() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
-
-
-def _of_plugin(plugin: EntryPoint) -> click.Command:
-    """The command of a plugin.
-
-    Raises:
-        Failure: It can not be imported, or is no command; in one line.
-    """
-    try:
-        command = plugin.load()
-    except Exception as error:
-        raise Failure(
-            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
-            f"({type(error).__name__}: {_line(error)}); install it again, or uninstall it"
-        ) from error
-    if not isinstance(command, click.Command):
-        raise Failure(
-            f"the plugin {plugin.value} for {plugin.name!r} is a {type(command).__name__} and no "
-            "click command; uninstall it"
-        )
-    return command
 
 
 def _is_misuse(error: AgentKitError) -> bool:

@@ -9,12 +9,12 @@ from typing import Annotated
 import click
 
 from agentkit.cli.loading import load_tools, read_content
-from agentkit.cli.options import AsJson, FromZero, StoreUrl, argument, command, option
+from agentkit.cli.options import FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
     LineProgress,
+    Output,
     fold,
     plural,
-    print_json,
     print_table,
     print_text,
     right,
@@ -42,8 +42,7 @@ def doctor(
     limit: FromZero | None = None,
     exit_code: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Look for what is wrong with a catalogue of tools, without a model.
 
     What it costs in tokens; texts that are missing, empty or unclean; types that are not declared;
@@ -66,14 +65,12 @@ def doctor(
     """
     catalogue = _catalogue(files, store_url)
     checkup = examine(catalogue, codes=check, tools=tool)
-    if as_json:
-        print_json(checkup.to_json(limit=limit or None))
-    elif check or tool:
-        _print_kinds(checkup, _SHOWN if limit is None else limit or None)
-    else:
-        _print_overview(checkup)
-    if exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
-        raise click.exceptions.Exit(1)
+    most = _SHOWN if limit is None else limit or None
+    return Output(
+        record=checkup.to_json(limit=limit or None),
+        view=lambda: _print_kinds(checkup, most) if check or tool else _print_overview(checkup),
+        failed=exit_code and any(one.kind.severity == "error" for one in checkup.findings),
+    )
 
 
 def _catalogue(files: Sequence[str], store_url: str) -> Catalogue:

@@ -15,6 +15,7 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import Answers, AsJson, FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
+    Output,
     cut,
     fold,
     one_line,
@@ -89,8 +90,7 @@ def list_(
     choice: EpisodeChoice,
     limit: FromZero = 20,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """List episodes, newest first.
 
     Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
@@ -106,26 +106,22 @@ def list_(
     """
     with opened_to_read(store_url) as store:
         found = list(islice(choice.of(store), limit or None))
-    if as_json:
-        print_json([_brief(episode) for episode in found])
-        return
-    if not found:
-        say(_NONE if choice == EpisodeChoice() else "no episode fits")
-        return
-    rows = [
-        (
-            one.episode_id,
-            one.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-            _ended(one),
-            _judged(one),
-            f"{one.usage.total_tokens:,}",
-            shown(one.request),
-        )
-        for one in found
-    ]
-    titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
-    print_table([*titles, cut("request")], rows)
-    say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
+
+    def view() -> None:
+        if not found:
+            say(_NONE if choice == EpisodeChoice() else "no episode fits")
+            return
+        titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
+        print_table([*titles, cut("request")], map(_row, found))
+        say(f"{plural(len(found), 'episode')}; 'agentkit episodes show ID' shows one")
+
+    return Output(record=[_brief(one) for one in found], view=view)
+
+
+def _row(one: Episode) -> tuple[object, ...]:
+    started = one.started_at[5:16].replace("T", " ")  # month to minute: a line of 80 is short
+    tokens = f"{one.usage.total_tokens:,}"
+    return one.episode_id, started, _ended(one), _judged(one), tokens, shown(one.request)
 
 
 def _verdict(episode: Episode) -> str:
@@ -172,8 +168,7 @@ def show(
     *,
     answers: Answers,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Show one episode from the request to the verdict.
 
     ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
@@ -187,13 +182,14 @@ def show(
         episode = None if evaluations is None else evaluations.get(episode_id)
         episode = episode or _find(store, episode_id)
         said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
-    if as_json:
-        further = {"feedback": [one.to_json() for one in said]} if said else {}
-        print_json(episode.to_json() | further)
-        return
-    _print_episode(episode)
-    for verdict in said:
-        print_line(_feedback_line(verdict))
+    further = {"feedback": [one.to_json() for one in said]} if said else {}
+
+    def view() -> None:
+        _print_episode(episode)
+        for verdict in said:
+            print_line(_feedback_line(verdict))
+
+    return Output(record=episode.to_json() | further, view=view)
 
 
 def _feedback_line(verdict: Verdict) -> str:
@@ -284,8 +280,7 @@ def prune(
     max_bytes: FromZero | None = None,
     max_count: FromZero | None = None,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Delete old episodes, the oldest first.
 
     Definitions and their history stay. Export first what is to be learned from later: evidence
@@ -306,11 +301,11 @@ def prune(
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
         gone, kept = keeper.prune(retention), keeper.volume()
-    if as_json:
-        amounts = {"gone": gone, "kept": kept}
-        print_json({name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()})
-    else:
-        say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}")
+    amounts = {"gone": gone, "kept": kept}
+    return Output(
+        record={name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()},
+        view=lambda: say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}"),
+    )
 
 
 def _in_words(volume: EpisodeVolume) -> str:
@@ -357,8 +352,8 @@ def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
     yield "model", f"{episode.model}, library version {episode.library_version}"
     if episode.session_id:
         yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
-    if episode.metadata:
-        yield "labels", ", ".join(f"{name}={value}" for name, value in episode.metadata.items())
+    if labels := {name: one for name, one in episode.metadata.items() if name != "settings"}:
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
     yield "request", episode.request
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate_report import (
     earlier_run,
     listener,
@@ -26,7 +25,6 @@ from agentkit.cli.evaluate_report import (
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
-    AsJson,
     Frozen,
     LibraryPlace,
     ModelName,
@@ -38,7 +36,7 @@ from agentkit.cli.options import (
     is_typed,
     option,
 )
-from agentkit.cli.output import LineProgress, plural, print_json, say
+from agentkit.cli.output import LineProgress, Output, plural, say
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
@@ -159,8 +157,7 @@ def evaluation(
     report: Annotated[
         tuple[Path, ...], option(type=click.Path(dir_okay=False, path_type=Path))
     ] = (),
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
@@ -192,8 +189,7 @@ def evaluation(
             one, other = (_finished(store, run, answers) for run in compare_runs)
         comparison = compare(one, other)
         _write_reports(comparison, report)
-        print_json(comparison.to_json()) if as_json else print_comparison(comparison)
-        return
+        return Output(record=comparison.to_json(), view=lambda: print_comparison(comparison))
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
     if is_benchmark_name(benchmark):  # brings its own; the project's are for the project's tasks
@@ -223,16 +219,17 @@ def evaluation(
             left_out=questions.left_out,
             command=shlex.join(["agentkit", *sys.argv[1:]]),
         )
-        earlier = "" if as_json else earlier_run(store, found)
+        earlier = earlier_run(store, found)
     _write_reports(found, report)
-    if as_json:
-        print_json(found.to_json())
-    else:
+
+    def view() -> None:
         print_evaluation(found)
         tell_next(found, answers, earlier)
+
     if outcome.unfinished:
         count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
-        raise Failure(f"the model failed in {count} (last: {error}); the same command retries them")
+        say(f"the model failed in {count} (last: {error}); the same command retries them")
+    return Output(record=found.to_json(), view=view, failed=bool(outcome.unfinished))
 
 
 def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:

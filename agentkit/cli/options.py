@@ -40,6 +40,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import click
 from click.core import ParameterSource
 
+from agentkit.cli.output import Output
 from agentkit.episodes import RefineMode
 
 DEFAULT_MODEL = "local:smollm2-135m"
@@ -79,7 +80,7 @@ def argument(metavar: str, **settings: Any) -> Declared:
 def command(
     name: str = "", *, group: click.Group | None = None, more: str = "", **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function.
+    """Make a command of a function. One that returns an ``Output`` has the option ``--json``.
 
     Args:
         name: Its name; that of the function by default.
@@ -95,6 +96,7 @@ def command(
         groups: dict[str, tuple[type, list[str]]] = {}
         params: list[click.Parameter] = []
         hints, told = get_type_hints(function, include_extras=True), _told(words)
+        finds = hints.get("return") is Output
         for one in inspect.signature(function).parameters.values():
             hint = hints[one.name]
             if isinstance(hint, type) and is_dataclass(hint):
@@ -106,10 +108,16 @@ def command(
             else:
                 params.append(_argument(one.name, hint, one.default))
 
-        def run(**values: Any) -> Any:
+        if finds:
+            params.append(_option("as_json", AsJson, inspect.Parameter.empty, {}))
+
+        def run(**values: Any) -> None:
             for group_name, (kind, names) in groups.items():
                 values[group_name] = kind(**{each: values.pop(each) for each in names})
-            return function(**values)
+            as_json = bool(values.pop("as_json")) if finds else False
+            found = function(**values)
+            if isinstance(found, Output):
+                found.show(as_json=as_json)
 
         made = click.Command(
             name or function.__name__,

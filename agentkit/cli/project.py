@@ -22,12 +22,11 @@ from agentkit.cli.options import (
     EVALUATIONS,
     FOLDER,
     LIBRARY,
-    AsJson,
     ModelName,
     argument,
     command,
 )
-from agentkit.cli.output import print_json, say
+from agentkit.cli.output import Output, say
 from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
@@ -271,8 +270,7 @@ def init(
     ] = Path(),
     *,
     model: ModelName,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Begin a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
 
     Commands that are started in the folder or below it take their options from agentkit.toml.
@@ -299,13 +297,14 @@ def init(
         install = f"agentkit models install {model.partition(':')[2]}"
         commands.append((install, "the sample's model, 98 MB, once"))
     commands += _NEXT
-    if as_json:
-        typed = [command for command, _ in commands]
-        print_json({"folder": str(folder.absolute()), "files": SAMPLE, "next": typed})
-        return
-    say(f"Began a project in {folder.absolute()}: {', '.join(SAMPLE)}")
     width = max(len(command) for command, _ in commands)
-    say("\n".join(f"  {command:<{width}}  {words}".rstrip() for command, words in commands))
+    lines = [f"  {command:<{width}}  {words}".rstrip() for command, words in commands]
+    made = f"created {', '.join(SAMPLE)} in {folder.absolute()}"
+    typed = [command for command, _ in commands]
+    return Output(
+        record={"folder": str(folder.absolute()), "files": SAMPLE, "next": typed},
+        view=lambda: say("\n".join([made, *lines])),
+    )
 
 
 def _with_model(text: str, model: str) -> str:

@@ -404,9 +404,7 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        taken = accepted_calls(newest, library, episodes) if episodes else ()
         change = with_origins(change_of(newest, moved, library, sources), proposal)
-        change = replace(change, accepted=tuple(call.arguments for call in taken))
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)

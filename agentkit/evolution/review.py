@@ -77,16 +77,18 @@ _SPEAKERS: Mapping[OriginKind, str] = {
     "user": "a user",
     "tool_result": "what a tool returned",
     "server": "a server",
-    "unknown": "nobody says whom",
+    "unknown": "a program",
 }
 
 
-def _text_words(text: FreshText) -> str:
-    """Whose words a new text is, and whether it waits for somebody."""
-    by = f"{_SPEAKERS[text.kind]} ({text.where})" if text.where else _SPEAKERS[text.kind]
+def _text_words(text: FreshText, needs: Sequence[str]) -> str:
+    """Who wrote a new text, and who must therefore agree."""
+    where = f" ({text.where})" if text.where else ""
     used = "; an accepted call used it" if text.is_used else ""
-    waits = "; somebody must agree to it" if text.waits else ""
-    return f"{text.field}: {text.text!r}, by {by}{used}{waits}"
+    who = "a judge and a person" if {"judge", "person"} <= {*needs} else "a judge or a person"
+    waits = f": {who} must agree" if text.waits else ""
+    by = f"{_SPEAKERS[text.kind]} wrote this text{where}"
+    return f"{text.field}: {text.text!r}; {by}{used}{waits}"
 
 
 def _effect(demanded: ToolDefinition | None) -> str:
@@ -414,7 +416,7 @@ def _foreign_words(
     change = change_of(base, candidate, library)
     for text in fresh_texts(with_origins(change, record.current)):
         if text.waits or (text.where and text.kind != "code"):
-            yield _text_words(text)
+            yield _text_words(text, record.needs)
 
 
 def _waits_for(record: ProposalRecord, why: str) -> str:

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import SEARCH_TOOL
+from agentkit.agent.selection import READ_TOOL, SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
@@ -296,7 +296,10 @@ def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[Pa
             if result.failure is not None and result.failure.kind == "unknown_tool"
         }
         for result in episode.results:
-            if result.name not in library and result.name not in invented | {SEARCH_TOOL}:
+            if result.name not in library and result.name not in invented | {
+                SEARCH_TOOL,
+                READ_TOOL,
+            }:
                 called[result.name] += 1
                 failed[result.name] += result.status == "failed"
     for name, calls in called.most_common():

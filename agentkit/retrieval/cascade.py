@@ -29,7 +29,7 @@ from agentkit.retrieval.ranking import TextRanker, both_ends
 from agentkit.retrieval.references import References
 from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
 from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, installed_folder
-from agentkit.tools.types.fit import TypedSlot
+from agentkit.tools.types import TypedSlot
 
 
 def merged(found: Sequence[Candidates]) -> Candidates:

@@ -31,9 +31,6 @@ MAX_LENGTH = 4_000
 MAX_WEIGHT = 10_000
 """Heaviest pattern, in states of its automaton after counted repetitions are written out."""
 
-MAX_STEPS = 20_000
-"""Steps of the longest match that is tried (``pattern_steps``)."""
-
 _LIGHT = 500
 _STATES_A_STEP = 1_500
 _STATES = {".": 2, r"\d": 1, r"\w": 1, r"\D": 10, r"\W": 10, r"\s": 5, r"\S": 5}
@@ -216,12 +213,6 @@ def anchored(pattern: str) -> str:
     """
     inside = _bare(pattern)
     return f"^(?:{inside})$" if "|" in inside else f"^{inside}$"
-
-
-def matches_whole(pattern: str, text: str) -> bool:
-    """Whether the whole text matches, or is too long to find out."""
-    whole = anchored(pattern)
-    return pattern_steps(whole, text) > MAX_STEPS or pattern_holds(whole, text)
 
 
 def _bare(pattern: str) -> str:

@@ -19,7 +19,6 @@ UNITS = {"enum": ["celsius", "kelvin"]}
     [
         ("3", INTEGER, 3),
         ("3.0", INTEGER, 3),
-        (3.0, INTEGER, 3),
         ("2.5", NUMBER, 2.5),
         ("1e3", INTEGER, 1000),
         ("true", BOOLEAN, True),

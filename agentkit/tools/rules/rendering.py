@@ -221,27 +221,57 @@ def _both(part: JsonObject, more: JsonObject) -> JsonObject:
     return {**part, "allOf": [*(given if isinstance(given, list | tuple) else ()), more]}
 
 
+def keywords(rule: OneOf | Between | Form) -> dict[str, Any]:
+    """What a rule says of a value, in the keywords of JSON Schema; what none can use is left out.
+
+    Example:
+        >>> keywords(Between(parameter="title", measure="length", maximum=80))
+        {'maxLength': 80}
+    """
+    match rule:
+        case OneOf():
+            return {"enum": [*rule.values]}
+        case Between(measure="value"):
+            step = rule.multiple_of
+            stated = {
+                "minimum": rule.minimum,
+                "maximum": rule.maximum,
+                "exclusiveMinimum": rule.exclusive_minimum,
+                "exclusiveMaximum": rule.exclusive_maximum,
+                "multipleOf": step if step is not None and step > 0 else None,
+            }
+        case Between():
+            what = "Length" if rule.measure == "length" else "Items"
+            stated = {f"min{what}": rule.minimum, f"max{what}": rule.maximum}
+        case Form():
+            is_usable = bool(rule.pattern) and not why_unsafe(rule.pattern)
+            texts = {"pattern": anchored(rule.pattern) if is_usable else "", "format": rule.format}
+            return {keyword: text for keyword, text in texts.items() if text}
+    return {keyword: n for keyword, n in stated.items() if n is not None and is_finite(n)}
+
+
+_TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
+}
+"""Which of two bounds allows less."""
+
+
 def _stated(
     rule: OneOf | Between | Form, found: Sequence[Any], root: JsonObject, part: JsonObject
 ) -> JsonObject | None:
     """The schema of a parameter with what a rule says of it; None when no value would be left."""
-    match rule:
-        case OneOf():
-            return _with_values(rule, found, root, part)
-        case Between(measure="length" | "items"):
-            what = "Length" if rule.measure == "length" else "Items"
-            part = _tighter(part, f"min{what}", rule.minimum, max)
-            return _tighter(part, f"max{what}", rule.maximum, min)
-        case Between():
-            part = _tighter(part, "minimum", rule.minimum, max)
-            part = _tighter(part, "maximum", rule.maximum, min)
-            part = _tighter(part, "exclusiveMinimum", rule.exclusive_minimum, max)
-            part = _tighter(part, "exclusiveMaximum", rule.exclusive_maximum, min)
-            is_step = rule.multiple_of is not None and rule.multiple_of > 0
-            return _with(part, "multipleOf", rule.multiple_of if is_step else None)
-        case Form():
-            part = _with(part, "pattern", anchored(rule.pattern) if rule.pattern else None)
-            return _with(part, "format", rule.format or None)
+    if isinstance(rule, OneOf):
+        return _with_values(rule, found, root, part)
+    for keyword, stated in keywords(rule).items():
+        given, tighter = part.get(keyword), _TIGHTER.get(keyword)
+        if tighter and isinstance(given, int | float) and not isinstance(given, bool):
+            part = {**part, keyword: tighter(given, stated)}
+        elif keyword not in part:
+            part = {**part, keyword: stated}
+        elif not same_json(given, stated):
+            part = _both(part, {keyword: stated})
+    return part
 
 
 def _with_values(
@@ -258,25 +288,3 @@ def _with_values(
         members = set(map(json_key, given))
         kept = [value for value in kept if json_key(value) in members]
     return {**part, "enum": kept} if kept else None
-
-
-def _tighter(
-    part: JsonObject,
-    keyword: str,
-    limit: float | None,
-    choose: Callable[[float, float], float],
-) -> JsonObject:
-    given = part.get(keyword)
-    if limit is None or not is_finite(limit):
-        return part
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return _with(part, keyword, limit)
-    return {**part, keyword: choose(given, limit)}
-
-
-def _with(part: JsonObject, keyword: str, value: Any) -> JsonObject:
-    if value is None:
-        return part
-    if keyword not in part:
-        return {**part, keyword: value}
-    return part if same_json(part[keyword], value) else _both(part, {keyword: value})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.library import Author, LibraryChange, Store
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Effects, Example, Origin
@@ -51,7 +53,10 @@ def promote(manager: ToolManager, name: str, sentence: str) -> str:
 def fill(store: Store) -> ToolManager:
     """A library that grew: registered, composed, reworded, and with one tool taken away."""
     code = primitive_library()
-    manager = ToolManager(store, tools=code, author=PERSON, lifecycle=LifecyclePolicy())
+    by_numbers = partial(validate, policy=ValidationPolicy(model_texts=()))
+    manager = ToolManager(
+        store, tools=code, author=PERSON, lifecycle=LifecyclePolicy(), validate=by_numbers
+    )
     manager.register([*code, *sample_library()], reason="the warm library")
     manager.insert(ORDER_TOTAL, reason="asked for often")
     promote(manager, "add", "A first number and a second one.")
