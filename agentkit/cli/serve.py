@@ -20,7 +20,7 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
-from agentkit.cli.loading import load_tools
+from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
 from agentkit.cli.run import AgentOptions, make_agent, tell_binding
@@ -48,7 +48,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP = frozenset(
     {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
-    | {"refresh", "pin", "frozen"}
+    | {"refresh", "pin", "frozen", "deps"}
 )
 
 
@@ -168,6 +168,7 @@ def serve(
             keys=keys,
             limits=limits,
             client_approval=client_approval,
+            deps_factory=load_deps(options.deps)[0],
             open_metrics=open_metrics,
             allowed_hosts=("*",) if server.insecure else None,
         )
@@ -215,7 +216,12 @@ def _serve_mcp(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
-                source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
+                source,
+                tools=code,
+                name="agentkit",
+                pin=options.pin,
+                frozen=options.frozen,
+                deps_factory=load_deps(options.deps)[0],
             )
         tell_binding(served.binding)
         exposure = served.exposure
