@@ -286,7 +286,8 @@ class Instructions:
         """
         if not self.functions:
             return self.text
-        texts, context = [self.text], RunContext[Any](run=facts)
+        texts = [self.text]
+        context: RunContext[Any] = RunContext(run=facts)
         for function in self.functions:
             made = function(context)
             text = await made if inspect.isawaitable(made) else made
