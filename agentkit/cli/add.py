@@ -12,7 +12,6 @@ import click
 
 from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import (
-    AsJson,
     OnConflict,
     Reason,
     StoreUrl,
@@ -21,7 +20,7 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import plural, print_json, say, say_some
+from agentkit.cli.output import Output, plural, say, say_some
 from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
@@ -58,8 +57,7 @@ def add(
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Add the definitions of Python functions to the library.
 
     The code stays where it is: to run these tools, give the same target to 'agentkit run --tools'.
@@ -86,8 +84,7 @@ def add(
         code = load_tools(targets)
         with opened(store_url) as store:
             manager = manager_of(store, code, trying=policy, author=person())
-            _add_composite(manager, composite, reason, dry_run=dry_run, as_json=as_json)
-        return
+            return _add_composite(manager, composite, reason, dry_run=dry_run)
     sources = sources or targets  # those of the project
     if not sources:
         raise UsageError("what should be added? Give a Python file, or --composite FILE")
@@ -95,17 +92,11 @@ def add(
     with opened(store_url) as store:
         why = reason or f"add {' '.join(sources)}"
         plan, version = _import_definitions(store, definitions, on_conflict, why)
-    _report_import(plan, version, as_json=as_json)
+    return _report_import(plan, version)
 
 
-def _add_composite(
-    manager: ToolManager, file: TextIO, reason: str, *, dry_run: bool, as_json: bool
-) -> None:
-    """Make a composite of the one function in a file, and add it, unless it is a dry run.
-
-    Raises:
-        Exit: With status 1, where it is rejected.
-    """
+def _add_composite(manager: ToolManager, file: TextIO, reason: str, *, dry_run: bool) -> Output:
+    """Make a composite of the one function in a file, and add it, unless it is a dry run."""
     try:
         source = file.read(_LONGEST_SOURCE + 1)
     except UnicodeDecodeError as error:
@@ -116,12 +107,12 @@ def _add_composite(
         outcome = manager.preview(source)
     else:
         outcome = manager.insert(source, reason=reason or f"compose {file.name}")
-    if as_json:
-        print_json({**outcome.to_json(), "dry_run": dry_run})
-    else:
-        _tell_outcome(outcome, source, file.name, would="would be " if dry_run else "")
-    if outcome.failed is not None:
-        raise click.exceptions.Exit(1)
+    would = "would be " if dry_run else ""
+    return Output(
+        record={**outcome.to_json(), "dry_run": dry_run},
+        view=lambda: _tell_outcome(outcome, source, file.name, would=would),
+        failed=outcome.failed is not None,
+    )
 
 
 def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, would: str) -> None:
@@ -175,8 +166,7 @@ def import_(
     overrule: tuple[str, ...] = (),
     reason: Reason,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
     Accepts the formats of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own, and
@@ -226,9 +216,7 @@ def import_(
             request = ImportRequest(person=person(), reason=why)
             manager = manager_of(store, author=person())
             waiting = asyncio.run(propose_tools(plan.held.values(), manager, request))
-    _report_import(
-        plan, version, rejected, api=report, against=against, waiting=waiting, as_json=as_json
-    )
+    return _report_import(plan, version, rejected, api=report, against=against, waiting=waiting)
 
 
 def _is_openapi(data: bytes) -> bool:
@@ -300,26 +288,17 @@ def _report_import(
     api: openapi.OpenApiReport | None = None,
     against: Mapping[str, str] = MappingProxyType({}),
     waiting: Sequence[ImportedTool] = (),
-    as_json: bool,
-) -> None:
-    """Print what became of each definition.
-
-    Raises:
-        Exit: With status 1, where one could not be imported.
-    """
+) -> Output:
+    """What became of each definition, the reasons on stderr."""
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
-    if as_json:
-        of_api = {} if api is None else {"openapi": api.to_json()}
-        held = [one.to_json() for one in waiting]
-        left_out = {"held": held, "unusable": unusable, "suspicious": dict(against)}
-        print_json({"library_version": version, **plan.to_json(), **left_out, **of_api})
-    else:
-        names = ("added", "replaced", "renamed", "skipped")
-        counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
-        counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
-        counts |= {"suspicious": len(against), "held": len(waiting)}
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-        click.echo(f"{told or 'nothing to import'}; library version {version}")
+    record = {"library_version": version, **plan.to_json()}
+    record |= {"held": [one.to_json() for one in waiting], "unusable": unusable}
+    record |= {"suspicious": dict(against)} | ({} if api is None else {"openapi": api.to_json()})
+    names = ("added", "replaced", "renamed", "skipped")
+    counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
+    counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
+    counts |= {"suspicious": len(against), "held": len(waiting)}
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
     say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
     say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
@@ -334,5 +313,10 @@ def _report_import(
         say(f"calls go to {api.server or 'no known server'}")
         say_some((f"{one.label} is not mapped: {one.reason}" for one in api.unusable), rest=_ALL)
         say_some(api.notes)
-    if unusable or plan.refused or against or waiting or (api is not None and api.unusable):
-        raise click.exceptions.Exit(1)
+    return Output(
+        record=record,
+        view=lambda: click.echo(f"{told or 'nothing to import'}; library version {version}"),
+        failed=bool(
+            unusable or plan.refused or against or waiting or (api is not None and api.unusable)
+        ),
+    )

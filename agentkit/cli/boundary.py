@@ -30,7 +30,7 @@ EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
 
 EXIT_RULE = (
-    "Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed or something found, "
+    "Data goes to stdout, messages to stderr. Exit status: 0 success, 1 failure or findings, "
     "2 misuse, such as a missing file, store or name, 130 interrupted."
 )
 """The rule for all commands, as ``agentkit --help`` tells it."""
@@ -112,19 +112,16 @@ class LazyGroup(CommandGroup):
         return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, ours or a plugin's, imported now; None when there is no such command.
-
-        Raises:
-            Failure: A plugin can not be loaded.
-        """
+        """The command, ours or a plugin's, imported now; None when there is no such command."""
         if cmd_name in self._summaries:
             return super().get_command(ctx, cmd_name)
         plugin = next((one for one in _plugins() if one.name == cmd_name), None)
-        return None if plugin is None else _of_plugin(plugin)
+        command: click.Command | None = None if plugin is None else plugin.load()
+        return command
 
     def _hint(self, ctx: click.Context, name: str) -> str:
         if name in _FIRST_PARTY:
-            return f" A plugin brings it. Run: pip install {_FIRST_PARTY[name]}"
+            return f" It comes with a plugin. Run: pip install {_FIRST_PARTY[name]}"
         return super()._hint(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -157,7 +154,7 @@ class LazyGroup(CommandGroup):
         except OSError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         except KeyboardInterrupt:
-            click.echo("\nInterrupted; what was complete until now is kept.", err=True)
+            click.echo("\nInterrupted; completed work is kept.", err=True)
             ctx.exit(EXIT_INTERRUPTED)
         except Exception as error:
             raise Failure(
@@ -177,27 +174,6 @@ def _plugins() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
-
-
-def _of_plugin(plugin: EntryPoint) -> click.Command:
-    """The command of a plugin.
-
-    Raises:
-        Failure: It can not be imported, or is no command; in one line.
-    """
-    try:
-        command = plugin.load()
-    except Exception as error:
-        raise Failure(
-            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
-            f"({type(error).__name__}: {_line(error)}); install it again, or uninstall it"
-        ) from error
-    if not isinstance(command, click.Command):
-        raise Failure(
-            f"the plugin {plugin.value} for {plugin.name!r} is a {type(command).__name__} and no "
-            "click command; uninstall it"
-        )
-    return command
 
 
 def _is_misuse(error: AgentKitError) -> bool:

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 import click
 from click.core import ParameterSource
 
-from agentkit.cli.options import FOLDER, AsJson, StoreUrl, argument, command
-from agentkit.cli.output import one_line, plural, print_json, print_text, say, slow_step
+from agentkit.cli.options import FOLDER, StoreUrl, argument, command
+from agentkit.cli.output import Output, one_line, plural, print_text, say, slow_step
 from agentkit.cli.project import FILE, Project, current_project
 from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_read
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
@@ -66,8 +66,7 @@ def check(
     *,
     repin: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Report what is wrong with the library and its store; the exit status is 1 when something is.
 
     Reads everything: the store, every definition with its digest, the chain of events and its
@@ -81,8 +80,8 @@ def check(
     that AGENTKIT_AUDIT_KEY_FILE names.
 
     Args:
-        repin: First pin composites, and those above them, to the current tools. It says that you
-            looked at what changed; nothing is validated by it.
+        repin: First pin composites, and those above them, to the current tools. You vouch for the
+            changes; nothing is validated.
 
     Examples:
       agentkit check
@@ -111,25 +110,21 @@ def check(
     notes = [one for one in found if one.severity == "note"]
     counts = {} if checked is None else checked.to_json()
     amounts = {name: counts[name] for name in ("versions", "tools", "events", "episodes") if counts}
-    if as_json:
-        record = {
-            "is_sound": not faults,
-            "library_version": library.version,
-            "faults": [asdict(one) for one in faults],
-            "notes": [asdict(one) for one in notes],
-            "store": amounts or None,
-            "composites": composites,
-            "repinned": list(moved),
-        }
-        print_json(record)
-    else:
+    record = {
+        "is_sound": not faults,
+        "library_version": library.version,
+        "faults": [asdict(one) for one in faults],
+        "notes": [asdict(one) for one in notes],
+        "store": amounts or None,
+        "composites": composites,
+        "repinned": list(moved),
+    }
+
+    def view() -> None:
         if moved:
             say(f"repinned {', '.join(moved)}; library version {library.version}")
-        told = (
-            plural(count, name[:-1])
-            for name, count in (*amounts.items(), ("composites", composites))
-        )
-        click.echo(f"checked {', '.join(told)}")
+        read = (*amounts.items(), ("composites", composites))
+        click.echo(f"checked {', '.join(plural(count, name[:-1]) for name, count in read)}")
         _print(notes, "notes")
         _print(faults, "faults")
         said = plural(len(faults), "fault") if faults else "nothing is wrong"
@@ -137,8 +132,8 @@ def check(
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
-    if faults:
-        raise click.exceptions.Exit(1)
+
+    return Output(record=record, view=view, failed=bool(faults))
 
 
 def _print(findings: Sequence[Finding], title: str) -> None:
@@ -191,7 +186,7 @@ def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Stor
             yield store
         return
     message = f"there is no store at {url} yet, so only the project's files were checked"
-    found.append(_note(url, message, "'agentkit tools add' makes it"))
+    found.append(_note("store", message, "'agentkit tools add' makes it"))
     yield MemoryStore()
 
 

@@ -9,12 +9,12 @@ from typing import Annotated
 import click
 
 from agentkit.cli.loading import load_tools, read_content
-from agentkit.cli.options import AsJson, FromZero, StoreUrl, argument, command, option
+from agentkit.cli.options import FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
     LineProgress,
+    Output,
     fold,
     plural,
-    print_json,
     print_table,
     print_text,
     right,
@@ -42,20 +42,19 @@ def doctor(
     limit: FromZero | None = None,
     exit_code: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """Look for what is wrong with a catalogue of tools, without a model.
+) -> Output:
+    """Examine a catalogue of tools, without a model.
 
-    What it costs in tokens; texts that are missing, empty or unclean; types that are not declared;
-    near duplicates; pairs that retrieval confuses, with the words that cause it; names that stand
-    in each other's way; schemas that providers refuse; tools that episodes never used.
+    Reports token costs; missing, empty or unclean texts; undeclared types; near duplicates; pairs
+    that retrieval confuses, with the words that cause it; clashing names; schemas that providers
+    refuse; tools that episodes never used.
 
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
 
     Args:
-        check (CODE): Only this finding, each in full
-        tool (NAME): Only what was found in this tool, in full
+        check (CODE): Only this kind of finding, in full
+        tool (NAME): Only findings about this tool, in full
         limit: Most findings of a kind, 0 for all. [default: 20, all with --json]
         exit_code: Exit status 1 when there are errors.
 
@@ -66,14 +65,12 @@ def doctor(
     """
     catalogue = _catalogue(files, store_url)
     checkup = examine(catalogue, codes=check, tools=tool)
-    if as_json:
-        print_json(checkup.to_json(limit=limit or None))
-    elif check or tool:
-        _print_kinds(checkup, _SHOWN if limit is None else limit or None)
-    else:
-        _print_overview(checkup)
-    if exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
-        raise click.exceptions.Exit(1)
+    most = _SHOWN if limit is None else limit or None
+    return Output(
+        record=checkup.to_json(limit=limit or None),
+        view=lambda: _print_kinds(checkup, most) if check or tool else _print_overview(checkup),
+        failed=exit_code and any(one.kind.severity == "error" for one in checkup.findings),
+    )
 
 
 def _catalogue(files: Sequence[str], store_url: str) -> Catalogue:

@@ -15,6 +15,7 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import Answers, AsJson, FromZero, StoreUrl, argument, command, option
 from agentkit.cli.output import (
+    Output,
     cut,
     fold,
     one_line,
@@ -54,7 +55,7 @@ class EpisodeChoice:
     Attributes:
         session (ID): Only this conversation.
         tool (NAME): Only episodes that called this tool.
-        verdict: Only episodes that were judged so; fault: the reference or the verifier is broken;
+        verdict: Only episodes with this verdict; fault: the reference or the verifier is broken;
             none: not judged.
         label (KEY=VALUE): Only episodes with this label
     """
@@ -80,7 +81,7 @@ class EpisodeChoice:
 
 @click.group(cls=CommandGroup)
 def episodes() -> None:
-    """Look at what happened: every run is kept as an episode."""
+    """List, show, export and prune episodes; every run is recorded as one."""
 
 
 @command("list", group=episodes)
@@ -89,12 +90,11 @@ def list_(
     choice: EpisodeChoice,
     limit: FromZero = 20,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """List episodes, newest first.
 
-    Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
-    another view or a later judgement of an episode.
+    Records that no user saw are marked: (shadow), a candidate tried unseen, and (view), another
+    view or a later judgement of an episode.
 
     Args:
         limit: Most rows, 0 for all.
@@ -106,26 +106,22 @@ def list_(
     """
     with opened_to_read(store_url) as store:
         found = list(islice(choice.of(store), limit or None))
-    if as_json:
-        print_json([_brief(episode) for episode in found])
-        return
-    if not found:
-        say(_NONE if choice == EpisodeChoice() else "no episode fits")
-        return
-    rows = [
-        (
-            one.episode_id,
-            one.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-            _ended(one),
-            _judged(one),
-            f"{one.usage.total_tokens:,}",
-            shown(one.request),
-        )
-        for one in found
-    ]
-    titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
-    print_table([*titles, cut("request")], rows)
-    say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
+
+    def view() -> None:
+        if not found:
+            say(_NONE if choice == EpisodeChoice() else "no episode fits")
+            return
+        titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
+        print_table([*titles, cut("request")], map(_row, found))
+        say(f"{plural(len(found), 'episode')}; 'agentkit episodes show ID' shows one")
+
+    return Output(record=[_brief(one) for one in found], view=view)
+
+
+def _row(one: Episode) -> tuple[object, ...]:
+    started = one.started_at[5:16].replace("T", " ")  # month to minute: a line of 80 is short
+    tokens = f"{one.usage.total_tokens:,}"
+    return one.episode_id, started, _ended(one), _judged(one), tokens, shown(one.request)
 
 
 def _verdict(episode: Episode) -> str:
@@ -172,12 +168,11 @@ def show(
     *,
     answers: Answers,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Show one episode from the request to the verdict.
 
-    ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
-    not in the store is looked up among the answers of 'agentkit eval'.
+    ID is an episode's id, a prefix of it, or 'last', the last one that a user saw. Answers of
+    'agentkit eval' are found too.
 
     Examples:
       agentkit episodes show last
@@ -187,13 +182,14 @@ def show(
         episode = None if evaluations is None else evaluations.get(episode_id)
         episode = episode or _find(store, episode_id)
         said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
-    if as_json:
-        further = {"feedback": [one.to_json() for one in said]} if said else {}
-        print_json(episode.to_json() | further)
-        return
-    _print_episode(episode)
-    for verdict in said:
-        print_line(_feedback_line(verdict))
+    further = {"feedback": [one.to_json() for one in said]} if said else {}
+
+    def view() -> None:
+        _print_episode(episode)
+        for verdict in said:
+            print_line(_feedback_line(verdict))
+
+    return Output(record=episode.to_json() | further, view=view)
 
 
 def _feedback_line(verdict: Verdict) -> str:
@@ -236,13 +232,13 @@ def export(
 ) -> None:
     """Write episodes to stdout or a file, newest first.
 
-    A few are held at a time. A file takes the place of an old one when all are written. On stdout
-    episodes are JSON lines in any case; of a file --json tells how many it holds.
+    A file replaces an old one once all are written. On stdout episodes are always JSON lines;
+    for a file --json prints how many it holds.
 
     Args:
         output (FILE): Where to write: a file, compressed if it ends in .gz, or stdout.
-        oldest_first: In the order in which they were kept.
-        redact: Without personal data and secrets of known formats.
+        oldest_first: Oldest first.
+        redact: Remove personal data and secrets of known formats.
 
     Examples:
       agentkit episodes export -o episodes.jsonl
@@ -264,7 +260,7 @@ def _write(out: str, found: Iterable[Episode]) -> int:
     try:
         return export_episodes(out, found)
     except OSError as error:
-        raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
+        raise UsageError(f"{out}: cannot be written ({error.strerror or error})") from error
 
 
 def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
@@ -284,17 +280,16 @@ def prune(
     max_bytes: FromZero | None = None,
     max_count: FromZero | None = None,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Delete old episodes, the oldest first.
 
-    Definitions and their history stay. Export first what is to be learned from later: evidence
-    that proposals and events name by id is then looked for in vain.
+    Definitions and their history stay. Export first what you want to learn from later: proposals
+    and events name their evidence by episode id.
 
     Args:
         max_age (TIME): Delete older ones: 30d, 12h, 2w.
-        max_bytes: Keep at most so much.
-        max_count: Keep at most N.
+        max_bytes: Keep at most N bytes.
+        max_count: Keep at most N episodes.
 
     Examples:
       agentkit episodes prune --max-age 30d
@@ -302,15 +297,15 @@ def prune(
     """
     retention = Retention(max_age=max_age, max_bytes=max_bytes, max_count=max_count)
     if retention == Retention():
-        raise UsageError("say what may stay: --max-age, --max-bytes or --max-count")
+        raise UsageError("give --max-age, --max-bytes or --max-count")
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
         gone, kept = keeper.prune(retention), keeper.volume()
-    if as_json:
-        amounts = {"gone": gone, "kept": kept}
-        print_json({name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()})
-    else:
-        say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}")
+    amounts = {"gone": gone, "kept": kept}
+    return Output(
+        record={name: {"count": n.count, "bytes": n.bytes} for name, n in amounts.items()},
+        view=lambda: say(f"{_in_words(gone)} deleted; the store holds {_in_words(kept)}"),
+    )
 
 
 def _in_words(volume: EpisodeVolume) -> str:
@@ -357,8 +352,8 @@ def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
     yield "model", f"{episode.model}, library version {episode.library_version}"
     if episode.session_id:
         yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
-    if episode.metadata:
-        yield "labels", ", ".join(f"{name}={value}" for name, value in episode.metadata.items())
+    if labels := {name: one for name, one in episode.metadata.items() if name != "settings"}:
+        yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
     yield "request", episode.request
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate_report import (
     earlier_run,
     listener,
@@ -26,7 +25,6 @@ from agentkit.cli.evaluate_report import (
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
-    AsJson,
     Frozen,
     LibraryPlace,
     ModelName,
@@ -38,7 +36,7 @@ from agentkit.cli.options import (
     is_typed,
     option,
 )
-from agentkit.cli.output import LineProgress, plural, print_json, say
+from agentkit.cli.output import LineProgress, Output, plural, say
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
@@ -85,13 +83,13 @@ class AskingOptions:
     """How a model is asked, by ``eval`` and by the comparisons of ``evolve``.
 
     Attributes:
-        environment (FILE.py): The world that the tools of the tasks act on, as FILE.py or
+        environment (FILE.py): The environment that the tasks' tools act on, as FILE.py or
             FILE.py:NAME.
-        data (PATH): Where the benchmark's files are.
+        data (PATH): Folder of the benchmark's files.
         tool_choice: Whether the model may or must call a tool.
         max_tokens: Longest answer. [default: the model's own]
         max_steps: Model turns for each request. [default: 1; 21 where tools are run]
-        concurrency: Tasks at the same time. [default: 1 for local models, 8 for others]
+        concurrency: Concurrent tasks. [default: 1 for local models, 8 for others]
     """
 
     model: ModelName
@@ -117,15 +115,15 @@ class EvalOptions:
     """What is asked, and of which definitions.
 
     Attributes:
-        offer: Offer the tools that the benchmark names for each question, or retrieve them.
+        offer: Offer the tools that the benchmark gives for each question, or retrieve them.
         category (NAME): Only this category
         sample: Ask a random sample of this many tasks, spread evenly over the categories.
         seed: Chooses the sample.
         attempts: How often each task is tried, for pass@k and pass^k.
-        temperature (X): Of sampling; 0 is greedy decoding.
+        temperature (X): Sampling temperature; 0 is greedy decoding.
         judge (NAME): The model that judges tasks with a rubric.
-        run (NAME): Name of the run. [default: made of benchmark, model, settings and your files, so
-            that the same command resumes where it stopped]
+        run (NAME): Name of the run. [default: derived from benchmark, model, settings and files, so
+            that the same command resumes]
     """
 
     targets: Targets
@@ -159,19 +157,18 @@ def evaluation(
     report: Annotated[
         tuple[Path, ...], option(type=click.Path(dir_okay=False, path_type=Path))
     ] = (),
-    as_json: AsJson,
-) -> None:
-    """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
+) -> Output:
+    """Measure an agent on BENCHMARK: ask, judge the answers, and report.
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
-    describes them; code that it does not know is registered. Every answer is kept as an episode
-    with its verdict and diagnosis. The same command resumes an interrupted run; finished tasks are
-    never asked twice. When your file of tasks or your environment has changed, it is another run.
-    Exit status 1: the model failed in some tasks, which the same command tries again.
+    describes them; new code is registered. Every answer is recorded as an episode with its verdict
+    and diagnosis. The same command resumes an interrupted run; finished tasks are never asked
+    twice. A changed task file or environment starts another run. Exit status 1: the model failed
+    in some tasks; the same command retries them.
 
     Args:
-        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished, and ask
-            nothing; --report writes the comparison.
+        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished; nothing is
+            asked, and --report writes the comparison.
         report (FILE): Also write the report here, as .html or .md
 
     Examples:
@@ -192,8 +189,7 @@ def evaluation(
             one, other = (_finished(store, run, answers) for run in compare_runs)
         comparison = compare(one, other)
         _write_reports(comparison, report)
-        print_json(comparison.to_json()) if as_json else print_comparison(comparison)
-        return
+        return Output(record=comparison.to_json(), view=lambda: print_comparison(comparison))
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
     if is_benchmark_name(benchmark):  # brings its own; the project's are for the project's tasks
@@ -223,16 +219,17 @@ def evaluation(
             left_out=questions.left_out,
             command=shlex.join(["agentkit", *sys.argv[1:]]),
         )
-        earlier = "" if as_json else earlier_run(store, found)
+        earlier = earlier_run(store, found)
     _write_reports(found, report)
-    if as_json:
-        print_json(found.to_json())
-    else:
+
+    def view() -> None:
         print_evaluation(found)
         tell_next(found, answers, earlier)
+
     if outcome.unfinished:
         count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
-        raise Failure(f"the model failed in {count} (last: {error}); the same command retries them")
+        say(f"the model failed in {count} (last: {error}); the same command retries them")
+    return Output(record=found.to_json(), view=view, failed=bool(outcome.unfinished))
 
 
 def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:

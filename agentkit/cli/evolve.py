@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -79,21 +79,21 @@ class RoundOptions:
     """What a round looks at, and what it may do.
 
     Attributes:
-        source (URL|FILE): What happened: a store, or JSON lines. [default: the store of --store,
+        source (URL|FILE): The episodes: a store, or JSON lines. [default: the store of --store,
             and the one of 'agentkit eval']
-        own: Learn from imported episodes too, and from another store or file of --episodes: your
-            own agents made them. What a stranger wrote could teach anything.
+        own: Also learn from imported episodes, and from another store or file of --episodes: your
+            own agents made them. Episodes of strangers could teach anything.
         run (NAME): Only the episodes of this run of 'agentkit eval'.
-        tool (NAME): Look only at this tool
+        tool (NAME): Only this tool
         tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
-            are left out; where all were asked, one half teaches and the other decides. Without
-            tasks proposals wait for a person.
-        feedback_model (NAME): A model that reads what went wrong and what went well, and suggests
-            changes and composites; without one, only what tools and verifiers said is used.
+            are left out; if all were asked, one half teaches and the other decides. Without tasks
+            proposals wait for a person.
+        feedback_model (NAME): A model that reads failures and successes and proposes changes and
+            composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
-        only (STEPS): Do only these steps, between commas: evidence, evolution,
-            feedback, composites, mine, learn. [default: all]
+        only (STEPS): Do only these steps, comma-separated: evidence, evolution, feedback,
+            composites, mine, learn. [default: all]
     """
 
     source: Annotated[str | None, option("--episodes")] = None
@@ -142,18 +142,18 @@ def evolution_round(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    """Learn from what happened: suggest changes of definitions, promote what gains.
+    """Learn from episodes: propose changes of definitions, and promote what helps.
 
-    Every suggestion is checked, then compared with the present definition on held-out tasks; only
-    a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
-    and canary show. Each round also advances what waited. The exit status is 1 when nothing was
-    learned because the library does not know the tools.
+    Every proposal is checked, then compared with the current definition on held-out tasks; only a
+    gain is promoted. Without tasks it waits for you ('agentkit review'), or for the results of
+    shadow and canary. Each round also advances earlier proposals. The exit status is 1 when nothing
+    was learned because the library does not know the tools.
 
     Args:
-        shadow: Try proposals unseen beside the answers first.
-        canary: Let proposals serve a share of the sessions first.
-        watch ([SECONDS]): Go on: make a round when there are new episodes, looked for every
-            30 s.
+        shadow: First try proposals beside the answers, unseen.
+        canary: First let proposals serve a share of the sessions.
+        watch ([SECONDS]): Keep running: make a round whenever there are new episodes, checked
+            every 30 s.
         while_process: End --watch with this process.
 
     Examples:
@@ -165,7 +165,7 @@ def evolution_round(
     policy = replace(current_project().policy, shadow=shadow, canary=canary)
     if is_benchmark_name(what.tasks) and not is_typed("environment"):
         how = replace(how, environment=None)  # the project's is for the project's tasks
-    asked = _Round(what, how, policy, store_url, quiet=watch is not None)
+    asked = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
     if watch is not None:
         if as_json:
             raise UsageError("--watch writes what it does, line by line; leave --json out")
@@ -183,30 +183,22 @@ def evolution_round(
         )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Round:
     """Makes rounds as a command line asks for them."""
 
-    def __init__(
-        self,
-        what: RoundOptions,
-        how: AskingOptions,
-        policy: LifecyclePolicy,
-        store_url: str,
-        *,
-        quiet: bool,
-    ) -> None:
-        self._what, self._how, self._policy = what, how, policy
-        self._quiet = quiet
-        self.store_url = store_url
-        self._places = what.places(store_url)
-        self._labels = {} if what.run is None else {"run": what.run}
+    what: RoundOptions
+    how: AskingOptions
+    policy: LifecyclePolicy
+    store_url: str
+    quiet: bool
 
     def make(self, store: Store) -> EvolutionReport:
         """Make one round."""
-        what = self._what
+        what = self.what
         code = load_tools(what.targets)
         tell_binding(bind_code(store, code)[1])
-        manager = manager_of(store, code, lifecycle=self._policy, judge=what.judge)
+        manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
         if absent := [name for name in what.tool if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
         with self._compared(self._episodes(), manager.library) as (compare, lessons):
@@ -228,7 +220,7 @@ class _Round:
         self, episodes: Sequence[Episode], library: Library
     ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
         """What compares on held-out tasks, None where there are none, and what may be learned."""
-        what, how = self._what, self._how
+        what, how = self.what, self.how
         if not what.tasks:
             yield None, episodes
             return
@@ -257,50 +249,51 @@ class _Round:
                     settings=ModelSettings(temperature=0.0, max_tokens=how.max_tokens),
                 ),
                 concurrency=how.at_once(model),
-                begin=lambda words: ignore if self._quiet else listener(LineProgress(words)),
+                begin=lambda words: ignore if self.quiet else listener(LineProgress(words)),
             )
             yield compare, lessons
 
     def newest(self) -> tuple[str, ...] | None:
         """The ids of the newest records of the places that rounds read; None for none."""
         found = []
-        for place in self._places:
+        for place in self.what.places(self.store_url):
             with opened_if_there(place) as store:
-                which = EpisodeFilter(labels=self._labels)
-                records = () if store is None else store.select(which)
+                records = () if store is None else store.select(EpisodeFilter(labels=self._labels))
                 newest = (one for one in records if not is_held_out_answer(one))
                 found += [one.episode_id for one in islice(newest, 1)]
         return tuple(found) or None
 
+    @property
+    def _labels(self) -> dict[str, str]:
+        return {} if self.what.run is None else {"run": self.what.run}
+
     def _episodes(self) -> list[Episode]:
         """What is to be learned from: never the answers to held-out tasks."""
-        found = [one for place in self._places for one in self._read(place)]
+        places = self.what.places(self.store_url)
+        found = [one for place in places for one in self._read(place)]
         lessons = [one for one in found if not is_held_out_answer(one)]
         if not lessons:
-            of_run = f" of a run {self._what.run!r}" if self._labels else ""
+            of_run = f" of a run {self.what.run!r}" if self.what.run else ""
             raise UsageError(
-                f"{' or '.join(self._places)} holds no episodes{of_run} to learn from; 'agentkit "
-                "chat', 'agentkit serve' and 'agentkit eval' make some"
+                f"{' or '.join(places)} holds no episodes{of_run} to learn from; 'agentkit chat', "
+                "'agentkit serve' and 'agentkit eval' make some"
             )
         return lessons
 
-    def _read(self, place: str) -> Iterator[Episode]:
+    def _read(self, place: str) -> list[Episode]:
         """The episodes of a place; those of another one are a stranger's, unless it is said."""
-        is_ours = place in {self.store_url, self._what.answers}
-        for one in _matching(place, self._labels):
-            if self._what.own:
-                yield as_own(one)
-            else:
-                yield one if is_ours else as_imported(one, Path(place).name)
-
-
-def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
-    path = Path(place)
-    if path.suffix == ".jsonl":
-        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
-    with opened_if_there(place) as store:
-        which = EpisodeFilter(labels=labels, oldest_first=True)
-        return [] if store is None else list(store.select(which))
+        path, labels = Path(place), self._labels
+        if path.suffix == ".jsonl":
+            found = [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
+        else:
+            with opened_if_there(place) as store:
+                which = EpisodeFilter(labels=labels, oldest_first=True)
+                found = [] if store is None else list(store.select(which))
+        if self.what.own:
+            return list(map(as_own, found))
+        if place in {self.store_url, self.what.answers}:
+            return found
+        return [as_imported(one, path.name) for one in found]
 
 
 def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:

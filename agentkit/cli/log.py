@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from agentkit.cli.options import AsJson, FromZero, StoreUrl, command
+from agentkit.cli.options import FromZero, StoreUrl, command
 from agentkit.cli.output import (
+    Output,
     fold,
     one_line,
     plural,
     print_facts,
-    print_json,
     print_table,
     print_text,
     right,
@@ -44,8 +44,7 @@ def log(
     key_file: tuple[str, ...] = (),
     signed_from: int = 1,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """List what happened to the library, oldest first, or show all about event NUMBER.
 
     Each event holds the hash of the one before it, so --verify finds what was changed, dropped or
@@ -77,16 +76,16 @@ def log(
     with opened_to_read(store_url) as store:
         events = store.events()
         if verify:
-            _verify(store, events, key_file, signed_from, expect, as_json=as_json)
-        elif head:
-            end = ChainHead.of(events[-1] if events else None)
-            as_data = {"sequence": end.sequence, "hash": end.hash}
-            print_json(as_data) if as_json else click.echo(str(end))
-        elif number is not None:
-            _show(events, number, as_json=as_json)
-        else:
-            about = _about(store, events, tool) if tool else events
-            _list([one for one in about if kind in {None, one.kind}], limit, as_json=as_json)
+            return _verify(store, events, key_file, signed_from, expect)
+        if tool:
+            events = _about(store, events, tool)
+    if head:
+        end = ChainHead.of(events[-1] if events else None)
+        record = {"sequence": end.sequence, "hash": end.hash}
+        return Output(record=record, view=lambda: click.echo(str(end)))
+    if number is not None:
+        return _show(events, number)
+    return _list([one for one in events if kind in {None, one.kind}], limit)
 
 
 def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[LibraryEvent]:
@@ -109,16 +108,17 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
     return found
 
 
-def _list(found: Sequence[LibraryEvent], limit: int, *, as_json: bool) -> None:
+def _list(found: Sequence[LibraryEvent], limit: int) -> Output:
     kept = found[-limit:] if limit else found
-    if as_json:
-        print_json([_record(event) for event in kept])
-        return
-    columns = (right("#"), "when (UTC)", "what", fold("tool"), right("version"))
-    print_table((*columns, fold("who"), fold("why")), map(_row, kept))
-    older = len(found) - len(kept)
-    rest = f", {older:,} older (--limit 0 for all)" if older else ""
-    say(f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows all about one")
+
+    def view() -> None:
+        columns = (right("#"), "when (UTC)", "what", fold("tool"), right("version"))
+        print_table((*columns, fold("who"), fold("why")), map(_row, kept))
+        older = len(found) - len(kept)
+        rest = f", {older:,} older (--limit 0 for all)" if older else ""
+        say(f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows one")
+
+    return Output(record=[_record(event) for event in kept], view=view)
 
 
 def _row(event: LibraryEvent) -> tuple[object, ...]:
@@ -139,8 +139,8 @@ def who(author: Author) -> str:
     return name if author.kind == "person" else f"{name} ({shown(author.kind)})"
 
 
-def _show(events: Sequence[LibraryEvent], number: int, *, as_json: bool) -> None:
-    """Print all that one event says.
+def _show(events: Sequence[LibraryEvent], number: int) -> Output:
+    """All that one event says.
 
     Raises:
         StoreLookupError: There is no such event.
@@ -149,20 +149,17 @@ def _show(events: Sequence[LibraryEvent], number: int, *, as_json: bool) -> None
     if event is None:
         last = events[-1].sequence if events else 0
         raise StoreLookupError(f"there is no event {number}; the last one is {last}")
-    if as_json:
-        print_json(_record(event))
-        return
-    facts = {label_name(name): value for name, value in _record(event).items() if value}
+    record = _record(event)
+    facts = {label_name(name): value for name, value in record.items() if value}
     facts["author"] = who(event.author)
-    print_facts((name, _as_text(value)) for name, value in facts.items())
+    told = [(name, _as_text(value)) for name, value in facts.items()]
+    return Output(record=record, view=lambda: print_facts(told))
 
 
 def _as_text(value: object) -> str:
     if isinstance(value, list):
         return "\n".join(map(str, value))
-    return (
-        json.dumps(value, indent=2, ensure_ascii=False) if isinstance(value, dict) else str(value)
-    )
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
 
 
 def _record(event: LibraryEvent) -> dict[str, Any]:
@@ -175,9 +172,7 @@ def _verify(
     key_files: Sequence[str],
     signed_from: int,
     expect: str | None,
-    *,
-    as_json: bool,
-) -> None:
+) -> Output:
     texts = tuple(map(key_text, key_files)) or key_texts()
     found = verify_chain(
         events,
@@ -189,16 +184,15 @@ def _verify(
     faults = [fault for fault in found if not fault.is_note]
     notes = [fault for fault in found if fault.is_note]
     head = str(ChainHead.of(events[-1] if events else None))
-    if as_json:
-        record = {
-            "events": len(events),
-            "head": head,
-            "is_whole": not faults,
-            "faults": [fault.to_json() for fault in faults],
-            "notes": [fault.to_json() for fault in notes],
-        }
-        print_json(record)
-    else:
+    record = {
+        "events": len(events),
+        "head": head,
+        "is_whole": not faults,
+        "faults": [fault.to_json() for fault in faults],
+        "notes": [fault.to_json() for fault in notes],
+    }
+
+    def view() -> None:
         for one in (*faults, *notes):
             print_text(f"{'note' if one.is_note else one.code}: {shown(one.message)}")
         told = "the log was changed after it was written" if faults else "the log is intact"
@@ -208,5 +202,5 @@ def _verify(
             say("signatures were not checked: no key was given (--key-file)")
         if expect is None:
             say("--expect HEAD, with what --head printed before, shows whether the end was cut off")
-    if faults:
-        raise click.exceptions.Exit(1)
+
+    return Output(record=record, view=view, failed=bool(faults))

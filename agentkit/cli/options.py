@@ -8,20 +8,19 @@ A parameter whose type is a dataclass stands for the options that its fields are
 Options of several commands have a type of their own below, and are told here.
 
 Args:
-    store_url (URL): Where definitions and episodes are kept, such as sqlite:///library.db.
+    store_url (URL): The store of definitions and episodes, such as sqlite:///library.db.
     as_json: Print JSON instead of a table.
     reason (TEXT): Why, for the log.
-    at (VERSION): An earlier version.
+    at (VERSION): Use an earlier library version.
     model (NAME): The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...
-    targets (MODULE:NAME|FILE.py[:NAME]): Python tools, whose code runs
-    library_place (FILE|URL): Take definitions from an artifact or another store instead of --store;
-        it is only read.
-    answers (URL): Where the answers of evaluations are kept; known ones are not asked again.
-    on_conflict: When a name stands for another definition: report it, keep the old one, take the
-        new one, or add the new one as NAME__2.
-    pin (VERSION): Use this version of the library, whatever is promoted.
-    frozen: Refuse to start where your tools' code and the library differ.
-    refine: Let the model look over its calls before they run.
+    targets (MODULE:NAME|FILE.py[:NAME]): Python tools to load and run
+    library_place (FILE|URL): Read definitions from an artifact or another store, not from --store.
+    answers (URL): The store of evaluation answers; a task is never asked twice.
+    on_conflict: If a name already has another definition: report an error, keep the old one, take
+        the new one, or add the new one as NAME__2.
+    pin (VERSION): Use this library version, whatever is promoted.
+    frozen: Refuse to start if your tools' code and the library differ.
+    refine: Let the model revise its calls before they run.
     session (ID): Continue this conversation.
     yes: Do not ask.
 """
@@ -40,6 +39,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import click
 from click.core import ParameterSource
 
+from agentkit.cli.output import Output
 from agentkit.episodes import RefineMode
 
 DEFAULT_MODEL = "local:smollm2-135m"
@@ -79,7 +79,7 @@ def argument(metavar: str, **settings: Any) -> Declared:
 def command(
     name: str = "", *, group: click.Group | None = None, more: str = "", **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a command of a function.
+    """Make a command of a function. One that returns an ``Output`` has the option ``--json``.
 
     Args:
         name: Its name; that of the function by default.
@@ -95,6 +95,7 @@ def command(
         groups: dict[str, tuple[type, list[str]]] = {}
         params: list[click.Parameter] = []
         hints, told = get_type_hints(function, include_extras=True), _told(words)
+        finds = hints.get("return") is Output
         for one in inspect.signature(function).parameters.values():
             hint = hints[one.name]
             if isinstance(hint, type) and is_dataclass(hint):
@@ -106,10 +107,16 @@ def command(
             else:
                 params.append(_argument(one.name, hint, one.default))
 
-        def run(**values: Any) -> Any:
+        if finds:
+            params.append(_option("as_json", AsJson, inspect.Parameter.empty, {}))
+
+        def run(**values: Any) -> None:
             for group_name, (kind, names) in groups.items():
                 values[group_name] = kind(**{each: values.pop(each) for each in names})
-            return function(**values)
+            as_json = bool(values.pop("as_json")) if finds else False
+            found = function(**values)
+            if isinstance(found, Output):
+                found.show(as_json=as_json)
 
         made = click.Command(
             name or function.__name__,

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
@@ -48,6 +48,34 @@ class Column:
     title: str
     align: Literal["left", "right"] = "left"
     fit: Literal["keep", "fold", "cut"] = "keep"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Output:
+    """What a command found: for programs, for people, and whether it is bad.
+
+    Attributes:
+        record: What ``--json`` prints.
+        view: Prints it for people.
+        failed: Whether the exit status is 1.
+    """
+
+    record: Any
+    view: Callable[[], object]
+    failed: bool = False
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it in one of both ways.
+
+        Raises:
+            Exit: With status 1, where it failed.
+        """
+        if as_json:
+            print_json(self.record)
+        else:
+            self.view()
+        if self.failed:
+            raise click.exceptions.Exit(1)
 
 
 def right(title: str) -> Column:
@@ -187,8 +215,8 @@ def plural(number: int, noun: str) -> str:
 class LineProgress:
     """Progress on stderr: a line at the beginning, one every so often, one at the end.
 
-    On a terminal each line takes the place of the one before. Needs nothing but stderr, so it can
-    be pickled and told by another process.
+    On a terminal each line replaces the one before. Needs nothing but stderr, so it can be pickled
+    and used by another process.
 
     Args:
         title: What is being done.
@@ -201,26 +229,25 @@ class LineProgress:
         self._is_replaced = sys.stderr.isatty()
         self._started = self._told = time.monotonic()
         if not silent_seconds:
-            self._tell(f"{title} ...", is_last=False)
+            self._tell(f"{title} ...")
 
     def __call__(self, done: float, total: float, note: str = "") -> None:
         """Take note that ``done`` of ``total`` is done; ``note`` says what the newest part is."""
         now = time.monotonic()
-        spent = now - self._started
+        spent, is_last = now - self._started, done >= total
         pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
-        if spent < self._silent or (done < total and now - self._told < pause):
+        if spent < self._silent or (not is_last and now - self._told < pause):
             return
         self._told = now
+        times = f"done in {spent:.0f} s"
+        if not is_last:
+            left = spent * (total - done) / done if done else 0.0
+            times = f"{spent:.0f} s spent, about {left:.0f} s left"
+        share = 1 if is_last else done / total
         tail = f", {note}" if note else ""
-        if done >= total:
-            self._tell(f"{self._title}: 100%, done in {spent:.0f} s{tail}", is_last=True)
-            return
-        left = spent * (total - done) / done if done else 0.0
-        share = 100 * done / total
-        line = f"{self._title}: {share:3.0f}%, {spent:.0f} s spent, about {left:.0f} s left{tail}"
-        self._tell(line, is_last=False)
+        self._tell(f"{self._title}: {share:4.0%}, {times}{tail}", is_last=is_last)
 
-    def _tell(self, line: str, *, is_last: bool) -> None:
+    def _tell(self, line: str, *, is_last: bool = False) -> None:
         if self._is_replaced:
             click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
         else:

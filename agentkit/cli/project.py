@@ -22,12 +22,11 @@ from agentkit.cli.options import (
     EVALUATIONS,
     FOLDER,
     LIBRARY,
-    AsJson,
     ModelName,
     argument,
     command,
 )
-from agentkit.cli.output import print_json, say
+from agentkit.cli.output import Output, say
 from agentkit.errors import ReadingLimitError, UsageError
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.gates import GateConfig
@@ -149,7 +148,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     command = context.command.get_command(context, name)
     if isinstance(command, click.Group):
         if name in project.tables:
-            words = f"'agentkit {name}' has commands of its own, whose options can not be set here"
+            words = f"'agentkit {name}' has commands of its own, whose options cannot be set here"
             raise UsageError(f"{project.root / FILE}: [{name}]: {words}")
         values = {leaf: dict(project.defaults) for leaf in command.list_commands(context)}
         context.default_map = {name: values}
@@ -271,12 +270,11 @@ def init(
     ] = Path(),
     *,
     model: ModelName,
-    as_json: AsJson,
-) -> None:
-    """Begin a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
+) -> Output:
+    """Create a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
 
-    Commands that are started in the folder or below it take their options from agentkit.toml.
-    Nothing that is there already is overwritten.
+    Commands run in the folder or below it take their defaults from agentkit.toml. Existing files
+    are never overwritten.
 
     Examples:
       agentkit init
@@ -285,8 +283,8 @@ def init(
     there = [name for name in SAMPLE if (folder / name).exists()]
     if there:
         raise UsageError(
-            f"{folder.absolute()} has {' and '.join(there)} already, and nothing was written; "
-            "name another folder: agentkit init FOLDER"
+            f"{folder.absolute()} already has {' and '.join(there)}; nothing was written. "
+            "Name another folder: agentkit init FOLDER"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name in SAMPLE:
@@ -299,13 +297,14 @@ def init(
         install = f"agentkit models install {model.partition(':')[2]}"
         commands.append((install, "the sample's model, 98 MB, once"))
     commands += _NEXT
-    if as_json:
-        typed = [command for command, _ in commands]
-        print_json({"folder": str(folder.absolute()), "files": SAMPLE, "next": typed})
-        return
-    say(f"Began a project in {folder.absolute()}: {', '.join(SAMPLE)}")
     width = max(len(command) for command, _ in commands)
-    say("\n".join(f"  {command:<{width}}  {words}".rstrip() for command, words in commands))
+    lines = [f"  {command:<{width}}  {words}".rstrip() for command, words in commands]
+    made = f"created {', '.join(SAMPLE)} in {folder.absolute()}"
+    typed = [command for command, _ in commands]
+    return Output(
+        record={"folder": str(folder.absolute()), "files": SAMPLE, "next": typed},
+        view=lambda: say("\n".join([made, *lines])),
+    )
 
 
 def _with_model(text: str, model: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import click
@@ -10,7 +9,6 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import (
     Answers,
-    AsJson,
     Reason,
     StoreUrl,
     Targets,
@@ -18,7 +16,7 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import fold, one_line, plural, print_json, print_table, say
+from agentkit.cli.output import Output, fold, one_line, plural, print_table, say
 from agentkit.cli.review_view import print_diff, print_review
 from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
 from agentkit.episodes import Episode
@@ -26,7 +24,6 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.differences import library_changes
-from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.library.library import Library
@@ -48,10 +45,10 @@ class _ListsWhenAlone(CommandGroup):
 
 @click.group(cls=_ListsWhenAlone)
 def review() -> None:
-    """Read what evolution suggests, and approve, try or reject it.
+    """Read proposals, and approve, try or reject them.
 
-    Name a proposal by its id, by the beginning of one, by its tool, or say 'last'. Typed alone,
-    it lists what waits.
+    Name a proposal by its id, a prefix of it, its tool, or 'last'. Without a command, the open
+    proposals are listed.
     """
 
 
@@ -61,13 +58,12 @@ def list_(
     shows_all: Annotated[bool, option("--all")] = False,
     tool: str = "",
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """List what waits, oldest first, and for what.
+) -> Output:
+    """List open proposals, oldest first, and what they wait for.
 
     Args:
-        shows_all: Also those that are decided.
-        tool (NAME): Only for this tool.
+        shows_all: Also decided ones.
+        tool (NAME): Only this tool.
 
     Examples:
       agentkit review list
@@ -80,27 +76,36 @@ def list_(
             for record in ledger.proposals.values()
             if (shows_all or record.is_open) and tool in {"", record.tool_name}
         ]
-    if as_json:
-        print_json([_brief(one) for one in reviews])
-        return
-    if reviews:
-        rows = [
-            (
-                one.proposal_id,
-                one.tool,
-                one_line(shown(one.summary, _LONGEST)),
-                one.state.replace("_", " "),
-                one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-            )
-            for one in reviews
-        ]
-        print_table(["id", *map(fold, ("tool", "what changes", "state", "reason"))], rows)
-    _say_rest(ledger, reviews, shows_all=shows_all)
+
+    def view() -> None:
+        if reviews:
+            wide = map(fold, ("tool", "what changes", "state", "reason"))
+            print_table(["id", *wide], map(_row, reviews))
+            say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')}")
+        else:
+            say("nothing waits for you")
+        decided = sum(not record.is_open for record in ledger.proposals.values())
+        if decided and not shows_all:
+            say(f"{decided:,} decided (agentkit review list --all)")
+        for name, version in ledger.pins.items():
+            say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")
+
+    return Output(record=[_brief(one) for one in reviews], view=view)
+
+
+def _row(one: Review) -> tuple[object, ...]:
+    return (
+        one.proposal_id,
+        one.tool,
+        one_line(shown(one.summary, _LONGEST)),
+        one.state.replace("_", " "),
+        one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
+    )
 
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
-def show(which: Which, *, answers: Answers, store_url: StoreUrl, as_json: AsJson) -> None:
-    """Show what models would see, why it was suggested, how it did, and what to type next.
+def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
+    """Show what models would see, why it was proposed, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
 
@@ -115,10 +120,10 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl, as_json: AsJson
             return found if evaluations is None or found else evaluations.get(episode_id)
 
         found = review_of(manager_of(store), which, find=find)
-    print_json(found.to_json()) if as_json else print_review(found)
+    return Output(record=found.to_json(), view=lambda: print_review(found))
 
 
-@command(short_help="Agree, and put it into use.", group=review)
+@command(short_help="Approve, and promote.", group=review)
 def approve(
     which: Which,
     *,
@@ -127,15 +132,13 @@ def approve(
     judge: str = "",
     targets: Targets,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """Agree as a person, and move it on as far as the policy allows.
+) -> Output:
+    """Approve a proposal as a person, and advance it as far as the policy allows.
 
-    The command says which library version then serves, and what models see from now on.
+    Prints the library version that serves afterwards, and what models see.
 
     Args:
-        overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
-            reject it
+        overrule (CODE): Overrule this check of a rejected proposal; name all that reject it
         judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
@@ -151,18 +154,17 @@ def approve(
             manager.overrule(proposal_id, codes=overrule, person=person(), reason=reason)
         manager.approve(proposal_id, person=person(), reason=reason)
         _move_on(manager, proposal_id)
-        _tell(manager, proposal_id, before, as_json=as_json)
+        return _outcome(manager, proposal_id, before)
 
 
-@command(short_help="Say no.", group=review)
+@command(short_help="Reject a proposal.", group=review)
 def reject(
     which: Which,
     *,
     reason: Annotated[str, option(required=True)],
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'.
+) -> Output:
+    """Reject a proposal that is not in use; 'rollback' takes back one that is.
 
     Args:
         reason (TEXT): Why, for the log.
@@ -174,7 +176,7 @@ def reject(
         before = manager.served
         proposal_id = manager.ledger.find(which).proposal_id
         manager.reject(proposal_id, person=person(), reason=reason)
-        _tell(manager, proposal_id, before, as_json=as_json)
+        return _outcome(manager, proposal_id, before)
 
 
 def _share(_: click.Context, __: click.Parameter, text: str) -> float:
@@ -189,19 +191,19 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     return share
 
 
-@command(short_help="Let it serve a share of the sessions first.", group=review)
+@command(short_help="Serve a share of the sessions first.", group=review)
 def canary(
     which: Which,
     *,
     share: Annotated[Any, option(callback=_share)] = "10%",
     reason: Reason,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Let a proposal serve a share of the sessions until its numbers decide.
 
-    'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
-    taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+    'agentkit serve' and its replicas route by it. A session keeps the definitions it began with.
+    The change is taken back automatically if it does worse; otherwise 'agentkit evolve' promotes
+    it.
 
     Args:
         share (PERCENT): The share of new sessions that the change serves.
@@ -217,7 +219,7 @@ def canary(
             manager.approve(record.proposal_id, person=person(), reason=reason)
         if record.state != "canary":
             _move_on(manager, record.proposal_id, until="canary")
-        _tell(manager, record.proposal_id, before, as_json=as_json)
+        return _outcome(manager, record.proposal_id, before)
 
 
 def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -> None:
@@ -228,18 +230,21 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -
             return
 
 
-def _tell(manager: ToolManager, proposal_id: str, before: Library, *, as_json: bool) -> None:
+def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
     """Where a proposal stands after a decision, and what models see now."""
     found = review_of(manager, proposal_id)
-    if as_json:
-        print_json({**_brief(found), "library_version": manager.library.version})
-        return
-    click.echo(f"{shown(found.tool)}: {found.status} ({shown(found.proposal_id)})")
-    print_served(before, manager.served)
-    if found.state != "active":
-        say(shown(found.waits_for, _LONGEST))
-        for typed in found.commands:
-            say(f"  {shown(typed, _LONGEST)}")
+    served = manager.served
+
+    def view() -> None:
+        click.echo(f"{shown(found.tool)}: {found.status} ({shown(found.proposal_id)})")
+        print_served(before, served)
+        if found.state != "active":
+            say(shown(found.waits_for, _LONGEST))
+            for typed in found.commands:
+                say(f"  {shown(typed, _LONGEST)}")
+
+    record = {**_brief(found), "library_version": manager.library.version}
+    return Output(record=record, view=view)
 
 
 def print_served(before: Library, after: Library) -> None:
@@ -261,15 +266,3 @@ def _brief(one: Review) -> dict[str, Any]:
         "proposer": one.proposer,
         "created_at": one.history[0].at,
     }
-
-
-def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> None:
-    decided = sum(not record.is_open for record in ledger.proposals.values())
-    if not reviews:
-        say("nothing waits for you")
-    else:
-        say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')} listed")
-    if decided and not shows_all:
-        say(f"{decided:,} decided (agentkit review list --all)")
-    for name, version in ledger.pins.items():
-        say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import click
 
-from agentkit.cli.options import AsJson, FromZero, Reason, StoreUrl, argument, command
-from agentkit.cli.output import plural, print_json, say
+from agentkit.cli.options import FromZero, Reason, StoreUrl, argument, command
+from agentkit.cli.output import Output, plural, say
 from agentkit.cli.review import print_served
 from agentkit.cli.stores import managed, person
 from agentkit.errors import UsageError
@@ -33,18 +33,17 @@ def rollback(
     yes: bool = False,
     reason: Reason,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """Take the last change back, or that of TOOL, or the proposal or change ID.
+) -> Output:
+    """Take back the last change, the last one of TOOL, or the proposal or change ID.
 
-    Whoever made it: a promotion, 'tools add', an import, code that registered its tools, mining,
-    an edit. Tools get the definitions that they had before, as a new library version, and those
-    that were new are removed; the history keeps everything. What was promoted on the same tool
-    after a proposal is taken back too. Prints what models see afterwards.
+    Any change can be taken back: a promotion, 'tools add', an import, registered code, mining, an
+    edit. Tools get their earlier definitions, as a new library version, and new tools are removed;
+    the history keeps everything. Later promotions of the same tool are taken back too. Prints what
+    models see afterwards.
 
     Args:
-        to (VERSION): Give TOOL the definition that it had at this library version.
-        pin (VERSION): Hold runs at this library version.
+        to (VERSION): Give TOOL the definition it had at this library version.
+        pin (VERSION): Pin runs to this library version.
         unpin: Let runs use the newest version again.
         tool (NAME): With --pin: only this tool.
         yes: Do not ask.
@@ -70,20 +69,22 @@ def rollback(
         elif to is not None:
             manager.restore(which, to_version=to, author=person(), reason=reason)
         else:
-            taken = _take_back(manager, which, reason, is_sure=yes or as_json)
+            taken = _take_back(manager, which, reason, is_sure=yes)
         after = manager.served
         pins = dict(manager.ledger.pins)
-        if as_json:
-            changed = library_changes(before, after)
-            seen = {name: [one.to_json() for one in some] for name, some in changed.items()}
-            versions = {"library_version": manager.library.version, "served": after.version}
-            print_json({"taken_back": taken, "pins": pins, **versions, "changes": seen})
-            return
-        for name, version in pins.items():
-            click.echo(shown(pin_words(name, version)))
+        version = manager.library.version
+    changed = library_changes(before, after)
+    seen = {name: [one.to_json() for one in some] for name, some in changed.items()}
+    record = {"taken_back": taken, "pins": pins, "library_version": version}
+
+    def view() -> None:
+        for name, held in pins.items():
+            click.echo(shown(pin_words(name, held)))
         if unpin and not pins:
             click.echo("nothing is pinned; runs use the newest version")
         print_served(before, after)
+
+    return Output(record=record | {"served": after.version, "changes": seen}, view=view)
 
 
 def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:

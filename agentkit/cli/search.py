@@ -7,14 +7,14 @@ from typing import Any
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.options import AsJson, StoreUrl, command
+from agentkit.cli.options import StoreUrl, command
 from agentkit.cli.output import (
     Column,
+    Output,
     cut,
     fold,
     one_line,
     plural,
-    print_json,
     print_table,
     print_text,
     right,
@@ -38,8 +38,7 @@ def search(
     limit: int = 10,
     explain: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would
@@ -58,9 +57,13 @@ def search(
         library = store.load()  # while it is open it also gives, and keeps, the search index
         retriever = current_project().retriever or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
-    if as_json:
-        print_json(_as_json(found, library, limit, explain=explain))
-        return
+    return Output(
+        record=_record(found, library, limit, explain=explain),
+        view=lambda: _print(found, library, limit, explain=explain),
+    )
+
+
+def _print(found: Retrieval, library: Library, limit: int, *, explain: bool) -> None:
     if explain:
         _print_stages(found)
     if not found.hits:
@@ -114,7 +117,7 @@ def _why_nothing(found: Retrieval, library: Library) -> str:
     return f"Nothing in library version {library.version} ({tools}) matches. {why}".rstrip()
 
 
-def _as_json(found: Retrieval, library: Library, limit: int, *, explain: bool) -> dict[str, Any]:
+def _record(found: Retrieval, library: Library, limit: int, *, explain: bool) -> dict[str, Any]:
     record: dict[str, Any] = {
         "query": found.query,
         "library_version": library.version,

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import AsJson, AtVersion, StoreUrl, command
+from agentkit.cli.options import AtVersion, StoreUrl, command
 from agentkit.cli.output import (
+    Output,
     cut,
     fold,
     one_line,
     plural,
     print_facts,
-    print_json,
     print_line,
     print_table,
     say,
@@ -49,15 +49,15 @@ _SHAPES = {"composite": '("{}")', "primitive": '(["{}"])', "missing": '["{}"]:::
     },
 )
 def tools() -> None:
-    """Look at the tool library, and change it.
+    """List, show, add and examine tools.
 
     Each change makes a new library version, and nothing is lost: 'agentkit log --tool NAME' shows
-    the history of a tool, and 'agentkit rollback' goes back in it.
+    the history of a tool, and 'agentkit rollback' restores from it.
     """
 
 
 @command("list", group=tools)
-def list_(*, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
+def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
     """List the tools of the library.
 
     Examples:
@@ -66,20 +66,19 @@ def list_(*, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
     """
     with opened_to_read(store_url) as store:
         library = store.load(at)
-    if as_json:
-        print_json([_brief(definition) for definition in library.definitions])
-        return
-    print_table(
-        [fold("tool"), cut("parameters"), cut("summary")],
-        [
-            (one.name, signature_line(one), one_line(one.description.summary))
+
+    def view() -> None:
+        rows = [
+            (one.name, _signature_line(one), one_line(one.description.summary))
             for one in library.definitions
-        ],
-    )
-    say(f"{plural(len(library), 'tool')} in library version {library.version}")
+        ]
+        print_table([fold("tool"), cut("parameters"), cut("summary")], rows)
+        say(f"{plural(len(library), 'tool')} in library version {library.version}")
+
+    return Output(record=[_brief(one) for one in library.definitions], view=view)
 
 
-def signature_line(definition: ToolDefinition) -> str:
+def _signature_line(definition: ToolDefinition) -> str:
     """``city: string, days?: integer``; a question mark means optional."""
     required = set(definition.signature.required)
     return ", ".join(
@@ -101,8 +100,8 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
 
 
 @command(group=tools)
-def show(name: str, *, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
-    """Show everything that is known about the tool NAME.
+def show(name: str, *, at: AtVersion, store_url: StoreUrl) -> Output:
+    """Show everything about the tool NAME.
 
     With --json, print the stored definition, which 'tools import' reads back.
 
@@ -113,9 +112,10 @@ def show(name: str, *, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> N
     with opened_to_read(store_url) as store:
         library = store.load(at)
     definition = library[name].definition
-    if as_json:
-        print_json(definition.to_json())
-        return
+    return Output(record=definition.to_json(), view=lambda: _print_tool(library, definition))
+
+
+def _print_tool(library: Library, definition: ToolDefinition) -> None:
     print_line(definition.name)
     print_line(f"\n{definition.text or '(no description)'}\n")
     rows = list(_parameters(definition))
@@ -204,11 +204,11 @@ def _json(value: Any) -> str:
 
 
 @command(short_help="Draw what composites call, as a Mermaid flowchart.", group=tools)
-def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl, as_json: AsJson) -> None:
+def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Output:
     """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
 
-    Composites are boxes with their depth and the calls that they save, primitives are pills. Red
-    is a missing tool; a dashed arrow is a call whose pin does not hold (see 'agentkit check').
+    Boxes are composites with their depth and the calls they save, pills are primitives. Red marks
+    a missing tool, a dashed arrow a call whose pin is broken (see 'agentkit check').
 
     Examples:
       agentkit tools graph > tools.mmd
@@ -217,12 +217,12 @@ def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl, as_jso
     with opened_to_read(store_url) as store:
         library = store.load(at)
     nodes, edges = _drawn(library, name)
-    if as_json:
-        print_json({"library_version": library.version, "nodes": nodes, "edges": edges})
-    elif nodes:
-        click.echo("\n".join(_mermaid(nodes, edges)))
-    else:
-        say(f"library version {library.version} has no composites; add one with --composite FILE")
+    record = {"library_version": library.version, "nodes": nodes, "edges": edges}
+    nothing = f"library version {library.version} has no composites"
+    return Output(
+        record=record,
+        view=lambda: click.echo("\n".join(_mermaid(nodes, edges))) if nodes else say(nothing),
+    )
 
 
 def _drawn(library: Library, name: str | None) -> tuple[list[Any], list[Any]]:

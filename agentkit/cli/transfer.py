@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import click
 
@@ -19,7 +19,6 @@ from agentkit.cli.add import ARTIFACT
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
-    AsJson,
     AtVersion,
     OnConflict,
     Reason,
@@ -31,11 +30,11 @@ from agentkit.cli.options import (
     typed_options,
 )
 from agentkit.cli.output import (
+    Output,
     fold,
     one_line,
     plural,
     print_facts,
-    print_json,
     print_table,
     say,
     say_some,
@@ -72,12 +71,11 @@ def export(
     no_history: bool = False,
     sign: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Write the library into a file: all of it, or the tools TOOL with what they call.
 
     An artifact holds definitions, history, evidence and digests. The other formats are those of
-    providers and MCP; what they can not express is counted on stderr, and listed by --json, which
+    providers and MCP; what they cannot express is counted on stderr, and listed by --json, which
     prints a record of what was written instead of the text itself.
 
     Args:
@@ -104,29 +102,39 @@ def export(
     record = {"format": form, "tools": len(library), "library_version": library.version}
     record |= {} if output is None else {"file": output}
     if is_artifact:
-        artifact = _signed(artifact) if sign else artifact
-        if output is None:
-            click.echo(exporting.artifact_text(artifact), nl=False)  # which is JSON
-            return
-        digest = exporting.write_artifact(artifact, output)
-        if as_json:
-            print_json(record | {"digest": digest})
-        else:
-            say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
-            click.echo(digest)
-        return
+        return _exported_artifact(_signed(artifact) if sign else artifact, output, record)
     rendering = formats.render(library, form)
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
-    elif not as_json:
-        click.echo(text, nl=False)
-    if as_json:
-        content = {"content": rendering.value} if output is None else {}
-        losses = [loss.to_json() for loss in rendering.losses]
-        print_json(record | content | {"names": dict(rendering.names), "losses": losses})
-    elif lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
-        say(f"{form} can not express {lost}; --json lists where")
+    content = {"content": rendering.value} if output is None else {}
+    losses = [loss.to_json() for loss in rendering.losses]
+
+    def view() -> None:
+        if output is None:
+            click.echo(text, nl=False)
+        if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
+            say(f"{form} cannot express {lost}; --json lists where")
+
+    told = {"names": dict(rendering.names), "losses": losses}
+    return Output(record=record | content | told, view=view)
+
+
+def _exported_artifact(
+    artifact: exporting.Artifact, output: str | None, record: dict[str, Any]
+) -> Output:
+    """An artifact in a file, or on stdout as the JSON that it is."""
+    if output is None:
+        text = exporting.artifact_text(artifact)
+        return Output(record=json.loads(text), view=lambda: click.echo(text, nl=False))
+    digest = exporting.write_artifact(artifact, output)
+
+    def view() -> None:
+        count = plural(len(artifact.library), "tool")
+        say(f"{count} of library version {artifact.library.version} in {output}")
+        click.echo(digest)
+
+    return Output(record=record | {"digest": digest}, view=view)
 
 
 def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
@@ -143,12 +151,12 @@ class ArtifactOptions:
     """What becomes of an artifact.
 
     Attributes:
-        approve (TOOL): Agree to a tool to which a person must agree
-        approve_all: Agree to all of these.
+        approve (TOOL): Approve a tool that needs a person's approval
+        approve_all: Approve all of these.
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
-            will do
-        restore: Make an empty store what the artifact's store was, with all of its history.
-        dry_run: Write nothing, and say what would come of it.
+            suffices
+        restore: Restore the artifact's whole history into an empty store.
+        dry_run: Write nothing, and say what would happen.
     """
 
     on_conflict: OnConflict
@@ -168,22 +176,19 @@ def import_file(
     choices: ArtifactOptions,
     own: bool = False,
     store_url: StoreUrl,
-    as_json: AsJson,
-) -> None:
-    """Bring the artifact FILE into the library, or keep the episodes of each FILE.
+) -> Output:
+    """Import the artifact FILE into the library, or the episodes of each FILE.
 
-    The content says which it is. Of an artifact the digests are checked, and its signature when a
-    key is given. New primitives whose words pass the checks come in as one library version.
-    Composites, what a check or a missing consent holds, and what would replace a tool become
-    proposals: see 'agentkit review'. Where something is held or refused, the exit status is 1.
-    Worked calls of composites are tried with --tools.
+    The content decides which. An artifact's digests are verified, and its signature if a key is
+    given. New primitives that pass the checks form one library version. Composites, tools that a
+    check or a missing consent holds, and replacements become proposals: see 'agentkit review'. If
+    something is held or refused, the exit status is 1. --tools runs the worked calls of composites.
 
-    Episodes come as JSON lines or Parquet, plain or compressed with gzip. One whose id the store
-    knows is left as it is; lines that hold no episode are reported and left out. Anybody may have
-    written them, so they get the label 'imported', and nothing is learned from them; with --own
-    they are kept as they are.
+    Episodes are JSON lines or Parquet, plain or gzipped. Known ids are skipped; lines that hold no
+    episode are reported. Anybody may have written them, so they are labelled 'imported', and
+    nothing is learned from them; --own keeps them as they are.
 
-    'agentkit tools import' reads files of tools that are no artifacts.
+    'agentkit tools import' reads other files of tools.
 
     Args:
         own: These episodes are of your own agents, as files of 'agentkit serve --spill' are.
@@ -205,14 +210,13 @@ def import_file(
     if "artifact" not in kinds.values():
         of_all = {"files", "own", "store_url", "as_json"}
         if strange := [word for name, word in typed_options().items() if name not in of_all]:
-            raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
-        _import_episodes(files, store_url, own=own, as_json=as_json)
-    elif own:
-        raise UsageError(f"--own belongs to episodes, and {files[0]} is an artifact")
-    elif len(files) > 1:
+            raise UsageError(f"{strange[0]} is for artifacts, and {files[0]} holds episodes")
+        return _import_episodes(files, store_url, own=own)
+    if own:
+        raise UsageError(f"--own is for episodes, and {files[0]} is an artifact")
+    if len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
-    else:
-        _import_artifact(files[0], choices, store_url, as_json=as_json)
+    return _import_artifact(files[0], choices, store_url)
 
 
 def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
@@ -226,7 +230,7 @@ def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
                     head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{name}: can not be read ({reason})") from error
+        raise UsageError(f"{name}: cannot be read ({reason})") from error
     if ARTIFACT in head[:4096]:
         return "artifact"
     is_parquet = head.startswith(b"PAR1")
@@ -244,27 +248,23 @@ def _is_episode(line: bytes) -> bool:
     return isinstance(record, dict) and "episode_id" in record
 
 
-def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json: bool) -> None:
-    """Bring an artifact into the library, and print what became of each tool."""
+def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
+    """Bring an artifact into the library; what became of each tool."""
     texts = tuple(map(signing.key_text, one.key_file))
     verifier = signing.read_verifier(texts) if texts else None
     artifact = exporting.read_artifact(file, verifier=verifier)
     if artifact.signature and not texts:
-        say("the artifact is signed, and nobody checked it: give --key-file")
+        say("the signature was not checked; give --key-file")
     if one.restore:
         allowed = {"restore", "key_file", "files", "store_url", "as_json"}
         if typed_options().keys() - allowed:
-            raise UsageError(
-                "--restore takes all of a history or nothing; leave the other choices away"
-            )
+            raise UsageError("--restore takes the whole history; leave the other options out")
         with opened(store_url) as store:
             version = exporting.restore_artifact(artifact, store, trusted=bool(texts))
         count = len(artifact.events)
-        if as_json:
-            print_json({"library_version": version, "events": count})
-        else:
-            click.echo(f"restored to library version {version} with {count:,} events")
-        return
+        told = f"restored to library version {version} with {count:,} events"
+        record = {"library_version": version, "events": count}
+        return Output(record=record, view=lambda: click.echo(told))
     request = importing.ImportRequest(
         person=person(),
         on_conflict=one.on_conflict,
@@ -278,9 +278,11 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str, *, as_json
         manager = manager_of(store, code, author=person())
         coming = importing.import_artifact(artifact, manager, request, dry_run=one.dry_run)
         report = asyncio.run(coming)
-    print_json(report.to_json()) if as_json else _print(report, dry_run=one.dry_run)
-    if not report.is_complete:
-        raise click.exceptions.Exit(1)
+    return Output(
+        record=report.to_json(),
+        view=lambda: _print(report, dry_run=one.dry_run),
+        failed=not report.is_complete,
+    )
 
 
 def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
@@ -308,7 +310,7 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
         say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
 
 
-def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json: bool) -> None:
+def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
     told: list[dict[str, object]] = []
     with opened(store_url) as store:
         for name in files:
@@ -319,10 +321,8 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool, as_json
             count = _keep(store, found)
             say_some(map(str, broken))
             told.append({"file": name, "episodes": count, "broken_lines": len(broken)})
-            if not as_json:
-                say(f"{name}: {plural(count, 'episode')} read")
-    if as_json:
-        print_json(told)
+            say(f"{name}: {plural(count, 'episode')} read")
+    return Output(record=told, view=lambda: None)
 
 
 def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
@@ -349,8 +349,7 @@ def copy(
     *,
     dry_run: bool = False,
     no_episodes: bool = False,
-    as_json: AsJson,
-) -> None:
+) -> Output:
     """Copy the store SOURCE into the store TARGET, with its whole history, and compare both.
 
     Versions keep their numbers and times, events their hashes and signatures, episodes their order.
@@ -373,8 +372,7 @@ def copy(
     """
     episodes = not no_episodes
     if dry_run:
-        _compare(source, target, episodes=episodes, as_json=as_json)
-        return
+        return _compare(source, target, episodes=episodes)
     if target.strip().lower().partition(":")[0] == "memory":
         raise UsageError("a copy in memory: would be gone with this command; name another target")
     one, other = file_of(source), file_of(target)
@@ -383,33 +381,26 @@ def copy(
         raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
         report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        facts = {} if report.held == Amount() else {"held": report.held}
-        facts |= {"copied": report.copied}
-        told = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
-        print_facts([*told, ("the same", _words(report.compared, episodes=episodes))])
+    facts = {} if report.held == Amount() else {"held": report.held}
+    facts |= {"copied": report.copied}
+    told = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
+    told.append(("the same", _words(report.compared, episodes=episodes)))
     if report.is_behind:
         say("the source has grown since; run the command again to copy that too")
+    return Output(record=report.to_json(), view=lambda: print_facts(told))
 
 
-def _compare(first: str, second: str, *, episodes: bool, as_json: bool) -> None:
-    """Print the first differences between two stores.
-
-    Raises:
-        Exit: With status 1, where there is one.
-    """
+def _compare(first: str, second: str, *, episodes: bool) -> Output:
+    """The first differences between two stores; it fails where there is one."""
     with closing(open_to_read(first)) as ours, closing(open_to_read(second)) as theirs:
         found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
-    if as_json:
-        print_json(found.to_json())
-    else:
+
+    def view() -> None:
         print_facts([("the same", _words(found, episodes=episodes))])
         for one in found.differences:
             say(f"{one.part} {one.place}: {one.message}")
-    if not found.is_equal:
-        raise click.exceptions.Exit(1)
+
+    return Output(record=found.to_json(), view=view, failed=not found.is_equal)
 
 
 def _words(amount: Amount | Comparison, *, episodes: bool) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from enum import IntEnum
 from itertools import islice
 
 from agentkit.composites import language as ir
@@ -145,14 +144,6 @@ def find_expression_faults(expression: ir.Expression, names: Sequence[str]) -> l
     checker = _Checker(dict.fromkeys(names), None, "", (), bound=names)
     checker.visit(expression)
     return checker.faults
-
-
-class Taker(IntEnum):
-    """What the place of an expression may be given: values, iterators too, or generators too."""
-
-    VALUE = 0
-    ITERATOR = 1
-    GENERATOR = 2
 
 
 class _Checker:
@@ -294,7 +285,7 @@ class _Checker:
         return through or around
 
     def _for(self, node: ir.For) -> None:
-        self.visit(node.source, Taker.ITERATOR)
+        self.visit(node.source, is_consumed=True)
         before = set(self._bound)
         self._bind(node, node.targets)
         self._loops += 1
@@ -304,19 +295,19 @@ class _Checker:
 
     # --- expressions ------------------------------------------------------------------------------
 
-    def visit(self, node: ir.Expression, taker: Taker = Taker.VALUE) -> None:
-        """Look at an expression and all that is in it."""
+    def visit(self, node: ir.Expression, *, is_consumed: bool = False) -> None:
+        """Look at an expression and all that is in it; an iterator has to be consumed at once."""
         match node:
             case ir.Name():
                 self._name(node)
             case ir.Call():
                 self._call(node)
             case ir.Builtin():
-                self._builtin(node, taker)
+                self._builtin(node, is_consumed=is_consumed)
             case ir.Method():
-                self._method(node, taker)
+                self._method(node, is_consumed=is_consumed)
             case ir.Comprehension():
-                self._comprehension(node, taker)
+                self._comprehension(node, is_consumed=is_consumed)
             case ir.Conditional(test=test, then=then, otherwise=otherwise):
                 self._test(test)
                 self.visit(then)
@@ -343,16 +334,16 @@ class _Checker:
         for operand in node.operands:
             self.visit(operand)
 
-    def _comprehension(self, node: ir.Comprehension, taker: Taker) -> None:
+    def _comprehension(self, node: ir.Comprehension, *, is_consumed: bool) -> None:
         """Its source belongs to the function, the rest to a scope of its own."""
         if self._comprehensions:
             self.fault(node, "nested_comprehension", "a comprehension stands inside another one")
-        elif node.kind == "generator" and taker is not Taker.GENERATOR:
-            message = "a generator may only be the one argument of a function that consumes it"
+        elif node.kind == "generator" and not is_consumed:
+            message = "a generator may only stand where it is consumed, as in `sum(...)`"
             advice = "Write a list comprehension, in square brackets."
             self.fault(node, "iterator_escapes", message, advice)
         self._comprehensions += 1
-        self.visit(node.source, Taker.ITERATOR)
+        self.visit(node.source, is_consumed=True)
         outer, self._targets = self._targets, self._targets + node.targets
         for target in node.targets:
             if self._check_name(target, node) and target in self._variables:
@@ -366,26 +357,25 @@ class _Checker:
         self._targets = outer
         self._comprehensions -= 1
 
-    def _escapes(self, node: ir.Expression, what: str, taker: Taker) -> None:
+    def _escapes(self, node: ir.Expression, what: str) -> None:
         """Refuse an iterator where a value is wanted."""
-        if taker is Taker.VALUE:
-            message = f"{what} is handed out piece by piece and may only stand where it is consumed"
-            advice = f"Write list(...) around {what} to keep it as a list."
-            self.fault(node, "iterator_escapes", message, advice)
+        message = f"{what} is handed out piece by piece and may only stand where it is consumed"
+        advice = f"Write list(...) around {what} to keep it as a list."
+        self.fault(node, "iterator_escapes", message, advice)
 
     # --- calls ------------------------------------------------------------------------------------
 
-    def _builtin(self, node: ir.Builtin, taker: Taker) -> None:
+    def _builtin(self, node: ir.Builtin, *, is_consumed: bool) -> None:
         function, arity = node.function, BUILTINS.get(node.function)
         if arity is None:
             message = f"there is no function `{function}`"
             self.fault(node, "unknown_name", message, did_you_mean(function, BUILTINS))
         else:
             self._check_builtin(node, arity)
-        if function in ITERATORS:
-            self._escapes(node, f"`{function}(...)`", taker)
+        if function in ITERATORS and not is_consumed:
+            self._escapes(node, f"`{function}(...)`")
         for place, argument in enumerate(node.arguments):
-            self.visit(argument, _taker(node, place, argument))
+            self.visit(argument, is_consumed=_consumes(node, place, argument))
         for keyword in node.keywords:
             if arity is not None and keyword.name in arity.keywords:
                 self.visit(keyword.value)
@@ -405,19 +395,18 @@ class _Checker:
             message = f"`{function}` takes `{alone}=` with one argument only"
             self.fault(node, "wrong_arity", message, "Drop the keyword, or give one list.")
 
-    def _method(self, node: ir.Method, taker: Taker) -> None:
+    def _method(self, node: ir.Method, *, is_consumed: bool) -> None:
         arity = METHODS.get(node.method)
         if arity is None:
             message = f"there is no method `.{node.method}()`"
             self.fault(node, "unknown_method", message, did_you_mean(node.method, METHODS))
         else:
             self._check_count(node, f".{node.method}", arity, len(node.arguments))
-        if node.method in VIEWS:
-            self._escapes(node, f"`.{node.method}()`", taker)
+        if node.method in VIEWS and not is_consumed:
+            self._escapes(node, f"`.{node.method}()`")
         self.visit(node.receiver)
-        joined = node.method == "join" and len(node.arguments) == 1
         for argument in node.arguments:
-            self.visit(argument, Taker.GENERATOR if joined else Taker.VALUE)
+            self.visit(argument, is_consumed=node.method == "join")
 
     def _call(self, node: ir.Call) -> None:
         self._called.add(node.child)
@@ -475,18 +464,15 @@ class _Checker:
         return did_you_mean(name, known) if self._hints <= _HINTS else ""
 
 
-def _taker(node: ir.Builtin, place: int, argument: ir.Expression) -> Taker:
-    """What an argument of a builtin may be."""
-    function, alone = node.function, len(node.arguments) == 1
-    if function == "zip":
-        return Taker.ITERATOR
-    if function == "len":
-        is_range = isinstance(argument, ir.Builtin) and argument.function == "range"
-        counted = is_range or isinstance(argument, ir.Method)
-        return Taker.ITERATOR if counted else Taker.VALUE
-    if function in CONSUMERS and alone:
-        return Taker.GENERATOR
-    return Taker.ITERATOR if place == 0 and function in {"sum", "enumerate"} else Taker.VALUE
+def _consumes(node: ir.Builtin, place: int, argument: ir.Expression) -> bool:
+    """Whether an argument of a builtin is taken piece by piece."""
+    function = node.function
+    if function == "len":  # which a range and a view have
+        return not isinstance(argument, ir.Comprehension) and not (
+            isinstance(argument, ir.Builtin) and argument.function != "range"
+        )
+    alone = function in CONSUMERS and len(node.arguments) == 1
+    return alone or function == "zip" or (place == 0 and function in {"sum", "enumerate"})
 
 
 def parameter_list(signature: Signature) -> str:

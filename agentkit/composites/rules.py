@@ -39,7 +39,7 @@ from agentkit.tools.rules.records import (
 from agentkit.tools.rules.rendering import demand, scalar_text
 from agentkit.tools.schema import Steps, excerpt, for_same_value, places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.lattice import declared_type
+from agentkit.tools.types import declared_type
 
 # --- one call -------------------------------------------------------------------------------------
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.errors import (
+    AgentKitError,
     DefinitionError,
     StaleChainError,
     StaleVersionError,
@@ -22,7 +23,14 @@ from agentkit.errors import (
 )
 from agentkit.library.events import ChainHead, LibraryEvent, check_types
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, LibraryChange, ToolStore
+from agentkit.library.store import (
+    AppliedChange,
+    EpisodeFilter,
+    LibraryChange,
+    ToolRevision,
+    ToolStore,
+)
+from agentkit.messages import JsonObject
 from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
@@ -228,6 +236,101 @@ def changed_definition(definition: ToolDefinition, why: str, place: object) -> S
         "Nothing of it is used; 'agentkit check' lists what is damaged, and a copy ('agentkit "
         "store copy BACKUP NEW') restores it"
     )
+
+
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What reading a record of the wrong shape raises."""
+
+
+def revisions_of(changes: Iterable[AppliedChange], tool_name: str) -> tuple[ToolRevision, ...]:
+    """What changes made of one tool."""
+    found = []
+    for applied in changes:
+        change = applied.change
+        upserts = [tool for tool in change.upserts if tool.name == tool_name]
+        if upserts or tool_name in change.removals:
+            revision = ToolRevision(
+                version=applied.version,
+                definition=upserts[0] if upserts else None,
+                proposal_id=change.proposal_id,
+                author=change.author,
+                reason=change.reason,
+                evidence=change.evidence,
+                created_at=change.created_at,
+            )
+            found.append(revision)
+    return tuple(found)
+
+
+def definition_to_json(definition: ToolDefinition) -> dict[str, Any]:
+    """A definition with its digest, as files and servers give it."""
+    return {"digest": definition.digest, "definition": definition.to_json()}
+
+
+def definition_from_json(record: JsonObject) -> ToolDefinition:
+    """The inverse of ``definition_to_json``; the digest is worked out anew.
+
+    Raises:
+        StoreFormatError: It is no definition, or not the one that its digest says.
+    """
+    try:
+        expected = _text(record["digest"])
+        definition = ToolDefinition.from_json(record["definition"])
+        found = definition.digest
+    except (AgentKitError, *_UNREADABLE) as error:
+        raise _not_a("definition", record, error) from error
+    if found != expected:
+        raise StoreFormatError(
+            f"the definition of {definition.name!r} has digest {found[:12]} and should have "
+            f"{expected[:12]}: it was changed after it was written"
+        )
+    return definition
+
+
+def change_to_json(change: LibraryChange) -> dict[str, Any]:
+    """A change as a JSON object; empty parts are left out."""
+    record = {
+        "proposal_id": change.proposal_id,
+        "author": change.author,
+        "reason": change.reason,
+        "evidence": list(change.evidence),
+        "created_at": change.created_at,
+        "removals": list(change.removals),
+        "upserts": [definition_to_json(one) for one in change.upserts],
+        "events": [event.to_json() for event in change.events],
+    }
+    return {name: value for name, value in record.items() if value not in ("", [])}
+
+
+def change_from_json(record: JsonObject) -> LibraryChange:
+    """The inverse of ``change_to_json``.
+
+    Raises:
+        StoreFormatError: It is no change, or holds a definition that is not that of its digest.
+    """
+    words = ("author", "reason", "created_at")
+    try:
+        return LibraryChange(
+            proposal_id=_text(record["proposal_id"]),
+            evidence=tuple(map(_text, record.get("evidence", ()))),
+            removals=tuple(map(_text, record.get("removals", ()))),
+            upserts=tuple(map(definition_from_json, record.get("upserts", ()))),
+            events=tuple(map(LibraryEvent.from_json, record.get("events", ()))),
+            **{name: _text(record.get(name, "")) for name in words},
+        )
+    except _UNREADABLE as error:
+        raise _not_a("change", record, error) from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.50} is no text")
+    return value
+
+
+def _not_a(what: str, record: JsonObject, error: Exception) -> StoreFormatError:
+    words = f"not a {what} ({type(error).__name__}: {error}): {str(record)[:200]}"
+    return StoreFormatError(words)
 
 
 def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:

@@ -23,6 +23,7 @@ from agentkit.library.changes import (
     missing_tool,
     no_such_version,
     now,
+    revisions_of,
 )
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -149,22 +150,7 @@ class MemoryStore:
 
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
-        found = []
-        for applied in self.changes():
-            change = applied.change
-            upserts = [tool for tool in change.upserts if tool.name == tool_name]
-            if upserts or tool_name in change.removals:
-                revision = ToolRevision(
-                    version=applied.version,
-                    definition=upserts[0] if upserts else None,
-                    proposal_id=change.proposal_id,
-                    author=change.author,
-                    reason=change.reason,
-                    evidence=change.evidence,
-                    created_at=change.created_at,
-                )
-                found.append(revision)
-        return tuple(found)
+        return revisions_of(self.changes(), tool_name)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes behind the version ``after``, of those applied before the call."""

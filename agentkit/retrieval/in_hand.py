@@ -13,8 +13,7 @@ from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
 from agentkit.retrieval.retriever import SubGoal
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types.fit import TypedSlot, signature_types, slot_of_value, unify
-from agentkit.tools.types.inference import TypeEvidence
+from agentkit.tools.types import TypedSlot, TypeSet, can_take, declared_type, slot_of_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,9 +26,6 @@ _MOST_SLOTS = 256
 _DEEPEST = 4
 _ITEMS = 3
 """Fields of results that are looked at: so many, so deep, and of so many items of a list."""
-
-_MISFIT = 0.2
-"""A lower fit of two types means that they exclude each other, or very likely do."""
 
 
 def values_in_hand(results: Iterable[object]) -> tuple[TypedSlot, ...]:
@@ -171,21 +167,22 @@ def _fitting(
     definition: ToolDefinition, slots: Mapping[int, TypedSlot], rarities: Mapping[int, float]
 ) -> float:
     """The share of the required parameters that a value of the same name fits."""
-    types = _types(definition)
     given = [
-        rarities[key] if key in slots and _fits(slots[key], types.inputs[name]) else 0.0
-        for name in types.required
-        if name in types.inputs
-        for key in [_key_of(name)]
+        rarities[key] if key in slots and can_take(declared, slots[key].type) else 0.0
+        for key, declared in _required(definition)
     ]
     return sum(given) / len(given) if given else 0.0
 
 
-def _fits(slot: TypedSlot, parameter: TypeEvidence) -> bool:
-    return unify(slot, parameter) >= _MISFIT
-
-
-_types = lru_cache(maxsize=4_096)(signature_types)
+@lru_cache(maxsize=4_096)
+def _required(definition: ToolDefinition) -> tuple[tuple[int, TypeSet], ...]:
+    """The declared types of the required parameters, each by the key of its name."""
+    signature = definition.signature
+    return tuple(
+        (_key_of(name), declared_type(signature.properties[name], root=signature.parameters))
+        for name in signature.required
+        if name in signature.properties
+    )
 
 
 @lru_cache(maxsize=16_384)

@@ -13,8 +13,7 @@ from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
 from agentkit.retrieval.cards import TokenCounter, estimate_tokens
 from agentkit.retrieval.plan_parser import MAX_INTENT, MAX_STEPS, PlannedStep, parse_plan
 from agentkit.retrieval.retriever import SubGoal
-from agentkit.tools.types.fit import TypedSlot
-from agentkit.tools.types.inference import named_type
+from agentkit.tools.types import TypedSlot, named_type
 
 PLANNER_PROMPT = """\
 You plan which tools a request needs. Split the request into the steps that one tool call each can \

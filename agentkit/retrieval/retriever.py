@@ -12,7 +12,7 @@ from agentkit.messages import Usage
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
-    from agentkit.tools.types.fit import TypedSlot
+    from agentkit.tools.types import TypedSlot
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,39 +1,42 @@
-"""The library of a store over HTTP, read-only: ``create_library_app`` and its endpoints."""
+"""The library of a store over HTTP, read-only: ``create_library_app`` and its endpoints.
+
+Answers are whole bodies, made in a thread: encoding megabytes would hold up the event loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import logging
-import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qs
 
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, StoreError, StoreLookupError
+from agentkit.library.changes import definition_to_json
+from agentkit.library.events import ChainHead, LibraryEvent
+from agentkit.library.library import Library
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
-    HEAD_PATH,
-    HISTORY_PATH,
+    LIBRARY_PATH,
     LINES,
-    LONGEST_WAIT_SECONDS,
-    TOOLS_PATH,
+    MOST_CHANGES,
     Head,
+    applied_to_json,
     encode,
 )
 from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys
-from agentkit.server.library_pages import Body, LibraryReader, Pages
 from agentkit.server.limits import RateLimiter, ServerLimits, Slots
 from agentkit.server.metrics import Counter, Gauge, Metrics
 from agentkit.server.middleware import (
     SCOPE_KEY,
-    ClientLeftError,
     Exchange,
     Header,
     Receive,
@@ -51,16 +54,13 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 Query: TypeAlias = Mapping[str, list[str]]
-Read: TypeAlias = Callable[[], Body]
 
-_PATHS = (HEAD_PATH, TOOLS_PATH, CHANGES_PATH, EVENTS_PATH, HISTORY_PATH)
-_MOST_WAITING = 1024
+_PATHS = (LIBRARY_PATH, CHANGES_PATH, EVENTS_PATH)
 _MOST_DIGITS = 18
-_DECIMAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
-_JSON = b"application/json"
-_FOREVER = "max-age=31536000, immutable"
-_POLL_SECONDS = 0.25
-"""How often the store is looked at while somebody waits."""
+_TRIES = 10
+_KEPT_BODIES = 4
+_PIECE_BYTES = 256_000
+"""A client has its time for each piece of an answer."""
 
 
 def create_library_app(
@@ -75,11 +75,9 @@ def create_library_app(
     """The library of a store behind HTTP, read-only, as an ASGI application.
 
     ========================  ==============================================================
-    GET /library/v1/head      what is newest; with ``?wait=25``, as soon as it is something else
-    GET /library/v1/tools     the definitions of one version
-    GET /library/v1/changes   what made the versions behind one
-    GET /library/v1/events    the chain of events
-    GET /library/v1/history   the revisions of one tool
+    GET /library/v2/library   the newest library, or what changed since the version that is known
+    GET /library/v2/changes   what made the versions behind one
+    GET /library/v2/events    the chain of events
     GET /healthz              the process lives
     GET /readyz               the store answers and no stop was asked for
     GET /metrics              numbers in Prometheus' text format
@@ -133,92 +131,87 @@ def create_library_app(
     return app
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownHead:
-    """A head as it is sent.
-
-    Attributes:
-        head: What is newest.
-        body: The same as JSON.
-        etag: Names the content.
-    """
-
-    head: Head
-    body: bytes
-    etag: str
-
-
-class ChangeNotifier:
-    """The newest head of one store, for everybody who asks in one event loop.
-
-    However many ask or wait at a time, the store is looked at once.
+class LibraryReader:
+    """Makes answers from one store. Its methods may be called from several threads.
 
     Args:
-        reader: Reads the head.
+        store: Where definitions and events are kept.
     """
 
-    def __init__(self, reader: LibraryReader) -> None:
-        self._reader = reader
-        # Of its own: pages of old versions may hold up all other threads for long.
-        self._heads = ThreadPoolExecutor(1, thread_name_prefix="agentkit-library-head")
-        self._turn = asyncio.Lock()
-        self._asked_at = float("-inf")
-        self._told: KnownHead | None = None
-        self._stopping = asyncio.Event()
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._last: LibraryEvent | None = None
+        # A hundred clients that lack the same cost what one does.
+        self._kept = lru_cache(maxsize=_KEPT_BODIES)(self._newest)
 
-    @property
-    def known(self) -> KnownHead | None:
-        """The head as it was last read."""
-        return self._told
-
-    async def newest(self) -> KnownHead:
-        """The head as it is now.
+    def head(self) -> Head:
+        """What is newest, of definitions and events together.
 
         Raises:
-            StoreError: The store can not be read.
+            StoreError: The store can not be read, or changed each time that it was looked at.
         """
-        loop = asyncio.get_running_loop()
-        came = loop.time()
-        async with self._turn:
-            if self._told is None or self._asked_at < came:
-                began = loop.time()
-                head = await loop.run_in_executor(self._heads, self._reader.head)
-                self._take(head)
-                self._asked_at = began
-            assert self._told is not None
-            return self._told
+        with self._lock:
+            for _ in range(_TRIES):
+                library = self.store.load()
+                head = self._head(library, ChainHead.of(self._last_event()))
+                if self.store.load().version == library.version:  # else the events are newer
+                    return head
+        raise StoreError("the library changed each time that it was read; try again")
 
-    async def other_than(self, is_known: Callable[[str], bool]) -> KnownHead:
-        """The head as soon as its ETag is one that the client does not know.
+    def newest(self, head: Head, since: int) -> bytes:
+        """The newest library: what changed since a version, where that is less than all of it."""
+        is_near = head.version - since <= max(MOST_CHANGES, head.tools)
+        return self._kept(head, since if head.first <= since < head.version and is_near else None)
 
-        Never returns before, unless the server stops; whoever calls sets the time.
-        """
-        told = await self.newest()
-        while is_known(told.etag) and not self._stopping.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _POLL_SECONDS)
-            told = await self._at_least_as_new(_POLL_SECONDS)
-        return told
+    def at(self, version: int, events: ChainHead) -> bytes:
+        """The library at a version."""
+        library = self.store.load(version)
+        head = self._head(library, events)
+        return _body([head.to_json(), *map(definition_to_json, library.definitions)])
 
-    async def _at_least_as_new(self, seconds: float) -> KnownHead:
-        """The head as it was read within the last seconds, by whoever asked."""
-        is_old = asyncio.get_running_loop().time() - self._asked_at >= seconds
-        return await self.newest() if is_old or self._told is None else self._told
+    def changes(self, after: int) -> bytes:
+        """The changes behind a version."""
+        return _body(map(applied_to_json, self.store.changes(after=after)))
 
-    def stop(self) -> None:
-        """Let everybody go who waits."""
-        self._stopping.set()
+    def events(self, after: int) -> bytes:
+        """The events behind one."""
+        return _body(event.to_json() for event in self.store.events(after=after))
 
-    async def close(self) -> None:
-        """Stop, and end what reads. A second call does nothing."""
-        self.stop()
-        await asyncio.to_thread(self._heads.shutdown, cancel_futures=True)
+    def _newest(self, head: Head, since: int | None) -> bytes:
+        record = head.to_json()
+        if since is None:
+            library = self.store.load()
+            if library.version != head.version:  # it changed meanwhile
+                library = self.store.load(head.version)
+            return _body([record, *map(definition_to_json, library.definitions)])
+        changes = self.store.changes(after=since)
+        lines = [applied_to_json(one) for one in changes if one.version <= head.version]
+        return _body([record | {"since": since}, *lines])
 
-    def _take(self, head: Head) -> None:
-        if self._told is None or self._told.head != head:
-            body = encode(head.to_json())
-            etag = hashlib.sha256(body).hexdigest()[:32]
-            self._told = KnownHead(head=head, body=body, etag=etag)
+    def _head(self, library: Library, events: ChainHead) -> Head:
+        versions = self.store.versions()
+        return Head(
+            version=library.version,
+            digest=library.digest,
+            tools=len(library),
+            first=versions[0] if versions else 1,
+            last=versions[-1] if versions else 0,
+            events=events,
+        )
+
+    def _last_event(self) -> LibraryEvent | None:
+        """The end of the chain; read anew where another chain is in its place."""
+        after = 0 if self._last is None else self._last.sequence - 1
+        found = self.store.events(after=after)  # the last one again, to see it is the same
+        if self._last is not None and (not found or found[0].hash != self._last.hash):
+            found = self.store.events()
+        self._last = found[-1] if found else None
+        return self._last
+
+
+def _body(records: Iterable[Mapping[str, Any]]) -> bytes:
+    return b"".join(encode(record) + b"\n" for record in records)
 
 
 class LibraryEndpoints:
@@ -231,29 +224,30 @@ class LibraryEndpoints:
     """
 
     def __init__(self, store: Store, limits: ServerLimits, *, is_private: bool) -> None:
-        reader = LibraryReader(store)
+        self._reader = LibraryReader(store)
         self._limits = limits
-        self._notifier = ChangeNotifier(reader)
-        self._pages = Pages(reader)
+        # Of its own: large answers may hold up all other threads for long.
+        self._heads = ThreadPoolExecutor(1, thread_name_prefix="agentkit-library-head")
         # As many as there are places: a client that fills its own leaves threads for the others.
         self._threads = ThreadPoolExecutor(
             limits.max_concurrent, thread_name_prefix="agentkit-library"
         )
+        self._turn = asyncio.Lock()
+        self._asked_at = float("-inf")
+        self._known: Head | None = None
         self._runs = Runs()
-        self._probe = Probe(self._notifier.newest)
-        self._scope = "private" if is_private else "public"
+        self._probe = Probe(self._head)
+        self._cache = b"private, no-cache" if is_private else b"public, no-cache"
         self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self.reading = Slots(
             most=limits.max_concurrent,
             each=lambda: limits.max_concurrent_per_key or max(1, limits.max_concurrent // 4),
         )
-        self.waiting = Slots(most=_MOST_WAITING, each=lambda: _MOST_WAITING // 4)
         self._bytes = Counter("agentkit_library_bytes_total", "Bytes of bodies sent.", "route")
         self.metrics = Metrics(
             self._bytes,
             Gauge("agentkit_library_version", "Newest version that was read.", self._version),
-            Gauge("agentkit_library_waiting", "Clients that wait for news.", self.waiting.__len__),
             Gauge("agentkit_library_reading", "Requests that are read for.", self.reading.__len__),
         )
 
@@ -268,19 +262,17 @@ class LibraryEndpoints:
         return {"status": "ok"}
 
     async def drain(self, seconds: float) -> None:
-        """Let those go who wait for news, and let those end who are being answered."""
-        self._notifier.stop()
+        """Let those end who are being answered."""
         await self._runs.drain(seconds)
 
     async def close(self) -> None:
         """Drain, and end what reads."""
         await self.drain(self._limits.drain_seconds)
-        await self._notifier.close()
-        await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
+        for threads in (self._heads, self._threads):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
 
     def _version(self) -> int:
-        known = self._notifier.known
-        return 0 if known is None else known.head.version
+        return 0 if self._known is None else self._known.version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -291,136 +283,84 @@ class LibraryEndpoints:
         self._rates.check(exchange.key)
         with self._runs.entered():
             try:
-                answer = self._head if exchange.path == HEAD_PATH else self._page
-                await answer(exchange, query)
+                await self._answer(exchange, query)
+            except StoreLookupError as error:
+                raise RequestError(status=404, message=str(error), code="not_found") from error
             except AgentKitError as error:
                 self._log.error("the store can not be read", error)
                 message = "the store of the library is not available"
                 raise store_unavailable(message) from error
 
-    async def _head(self, exchange: Exchange, query: Query) -> None:
-        wait, known = _seconds(query), _etags(exchange)
-        if wait and known:
-            told = await self._waited(exchange, known, wait)
-        else:
-            told = await self._notifier.newest()
-        await self._answer(exchange, told.etag, told.body, "no-cache", content_type=_JSON)
+    async def _answer(self, exchange: Exchange, query: Query) -> None:
+        reader, headers = self._reader, [(b"cache-control", self._cache)]
+        after, since, version = (_number(query, name) for name in ("after", "since", "version"))
+        head = await self._head()
+        reads: dict[str, Callable[[], bytes]] = {
+            CHANGES_PATH: lambda: reader.changes(after),
+            EVENTS_PATH: lambda: reader.events(after),
+            LIBRARY_PATH: lambda: reader.newest(head, since),
+        }
+        read = reads[exchange.path]
+        if exchange.path == LIBRARY_PATH and "version" in query:
+            read = lambda: reader.at(version, head.events)  # noqa: E731
+        elif exchange.path == LIBRARY_PATH:
+            etag = hashlib.sha256(encode(head.to_json())).hexdigest()[:32]
+            headers.append((b"etag", f'"{etag}"'.encode()))
+            if etag in _etags(exchange):
+                await exchange.start(304, headers)
+                await exchange.send_piece(b"", more=False)
+                return
+        await self._send(exchange, await self._read(exchange, read), headers)
 
-    async def _waited(self, exchange: Exchange, known: frozenset[str], seconds: float) -> KnownHead:
-        """The head once it is another one, or when the time is over."""
-        if not self.waiting.take(exchange.who):
-            message = "as many clients wait for news as may wait; poll without wait instead"
-            raise RequestError(status=429, message=message, code="too_many_waiting", retry_after=5)
-        try:
-            work = self._notifier.other_than(known.__contains__)
-            told = await self._runs.see_through(work, receive=exchange.receive, seconds=seconds)
-        finally:
-            self.waiting.free(exchange.who)
-        match told:
-            case KnownHead():
-                return told
-            case "disconnected":
-                raise ClientLeftError
-            case "stopping":
-                raise stopping()
-            case _:
-                return await self._notifier.newest()
+    async def _head(self) -> Head:
+        """The head as it is now. However many ask at a time, the store is looked at once.
 
-    async def _page(self, exchange: Exchange, query: Query) -> None:
-        read = await self._wanted(exchange.path, query)
+        Raises:
+            StoreError: The store can not be read.
+        """
+        loop = asyncio.get_running_loop()
+        came = loop.time()
+        async with self._turn:
+            if self._known is None or self._asked_at < came:
+                began = loop.time()
+                self._known = await loop.run_in_executor(self._heads, self._reader.head)
+                self._asked_at = began
+            return self._known
+
+    async def _read(self, exchange: Exchange, read: Callable[[], bytes]) -> bytes:
+        """What a thread reads, which holds a place until its end: no thread can be cut."""
         who = exchange.who
         if not self.reading.take(who):
             raise self.reading.refusal(who)
-        packs = "gzip" in exchange.headers.get("accept-encoding", "")
-        work = asyncio.get_running_loop().run_in_executor(
-            self._threads, lambda: _in_form(read(), packs=packs)
-        )
-        work.add_done_callback(lambda done: self._read_ended(done, who))  # no thread can be cut
+        work = asyncio.get_running_loop().run_in_executor(self._threads, read)
+        work.add_done_callback(lambda done: self._read_ended(done, who))
         try:
-            etag, body = await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
+            return await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
         except TimeoutError as error:
             message = f"reading the library took more than {self._limits.request_seconds:g} s"
             raise RequestError(
                 status=504, message=message, code="timeout", retry_after=5
             ) from error
-        encoding = [(b"content-encoding", b"gzip")] if packs else []
-        headers = [(b"vary", b"accept-encoding"), *encoding]
-        lines = LINES.encode()
-        await self._answer(exchange, etag, body, _FOREVER, content_type=lines, further=headers)
 
-    async def _answer(
-        self,
-        exchange: Exchange,
-        etag: str,
-        body: bytes,
-        cache: str,
-        *,
-        content_type: bytes,
-        further: Sequence[Header] = (),
-    ) -> None:
-        """Send a body, or that the client has it already."""
-        own = [
-            (b"etag", f'"{etag}"'.encode()),
-            (b"cache-control", f"{self._scope}, {cache}".encode()),
-        ]
-        if etag in _etags(exchange):
-            await exchange.start(304, [*own, *further[:1]])
-            await exchange.send_piece(b"", more=False)
-            return
-        self._bytes.add(exchange.path, by=len(body))
-        await exchange.answer(body, content_type=content_type, headers=[*own, *further])
-
-    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str) -> None:
+    def _read_ended(self, done: asyncio.Future[bytes], who: str) -> None:
         self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
             _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
 
-    async def _wanted(self, path: str, query: Query) -> Read:
-        """What a request is for. Nothing is asked for that is still to come: it could change."""
-        after = _number(query, "after", default=0)
-        upto = _number(query, "version" if path == TOOLS_PATH else "upto")
-        told = self._notifier.known
-        if told is None or not _has(told, path, upto):
-            told = await self._notifier.newest()
-        if not _has(told, path, upto):
-            what = f"event {upto}" if path == EVENTS_PATH else f"library version {upto}"
-            raise RequestError(status=404, message=f"there is no {what}", code="not_found")
-        if path == HISTORY_PATH and "tool" not in query:
-            raise RequestError(message="name a tool: ?tool=NAME", param="tool")
-        pages = self._pages
-        reads: dict[str, Read] = {
-            TOOLS_PATH: lambda: pages.tools(upto, after),
-            CHANGES_PATH: lambda: pages.changes(after, upto),
-            EVENTS_PATH: lambda: pages.events(after, upto),
-            HISTORY_PATH: lambda: pages.history(query["tool"][0], after, upto),
-        }
-        return reads[path]
+    async def _send(self, exchange: Exchange, body: bytes, headers: Sequence[Header]) -> None:
+        self._bytes.add(exchange.path, by=len(body))
+        size = (b"content-length", str(len(body)).encode())
+        await exchange.start(200, [(b"content-type", LINES.encode()), size, *headers])
+        for begin in range(0, len(body), _PIECE_BYTES):
+            await exchange.send_piece(body[begin : begin + _PIECE_BYTES])
+        await exchange.send_piece(b"", more=False)
 
 
-def _in_form(body: Body, *, packs: bool) -> tuple[str, bytes]:
-    """The ETag and the bytes; each form has an ETag of its own, as a strong one must."""
-    return (f"{body.etag}-gzip", body.packed) if packs else (body.etag, body.plain)
-
-
-def _has(told: KnownHead, path: str, upto: int) -> bool:
-    return upto <= told.head.events.sequence if path == EVENTS_PATH else told.head.has(upto)
-
-
-def _number(query: Query, name: str, *, default: int | None = None) -> int:
-    given = query.get(name, [""])[0]
-    if not given and default is not None:
-        return default
+def _number(query: Query, name: str) -> int:
+    given = query.get(name, ["0"])[0]
     if given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
         return int(given)
     raise RequestError(message=f"?{name}= takes a whole number from 0", param=name)
-
-
-def _seconds(query: Query) -> float:
-    """How long a client wants to wait at most; never longer than the server likes."""
-    given = query.get("wait", ["0"])[0]
-    if not _DECIMAL.fullmatch(given):
-        raise RequestError(message="?wait= takes seconds, such as 25 or 0.5", param="wait")
-    return min(float(given), LONGEST_WAIT_SECONDS)
 
 
 def _etags(exchange: Exchange) -> frozenset[str]:

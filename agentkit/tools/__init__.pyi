@@ -1,4 +1,8 @@
 from .canonical import canonical_json as canonical_json
+from .coercion import (
+    canonical_arguments as canonical_arguments,
+    coerce as coerce,
+)
 from .definition import (
     ChildReference as ChildReference,
     Description as Description,
@@ -54,33 +58,20 @@ from .sources.json_records import (
     definitions_from_json as definitions_from_json,
 )
 from .tool import Tool as Tool
-from .types.fit import (
-    SignatureTypes as SignatureTypes,
-    TypedSlot as TypedSlot,
-    flow as flow,
-    signature_types as signature_types,
-    slot_of_value as slot_of_value,
-    unify as unify,
-)
-from .types.inference import (
-    Guess as Guess,
-    TypeEvidence as TypeEvidence,
-    named_type as named_type,
-    type_of as type_of,
-    type_of_value as type_of_value,
-)
-from .types.lattice import (
+from .types import (
     ANY as ANY,
     MEANINGS as MEANINGS,
     NEVER as NEVER,
     Alternative as Alternative,
+    TypedSlot as TypedSlot,
     TypeSet as TypeSet,
+    can_take as can_take,
     declared_type as declared_type,
     join as join,
+    named_type as named_type,
+    slot_of_value as slot_of_value,
 )
 from .validation import (
     ArgumentValidator as ArgumentValidator,
-    canonical_arguments as canonical_arguments,
-    coerce as coerce,
     validate_arguments as validate_arguments,
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from reprlib import Repr
 from typing import Any
 
@@ -19,7 +18,6 @@ from agentkit.tools.schema_validator import SchemaError
 
 _SHOWN_CHARACTERS = 60
 _MAX_LISTED = 12
-_MORE_PROPERTIES = frozenset({"additionalProperties", "unevaluatedProperties"})
 _TYPE_WORDS = {
     "array": "a list",
     "boolean": "true or false",
@@ -89,7 +87,7 @@ def problems_of(
 def _problems(
     error: SchemaError, owner: str, noun: str, whole: str, compared: Iterator[int]
 ) -> Iterator[ArgumentProblem]:
-    if error.keyword in _MORE_PROPERTIES and error.names:
+    if error.keyword == "additionalProperties" and error.names:
         yield from _unknown(error, owner, compared)
     elif error.keyword == "required":
         yield from _missing(error, noun)
@@ -126,7 +124,7 @@ def _most_relevant(error: SchemaError) -> SchemaError:
         if choice := _wrong_choice(fitting):
             return choice
         meant = min(fitting, key=lambda branch: (sum(map(_is_of_constant, branch)), len(branch)))
-        error = max(meant, key=lambda one: (one.keyword in _MORE_PROPERTIES, len(one.path)))
+        error = max(meant, key=lambda one: (one.keyword == "additionalProperties", len(one.path)))
     return error
 
 
@@ -200,19 +198,11 @@ def _missing(error: SchemaError, noun: str) -> Iterator[ArgumentProblem]:
 
 def _worded(error: SchemaError, whole: str, compared: Iterator[int]) -> ArgumentProblem:
     keyword, limit, value = error.keyword, error.limit, error.value
-    if keyword in {"anyOf", "oneOf"}:
-        sentence = _branches_sentence(error)
-    elif keyword in _SENTENCES:
-        sentence = _SENTENCES[keyword](limit, value)
-    elif keyword == "dependentRequired":
-        sentence = f"must hold {', '.join(f'`{name}`' for name in error.names)} as well"
-    else:  # rare in tools
-        sentence = f"must fit the schema: {keyword} {value_text(limit)}"
     members = [member for member in limit if isinstance(member, str)] if keyword == "enum" else []
     is_compared = members and isinstance(value, str) and next(compared, None) is not None
     return ArgumentProblem(
         path=error.path,
-        rule=f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {sentence}",
+        rule=f"{f'`{path_text(error.path)}`' if error.path else f'the {whole}'} {_sentence(error)}",
         keyword=keyword,
         schema_excerpt=_excerpt(error.schema),
         nearest=close_to(value, members) if is_compared else (),
@@ -229,79 +219,75 @@ def _excerpt(schema: Any) -> JsonObject | None:
     return {**kept, "properties": {name: {} for name in schema.get("properties", {})}}
 
 
-def _branches_sentence(error: SchemaError) -> str:
-    """No branch is of the value's type, or several of ``oneOf`` fit."""
-    got = _got(error.value)
-    if not error.branches:
-        return f"must fit exactly one of the alternatives, not several, {got}"
+_SENTENCES: Mapping[str, str] = {
+    "": "must be left out, {got}",
+    "const": "must be {value}, {got}",
+    "dependentRequired": "must hold {names} as well",
+    "enum": "must be one of {members}, {got}",
+    "exclusiveMaximum": "must be less than {limit}, {got}",
+    "exclusiveMinimum": "must be more than {limit}, {got}",
+    "format": "must be a {limit} such as {example}, {got}",
+    "maxItems": "must have at most {limit} item{s}, got {size}",
+    "maxLength": "must have at most {limit} character{s}, got {size}",
+    "maxProperties": "must have at most {limit} field{s}, got {size}",
+    "maximum": "must be at most {limit}, {got}",
+    "minItems": "must have at least {limit} item{s}, got {size}",
+    "minLength": "must have at least {limit} character{s}, got {size}",
+    "minProperties": "must have at least {limit} field{s}, got {size}",
+    "minimum": "must be at least {limit}, {got}",
+    "multipleOf": "must be a multiple of {limit}, {got}",
+    "not": "must not be like this, {got}",
+    "oneOf": "must fit exactly one of the alternatives, not several, {got}",
+    "pattern": "must match the pattern {limit}, {got}",
+    "type": "must be {kinds}, {got}",
+    "uniqueItems": "must not hold an item twice",
+}
+
+
+def _sentence(error: SchemaError) -> str:
+    """What must be, and what was got."""
+    template = _SENTENCES.get(error.keyword, "must fit the schema: {keyword} {value}")
+    if error.branches:  # no alternative fits
+        template = _SENTENCES["type"] if _kinds(error) else "must fit one alternative, {got}"
+    parts = {name: of(error) for name, of in _PARTS.items() if f"{{{name}}}" in template}
+    return template.format(**parts)
+
+
+def _kinds(error: SchemaError) -> str:
+    """The types that are allowed, those of all alternatives; empty when another rule is broken."""
     below = [one for branch in error.branches for one in branch]
-    typed = [one for one in below if _is_of_type(one, len(error.path))]
-    kinds = [kind for one in typed for kind in _kinds(one.limit)]
-    return f"must be {_either(kinds)}, {got}" if kinds else f"must fit one alternative, {got}"
+    typed = [one for one in below if _is_of_type(one, len(error.path))] if below else [error]
+    kinds = [kind for one in typed for kind in _listed(one.limit)]
+    words = [_TYPE_WORDS.get(kind, kind) for kind in dict.fromkeys(kinds)]
+    return " or ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _kinds(rule: Any) -> list[str]:
-    return [rule] if isinstance(rule, str) else list(rule)
+def _listed(limit: Any) -> list[Any]:
+    return limit if isinstance(limit, list) else [limit]
 
 
-def _either(kinds: Iterable[str]) -> str:
-    words = list(dict.fromkeys(_TYPE_WORDS.get(kind, kind) for kind in kinds))
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _got(value: Any) -> str:
-    return f"got {value_text(value)}"
-
-
-_Sentence = Callable[[Any, Any], str]
-
-
-def _enum(limit: Any, value: Any) -> str:
+def _members(limit: Any) -> str:
     members = [
         repr(member) if isinstance(member, str) else value_text(member).removeprefix("the number ")
-        for member in limit
+        for member in _listed(limit)
     ]
     more = f" and {len(members) - _MAX_LISTED} more" if len(members) > _MAX_LISTED else ""
-    return f"must be one of {', '.join(members[:_MAX_LISTED])}{more}, {_got(value)}"
+    return f"{', '.join(members[:_MAX_LISTED])}{more}"
 
 
-def _bound(words: str) -> _Sentence:
-    return lambda limit, value: f"must be {words} {limit}, {_got(value)}"
-
-
-def _size(words: str, unit: str) -> _Sentence:
-    def sentence(limit: Any, value: Any) -> str:
-        return f"must have {words} {limit} {unit if limit == 1 else f'{unit}s'}, got {len(value)}"
-
-    return sentence
-
-
-def _format(limit: Any, value: Any) -> str:
-    example = FORMAT_EXAMPLES.get(str(limit), limit)
-    return f"must be a {limit} such as {example}, {_got(value)}"
-
-
-_SENTENCES: Mapping[str, _Sentence] = {
-    "": lambda _limit, value: f"must be left out, {_got(value)}",
-    "const": lambda limit, value: f"must be {value_text(limit)}, {_got(value)}",
-    "enum": _enum,
-    "exclusiveMaximum": _bound("less than"),
-    "exclusiveMinimum": _bound("more than"),
-    "format": _format,
-    "maxItems": _size("at most", "item"),
-    "maxLength": _size("at most", "character"),
-    "maxProperties": _size("at most", "field"),
-    "maximum": _bound("at most"),
-    "minItems": _size("at least", "item"),
-    "minLength": _size("at least", "character"),
-    "minProperties": _size("at least", "field"),
-    "minimum": _bound("at least"),
-    "multipleOf": _bound("a multiple of"),
-    "not": lambda _limit, value: f"must not be like this, {_got(value)}",
-    "pattern": lambda limit, value: f"must match the pattern {limit}, {_got(value)}",
-    "type": lambda limit, value: f"must be {_either(_kinds(limit))}, {_got(value)}",
-    "uniqueItems": lambda _limit, _value: "must not hold an item twice",
+_PARTS: Mapping[str, Callable[[SchemaError], Any]] = {
+    "example": lambda error: FORMAT_EXAMPLES.get(str(error.limit), error.limit),
+    "got": lambda error: f"got {value_text(error.value)}",
+    "keyword": lambda error: error.keyword,
+    "kinds": _kinds,
+    "limit": lambda error: error.limit,
+    "members": lambda error: _members(error.limit),
+    "names": lambda error: ", ".join(f"`{name}`" for name in error.names),
+    "s": lambda error: "" if error.limit == 1 else "s",
+    "size": lambda error: len(error.value),
+    "value": lambda error: value_text(error.limit),
 }
+"""What stands in the braces of a sentence."""
 
 
 # --- names and values in sentences ----------------------------------------------------------------
@@ -396,27 +382,14 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 
-class _ShortRepr(Repr):
-    """A value in a few characters, whatever its size."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxlevel, self.maxstring, self.maxother = 3, 60, 60
-
-    def repr_int(self, value: int, level: int) -> str:
-        """An integer; Python does not print those of thousands of digits."""
-        bits = value.bit_length()
-        return super().repr_int(value, level) if bits < 1_024 else f"<an integer of {bits} bits>"
-
-    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
-        """The first entries; ``Repr`` sorts all of them."""
-        return super().repr_dict(dict(islice(value.items(), self.maxdict + 1)), level)
-
-
-_SHORT = _ShortRepr()
+_SHORT = Repr()
+_SHORT.maxlevel, _SHORT.maxstring, _SHORT.maxother = 3, 60, 60
 
 
 def short_repr(value: Any) -> str:
     """A value as Python writes it, shortened."""
-    text = _SHORT.repr(value)
+    try:
+        text = _SHORT.repr(value)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a value with very many digits"
     return text if len(text) <= 2 * _SHOWN_CHARACTERS else f"{text[: 2 * _SHOWN_CHARACTERS]}…"

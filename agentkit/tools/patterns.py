@@ -31,9 +31,6 @@ MAX_LENGTH = 4_000
 MAX_WEIGHT = 10_000
 """Heaviest pattern, in states of its automaton after counted repetitions are written out."""
 
-MAX_STEPS = 20_000
-"""Steps of the longest match that is tried (``pattern_steps``)."""
-
 _LIGHT = 500
 _STATES_A_STEP = 1_500
 _STATES = {".": 2, r"\d": 1, r"\w": 1, r"\D": 10, r"\W": 10, r"\s": 5, r"\S": 5}
@@ -204,7 +201,8 @@ MAX_PORTABLE_LENGTH = 200
 """Longest pattern of a learned rule, in characters."""
 
 _UNPORTABLE = re.compile(r"\(\?(?!:)|\{,|[*+?}]\+|\\[1-9AzZbBkpPGgNuUxc0]")
-_SET_OPERATION = re.compile(r"^\[|--|&&|\|\||~~")  # inside [...], where Python warns of them
+_IN_BRACKETS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
+_SET_OPERATION = re.compile(r"(?<=[^\\])\[|--|&&|\|\||~~")  # of which Python warns
 
 
 def anchored(pattern: str) -> str:
@@ -216,12 +214,6 @@ def anchored(pattern: str) -> str:
     """
     inside = _bare(pattern)
     return f"^(?:{inside})$" if "|" in inside else f"^{inside}$"
-
-
-def matches_whole(pattern: str, text: str) -> bool:
-    """Whether the whole text matches, or is too long to find out."""
-    whole = anchored(pattern)
-    return pattern_steps(whole, text) > MAX_STEPS or pattern_holds(whole, text)
 
 
 def _bare(pattern: str) -> str:
@@ -249,20 +241,11 @@ def why_unsafe(pattern: str) -> str:
     """
     if len(pattern) > MAX_PORTABLE_LENGTH:
         return f"it has {len(pattern)} characters, more than {MAX_PORTABLE_LENGTH}"
-    if found := _UNPORTABLE.search(pattern) or _set_operation(pattern):
+    sets = (_SET_OPERATION.search(part) for part in _IN_BRACKETS.findall(pattern))
+    if found := _UNPORTABLE.search(pattern) or next(filter(None, sets), None):
         return f"it uses {found[0]!r}, which not every reader of JSON Schema knows"
     why = why_unusable(pattern) or why_unusable(anchored(pattern))
     return f"it {why}" if why else ""
-
-
-def _set_operation(pattern: str) -> re.Match[str] | None:
-    """What some readers take for an operation on sets of characters, and others for characters."""
-    for token in _TOKEN.finditer(pattern):
-        if members := token["members"]:
-            inside = re.sub(r"\\.", "_", members[1:-1].removeprefix("^"))
-            if found := _SET_OPERATION.search(inside):
-                return found
-    return None
 
 
 # --- formats --------------------------------------------------------------------------------------

@@ -80,25 +80,45 @@ def fits(
         >>> fits(3, {"type": "integer", "minimum": 1}), fits("3", {"type": "integer"})
         (True, False)
     """
-    document = root if root is not None else schema if isinstance(schema, dict) else {}
-    walk = _Walk(root=document, steps=steps or StepBudget(), is_brief=True)
+    walk = _Walk(root=_document(schema, root), steps=steps or StepBudget(), is_brief=True)
     try:
         return not _walked(walk, value, schema)
     except UncheckableError:
         return None
 
 
-def schema_errors(value: Any, schema: JsonObject, *, limit: int = 20) -> Sequence[SchemaError]:
+def schema_errors(
+    value: Any,
+    schema: Any,
+    *,
+    root: JsonObject | None = None,
+    steps: StepBudget | None = None,
+    limit: int | None = 20,
+) -> Sequence[SchemaError]:
     """What is wrong with a value, up to ``limit`` errors; empty when nothing is.
+
+    Args:
+        value: Decoded JSON.
+        schema: As for ``fits``.
+        root: As for ``fits``.
+        steps: As for ``fits``; in proportion to the value when omitted.
+        limit: Most errors.
 
     Raises:
         UncheckableError: It takes too many steps to say, or the schema or value is unreadable.
     """
     allowed = min(_BASE_STEPS + _STEPS_A_CHARACTER * _size_of(value), _MAX_STEPS)
+    walk = _Walk(root=_document(schema, root), steps=steps or StepBudget(allowed))
     try:
-        return _walked(_Walk(root=schema, steps=StepBudget(allowed)), value, schema)[:limit]
+        return _walked(walk, value, schema)[:limit]
     except _TooManyStepsError as error:
         raise UncheckableError(f"{error}: more than {allowed:,} steps") from error
+
+
+def _document(schema: Any, root: JsonObject | None) -> JsonObject:
+    if root is not None:
+        return root
+    return schema if isinstance(schema, dict) else {}
 
 
 def _walked(walk: _Walk, value: Any, schema: Any) -> Errors:
@@ -386,12 +406,8 @@ def _unique(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     if rule is not True or not isinstance(value, list):
         return _FINE
     _count_parts(walk, value)
-    return _error("uniqueItems", rule, value, at) if has_duplicates(value) else _FINE
-
-
-def has_duplicates(items: list[Any]) -> bool:
-    """Whether two items of a list are the same JSON data."""
-    return len(set(map(json_key, items))) < len(items)
+    is_repeated = len(set(map(json_key, value))) < len(value)  # equal as JSON, so True is not 1
+    return _error("uniqueItems", rule, value, at) if is_repeated else _FINE
 
 
 # --- several schemas for one value ----------------------------------------------------------------
@@ -501,38 +517,22 @@ def _property_names(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     return _joined(walk, (walk.below(name, rule, at) for name in names))
 
 
-def _additional(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
-    if not isinstance(value, dict) or value.keys() <= at.schema.get("properties", {}).keys():
-        return _FINE
-    known = _named(walk, value, at.schema)
-    return _others(walk, "additionalProperties", value, at, known)
-
-
-def _unevaluated_properties(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
-    if not isinstance(value, dict):
-        return _FINE
-    known = _evaluated(walk, value, {**at.schema, "unevaluatedProperties": None}, at)
-    return _others(walk, "unevaluatedProperties", value, at, known)
-
-
-def _others(walk: _Walk, keyword: str, value: JsonObject, at: _At, known: set[Any]) -> Errors:
+def _additional(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     """Fields that nothing else speaks of: refused, or held against the rule."""
-    rule = at.schema[keyword]
-    if len(known) == len(value):
+    properties = at.schema.get("properties", {})
+    if not isinstance(value, dict) or value.keys() <= properties.keys():
         return _FINE
-    others = [name for name in value if name not in known]
-    if rule is False:
-        return _error(keyword, rule, value, at, names=others) if others else _FINE
-    return _joined(walk, (walk.below(value[name], rule, at, name) for name in others))
-
-
-def _named(walk: _Walk, value: JsonObject, schema: JsonObject) -> set[Any]:
-    """The names of an object that ``properties`` and ``patternProperties`` speak of."""
-    properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    patterns = at.schema.get("patternProperties", {})
     _must_be(properties, dict, "properties")
     _must_be(patterns, dict, "patternProperties")
-    known = {name for name in value if name in properties}
-    return known | {name for name in value if any(walk.matches(one, name) for one in patterns)}
+    others = [
+        name
+        for name in value
+        if name not in properties and not any(walk.matches(one, name) for one in patterns)
+    ]
+    if rule is False:
+        return _error("additionalProperties", rule, value, at, names=others) if others else _FINE
+    return _joined(walk, (walk.below(value[name], rule, at, name) for name in others))
 
 
 # --- lists ----------------------------------------------------------------------------------------
@@ -549,16 +549,10 @@ def _items(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
         raise UncheckableError("the schema is not usable: its items is a list; write prefixItems")
     if not isinstance(value, list) or rule is True:
         return _FINE
-    first = _prefix_length(at.schema)
-    return _joined(
-        walk, (walk.below(item, rule, at, n) for n, item in enumerate(value) if n >= first)
-    )
-
-
-def _prefix_length(schema: JsonObject) -> int:
-    prefix = schema.get("prefixItems", [])
+    prefix = at.schema.get("prefixItems", [])
     _must_be(prefix, list, "prefixItems")
-    return len(prefix)
+    rest = range(len(prefix), len(value))
+    return _joined(walk, (walk.below(value[n], rule, at, n) for n in rest))
 
 
 def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
@@ -569,56 +563,6 @@ def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     _must_be(least, _NUMBER, "minContains")
     _must_be(most, _NUMBER, "maxContains")
     return _FINE if least <= count <= most else _error("contains", rule, value, at)
-
-
-def _unevaluated_items(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    if not isinstance(value, list):
-        return _FINE
-    known = _evaluated(walk, value, {**at.schema, "unevaluatedItems": None}, at)
-    others = [n for n in range(len(value)) if n not in known]
-    if rule is False:
-        return _error("unevaluatedItems", rule, value, at) if others else _FINE
-    return _joined(walk, (walk.below(value[n], rule, at, n) for n in others))
-
-
-# --- what holds beside a schema -------------------------------------------------------------------
-
-
-def _evaluated(walk: _Walk, value: Any, schema: Any, at: _At) -> set[Any]:
-    """The names or indexes that a schema, or what it applies beside itself, speaks of."""
-    walk.spend(1 + len(value) // _NAMES_A_STEP)
-    if not isinstance(schema, dict) or at.depth > _MAX_DEPTH:
-        return set()
-    at = _At(schema, at.path, at.depth + 1)
-    if isinstance(value, dict):
-        if any(schema.get(f"{one}Properties") is not None for one in ("additional", "unevaluated")):
-            return set(value)
-        known = _named(walk, value, schema)
-    else:
-        if any(schema.get(keyword) is not None for keyword in ("items", "unevaluatedItems")):
-            return set(range(len(value)))
-        known = set(range(_prefix_length(schema)))
-        if (part := schema.get("contains")) is not None:
-            known |= {n for n, item in enumerate(value) if walk.holds(item, part, at)}
-    for beside in _applied(walk, value, schema, at):
-        known |= _evaluated(walk, value, beside, at)
-    return known
-
-
-def _applied(walk: _Walk, value: Any, schema: JsonObject, at: _At) -> list[Any]:
-    """The schemas that hold for the same value."""
-    found = [
-        walk.target(schema[keyword]) for keyword in ("$ref", "$dynamicRef") if keyword in schema
-    ]
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        branches = schema.get(keyword, [])
-        _must_be(branches, list, keyword)
-        found += [branch for branch in branches if walk.holds(value, branch, at)]
-    if "if" in schema:
-        decided = walk.holds(value, schema["if"], at)
-        found += [schema["if"], schema.get("then")] if decided else [schema.get("else")]
-    dependent = schema.get("dependentSchemas", {})
-    return found + [part for name, part in dependent.items() if name in value]
 
 
 _KEYWORDS: Mapping[str, _Keyword] = {
@@ -646,9 +590,7 @@ _KEYWORDS: Mapping[str, _Keyword] = {
     "propertyNames": _property_names,
     "required": _required,
     "type": _type,
-    "unevaluatedItems": _unevaluated_items,
-    "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique,
     **{keyword: _bound(keyword, kind, holds) for keyword, (kind, holds) in _BOUNDS.items()},
 }
-"""The keywords that constrain; unknown ones do not."""
+"""The keywords that constrain; unknown ones do not, nor do those of what is left *unevaluated*."""

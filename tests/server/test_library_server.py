@@ -1,9 +1,8 @@
-"""The library over HTTP as any client sees it: heads, pages, keys, limits."""
+"""The library over HTTP as any client sees it: answers, keys, limits."""
 
 import asyncio
 import json
 import threading
-import time
 
 import httpx
 import pytest
@@ -16,7 +15,7 @@ from agentkit.server.library import create_library_app
 from agentkit.tools import ToolDefinition
 
 KEY = "sk-0123456789abcdef"
-ROOT = "/library/v1"
+ROOT = "/library/v2"
 
 
 def commit(store, *names):
@@ -53,49 +52,42 @@ def lines(answer):
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_the_head_says_what_is_newest(get, library):
-    """Version, digest and the end of the chain, with an ETag, to be asked for each time."""
-    answer = get(f"{ROOT}/head")
-    assert answer.json() == {
-        "format": 1,
+def test_the_first_line_says_what_is_newest(served, library):
+    """Version, digest and the end of the chain, with an ETag; then the definitions, or changes."""
+    head = {
+        "format": 2,
         "version": 2,
         "library": {"digest": library.load().digest, "tools": 3},
-        "versions": [[1, 2]],
+        "versions": [1, 2],
         "events": {"sequence": 0, "hash": ""},
     }
-    assert answer.headers["cache-control"] == "public, no-cache"
-    assert answer.headers["etag"].startswith('"')
-
-
-def test_pages_never_change(served, library):
-    """Definitions, changes and histories may be kept for ever; each form has its own ETag."""
-    paths = ["/tools?version=1", "/changes?upto=2", "/history?tool=a&upto=2", "/events?upto=0"]
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
-        for path in paths:
-            packed = client.get(ROOT + path, headers={"accept-encoding": "gzip"})
-            plain = client.get(ROOT + path, headers={"accept-encoding": "identity"})
-            assert packed.headers["cache-control"] == "public, max-age=31536000, immutable"
-            assert packed.headers["content-type"] == "application/x-ndjson"
-            assert packed.headers["vary"] == "accept-encoding"
-            assert packed.headers["content-encoding"] == "gzip"
-            assert packed.text == plain.text
-            assert packed.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
-            known = {"if-none-match": plain.headers["etag"], "accept-encoding": "identity"}
-            assert client.get(ROOT + path, headers=known).status_code == 304
+        answer = client.get(f"{ROOT}/library")
+        assert answer.headers["cache-control"] == "public, no-cache"
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        assert lines(answer)[0] == head
+        assert [one["definition"]["name"] for one in lines(answer)[1:]] == ["a", "b", "c"]
+        first, change = lines(client.get(f"{ROOT}/library?since=1"))
+        assert first == head | {"since": 1}
+        assert (change["version"], change["proposal_id"]) == (2, "1")
+        old = lines(client.get(f"{ROOT}/library?version=1"))
+        assert (old[0]["version"], len(old)) == (1, 3)
+        assert [one["version"] for one in lines(client.get(f"{ROOT}/changes?after=1"))] == [2]
+        assert lines(client.get(f"{ROOT}/events")) == []
+        known = {"if-none-match": answer.headers["etag"]}
+        assert client.get(f"{ROOT}/library?since=2", headers=known).status_code == 304
+        commit(library, "d")
+        assert client.get(f"{ROOT}/library?since=2", headers=known).status_code == 200
 
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/tools?version=3", 404, "no library version 3"),
-        ("/events?upto=1", 404, "no event 1"),
-        ("/changes?upto=9", 404, "no library version 9"),
-        ("/tools", 400, "?version="),
-        ("/tools?version=-1", 400, "?version="),
-        ("/tools?version=" + "9" * 30, 400, "?version="),
-        ("/changes?upto=1&after=x", 400, "?after="),
-        ("/history?upto=1", 400, "?tool=NAME"),
-        ("/head?wait=inf", 400, "?wait="),
+        ("/library?version=3", 404, "no library version 3"),
+        ("/library?version=-1", 400, "?version="),
+        ("/library?version=" + "9" * 30, 400, "?version="),
+        ("/library?since=x", 400, "?since="),
+        ("/changes?after=x", 400, "?after="),
         ("/nothing", 404, "no such path"),
     ],
 )
@@ -110,14 +102,14 @@ def test_nobody_writes(served, library):
     """There is no method but GET."""
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
         for method in ("POST", "PUT", "DELETE"):
-            answer = client.request(method, f"{ROOT}/head", json={})
+            answer = client.request(method, f"{ROOT}/library", json={})
             assert answer.status_code == 405
 
 
 def test_a_key_is_asked_for(get):
     """Without it nothing is told; with keys, no shared cache may keep an answer."""
     keys = Keys({"edge": KEY})
-    for path in ("/head", "/tools?version=1"):
+    for path in ("/library", "/library?version=1"):
         assert get(ROOT + path, keys=keys).status_code == 401
         allowed = get(ROOT + path, keys=keys, headers={"authorization": f"Bearer {KEY}"})
         assert allowed.status_code == 200
@@ -127,17 +119,16 @@ def test_a_key_is_asked_for(get):
 def test_health_readiness_and_metrics(served, library):
     """The process lives, the store answers, and what was asked is counted by route."""
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
-        client.get(f"{ROOT}/head")
-        client.get(f"{ROOT}/tools?version=2")
+        client.get(f"{ROOT}/library")
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/readyz").json() == {"status": "ok"}
         text = client.get("/metrics").text
-    assert 'agentkit_requests_total{route="/library/v1/tools",status="200",key=""} 1' in text
+    assert 'agentkit_requests_total{route="/library/v2/library",status="200",key=""} 1' in text
     assert "agentkit_library_version 2" in text
 
 
 class Slow:
-    """A store that takes its time for histories, and may be away."""
+    """A store that takes its time for changes, and may be away."""
 
     def __init__(self, store):
         self.store = store
@@ -152,9 +143,9 @@ class Slow:
             raise StoreUnavailableError("the disk is gone")
         return self.store.load(version)
 
-    def history(self, tool_name):
+    def changes(self, *, after=0):
         self.goes_on.wait(60)
-        return self.store.history(tool_name)
+        return self.store.changes(after=after)
 
 
 async def test_a_slow_store_holds_up_nobody(served, library):
@@ -169,11 +160,11 @@ async def test_a_slow_store_holds_up_nobody(served, library):
             def ask(path, headers):
                 return asyncio.create_task(client.get(ROOT + path, headers=headers))
 
-            asked = [ask("/history?tool=a&upto=2", greedy) for _ in range(2)]
+            asked = [ask("/changes", greedy) for _ in range(2)]
             while len(app.state.runs.reading) < 2:
                 await asyncio.sleep(0.01)
-            refused = await ask("/history?tool=a&upto=2", greedy)
-            others = [await ask(path, modest) for path in ("/head", "/tools?version=2")]
+            refused = await ask("/changes", greedy)
+            others = [await ask(path, modest) for path in ("/library", "/library?version=2")]
             slow.goes_on.set()
             served_late = await asyncio.gather(*asked)
     assert (refused.status_code, refused.json()["error"]["code"]) == (
@@ -181,44 +172,3 @@ async def test_a_slow_store_holds_up_nobody(served, library):
         "too_many_at_once",
     )
     assert [one.status_code for one in (*others, *served_late)] == [200] * 4
-
-
-async def test_news_end_a_wait(served, library):
-    """A client that waits gets the new head as soon as there is one; so do many at once."""
-    app = create_library_app(library)
-    with served(app) as url:
-        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-            etag = (await client.get(f"{ROOT}/head")).headers["etag"]
-            known = {"if-none-match": etag}
-            asked = [
-                asyncio.create_task(client.get(f"{ROOT}/head?wait=25", headers=known))
-                for _ in range(20)
-            ]
-            while len(app.state.runs.waiting) < 20:
-                await asyncio.sleep(0.01)
-            commit(library, "d")
-            answers = await asyncio.gather(*asked)
-            short = await client.get(
-                f"{ROOT}/head?wait=0.05", headers={"if-none-match": answers[0].headers["etag"]}
-            )
-    assert {one.json()["version"] for one in answers} == {3}
-    assert short.status_code == 304
-
-
-def test_a_server_that_stops_lets_go_who_waits(served_alone, library):
-    """SIGTERM is not held up by clients that wait for news."""
-    app = create_library_app(library)
-    outcomes = []
-
-    def wait(url, etag):
-        answer = httpx.get(f"{url}{ROOT}/head?wait=25", headers={"if-none-match": etag}, timeout=60)
-        outcomes.append(answer.status_code)
-
-    with served_alone(app) as url:
-        etag = httpx.get(f"{url}{ROOT}/head").headers["etag"]
-        waiting = threading.Thread(target=wait, args=(url, etag))
-        waiting.start()
-        while not len(app.state.runs.waiting):
-            time.sleep(0.01)
-    waiting.join()
-    assert outcomes == [304]

@@ -78,35 +78,14 @@ def test_long_messages_are_counted() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("keyword", ["patternProperties", "unevaluatedProperties"])
-def test_patterns_of_names_are_matched_in_linear_time(keyword) -> None:
-    """Every keyword that looks at names by pattern uses the engine that ends."""
+def test_patterns_of_names_are_matched_in_linear_time() -> None:
+    """What looks at names by pattern uses the engine that ends."""
     schema = {"type": "object", "patternProperties": {"^(a|a)*$": {"type": "integer"}}}
-    schema |= (
-        {"additionalProperties": False} if keyword == "patternProperties" else {keyword: False}
-    )
+    schema |= {"additionalProperties": False}
     validator = ArgumentValidator(ToolDefinition.from_schema("f", "", {"properties": {}, **schema}))
     assert validator.check({"aaa": 1}) == ()
     assert validator.check({"aaa": "1"})
     assert validator.check({"a" * 5_000 + "!": 1})
-
-
-def test_unevaluated_properties_see_what_holds_beside_them() -> None:
-    """Names count as known through references, branches that hold, conditions and dependencies."""
-    schema = {
-        "$defs": {"base": {"properties": {"a": {}}}},
-        "$ref": "#/$defs/base",
-        "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}, True],
-        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
-        "then": {"properties": {"d": {}}},
-        "else": {"properties": {"e": {}}},
-        "dependentSchemas": {"a": {"properties": {"f": {}}}},
-        "unevaluatedProperties": {"type": "integer"},
-    }
-    assert not schema_errors({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}, schema)
-    assert not schema_errors({"a": "", "e": "", "f": ""}, schema)
-    for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
-        assert schema_errors(unknown, schema), unknown
 
 
 def test_a_schema_with_many_large_patterns_is_refused() -> None:
@@ -157,8 +136,6 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
 NO_SCHEMAS: dict[str, dict[str, Any]] = {
     "#/required": {"required": ["x"]},
     "#/properties/y/const": {"properties": {"y": {"const": None}}},
-    "#/properties/y/default": {"properties": {"y": {"default": {"type": 5, "enum": 5}}}},
-    "#/properties": {"properties": {"type": {"type": "string"}}},
     "#/x-parts/y": {"x-parts": {"y": {"required": 5, "properties": ["a"]}}},
 }
 
@@ -212,14 +189,13 @@ OBJECT_OF_ALIKE = {"properties": {name: {} for name in ALIKE[:200]}, "additional
     ("schema", "arguments"),
     [
         (OBJECT_OF_ALIKE, dict.fromkeys(ALIKE[200:], 1)),
-        ({"properties": {"a": {"items": {"enum": ALIKE[:200]}}}}, {"a": ALIKE[200:]}),
         (
             {"properties": {"a": {"items": OBJECT_OF_ALIKE}}},
             {"a": [{name: 1} for name in ALIKE[200:]]},
         ),
         ({"properties": {"a": {}}, "additionalProperties": False}, {"b" * 100_000: 1}),
     ],
-    ids=["names", "values", "items", "a long name"],
+    ids=["names", "items", "a long name"],
 )
 def test_what_looks_alike_is_compared_within_a_bound(schema, arguments):
     """Unknown names and values cost little, however many there are, and messages stay short."""

@@ -27,6 +27,7 @@ from agentkit.evolution.validation.wording import folded
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
+from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
@@ -44,8 +45,7 @@ from agentkit.tools.rules import (
 from agentkit.tools.rules.checking import EarlierCall
 from agentkit.tools.schema import places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.lattice import declared_type
-from agentkit.tools.validation import coerce
+from agentkit.tools.types import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -546,7 +546,7 @@ class RuleBacktest:
         ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
         speak against the rule.
         """
-        coerced: JsonObject = coerce(arguments, self._ruled.parameters_schema, fill="none")
+        coerced: JsonObject = coerce(arguments, self._ruled.parameters_schema)
         return self._checker.refusal(coerced, earlier) is not None
 
     def refused_values(self, record: ToolRecord) -> Iterator[str]:

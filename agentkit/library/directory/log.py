@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentkit.errors import AgentKitError, DefinitionError, StoreFormatError
-from agentkit.library.changes import now
+from agentkit.errors import AgentKitError, StoreFormatError
+from agentkit.library.changes import change_from_json, change_to_json, now
 from agentkit.library.directory.folder import Folder, digest_of
-from agentkit.library.events import LibraryEvent, storable
+from agentkit.library.events import storable
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import LibraryChange
 from agentkit.reading import read_json
@@ -82,8 +82,8 @@ class LogState:
 
     def _take(self, record: Mapping[str, Any]) -> None:
         if "proposal_id" in record:
-            newest = self.kept.load().version
-            if self.kept.commit(_change(record), expected_version=newest) != record["version"]:
+            change, newest = change_from_json(record), self.kept.load().version
+            if self.kept.commit(change, expected_version=newest) != record["version"]:
                 raise ValueError(f"it says that it made version {record['version']}")
         if "behind" in record:
             self.behind = {**record["behind"]}
@@ -157,7 +157,7 @@ class ChangeLog:
                 record["previous"] = digest_of(content.rstrip())
             if change is not None:
                 version = state.kept.load().version + change.makes_version
-                record |= {"version": version, **_record(change)}
+                record |= {"version": version, **change_to_json(change)}
             if behind != state.behind:
                 record["behind"] = dict(behind)
             if state.end and (torn := self._folder.plain(self._folder.log, start=state.end)):
@@ -233,55 +233,15 @@ def _of_history(folder: Folder) -> tuple[object, ...]:
     return folder.signature(newest), folder.signature(folder.path / "index.json")
 
 
-def _record(change: LibraryChange) -> dict[str, Any]:
-    record = {
-        "proposal_id": change.proposal_id,
-        "author": change.author,
-        "reason": change.reason,
-        "evidence": list(change.evidence),
-        "created_at": change.created_at or now(),
-        "removals": list(change.removals),
-        "upserts": [{"digest": one.digest, "definition": one.to_json()} for one in change.upserts],
-        "events": [event.to_json() for event in change.events],
-    }
-    return {name: value for name, value in record.items() if value not in ("", [])}
-
-
-def _change(record: Mapping[str, Any]) -> LibraryChange:
-    return LibraryChange(
-        proposal_id=record["proposal_id"],
-        author=record.get("author", ""),
-        reason=record.get("reason", ""),
-        evidence=tuple(record.get("evidence", ())),
-        created_at=record.get("created_at", ""),
-        removals=tuple(record.get("removals", ())),
-        upserts=tuple(map(_definition, record.get("upserts", ()))),
-        events=tuple(map(LibraryEvent.from_json, record.get("events", ()))),
-    )
-
-
-def _definition(row: Mapping[str, Any]) -> ToolDefinition:
-    try:
-        definition = ToolDefinition.from_json(row["definition"])
-        actual = definition.digest
-    except (DefinitionError, RecursionError) as error:
-        raise ValueError(f"a definition can not be read: {error}") from error
-    if actual != row["digest"]:
-        raise ValueError(
-            f"the definition of {definition.name!r} has the digest {actual[:12]}, not "
-            f"{str(row['digest'])[:12]}: it was changed after it was written"
-        )
-    return definition
-
-
 def as_written(change: LibraryChange) -> LibraryChange:
-    """A change with texts that a file can hold."""
+    """A change with texts that a file can hold, and its time."""
     return replace(
         change,
         proposal_id=storable(change.proposal_id),
         author=storable(change.author),
         reason=storable(change.reason),
         evidence=tuple(map(storable, change.evidence)),
+        created_at=change.created_at or now(),
     )
 
 

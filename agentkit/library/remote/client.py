@@ -10,32 +10,28 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
+from agentkit.library.changes import definition_from_json
 from agentkit.library.events import LibraryEvent
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
-    HEAD_PATH,
-    HISTORY_PATH,
-    JSON,
+    LIBRARY_PATH,
     LINES,
     ROOT,
-    TOOLS_PATH,
-    ChangeOutline,
     Head,
+    applied_from_json,
     decode,
-    definition_from_json,
-    revision_from_json,
 )
-from agentkit.library.store import AppliedChange, ToolRevision
+from agentkit.library.store import AppliedChange
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
@@ -51,23 +47,20 @@ NO_CACHE = "none"
 """As ``?cache=none``: keep nothing on disk."""
 
 # How much is taken from a server, which may be anybody's.
-HEAD_BYTES = 1_000_000
-PAGE_BYTES = 256_000_000
-"""Of a page, which holds whole changes; one change may bring ten thousand tools."""
-LINE_BYTES = 32_000_000
-"""Of a line: a definition or an event."""
+LINE_BYTES = 256_000_000
+"""Of a line: a definition, an event, or a change, which may bring ten thousand tools."""
 LIBRARY_BYTES = 1_000_000_000
-"""Of all pages that are read in a row."""
+"""Of an answer."""
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
 _WORDS = 200
 _ETAG = re.compile(r"[!#-~]{1,200}")
-_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
-
-_BYTES_OF_A_LINE = 40
+_BYTES_OF_A_LINE = 200
 """What a line takes in memory beside its text; without counting that, empty ones would be free."""
+
+_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,12 +169,12 @@ def lines_of(pieces: Iterable[bytes], *, most: int, longest: int) -> Iterator[by
         StoreFormatError: There is more than that, or the last line has no end.
 
     Example:
-        >>> list(lines_of([b"a\nb", b"c\n"], most=10, longest=5))
+        >>> list(lines_of([b"a\nb", b"c\n"], most=1_000, longest=5))
         [b'a', b'bc']
     """
     size, open_line = 0, bytearray()
     for piece in pieces:
-        size += len(piece)
+        size += len(piece) + _BYTES_OF_A_LINE * piece.count(b"\n")
         if size > most:
             raise StoreFormatError(
                 f"the answer has more than {most:,} bytes; nothing of it is used"
@@ -233,108 +226,53 @@ class LibraryClient:
 
     # Resources.
 
-    def head(self, *, etag: str = "") -> tuple[Head, str] | None:
-        """What is newest, with its ETag; None where it is what ``etag`` names.
+    def library(self, *, since: int = 0, etag: str = "") -> Answer | None:
+        """What is newest: whole, or the changes since a version where the server sends those.
 
         Args:
-            etag: Names what is known already.
+            since: The version that is known.
+            etag: Names what is known; None is returned where that is the newest.
 
         Raises:
             StoreUnavailableError: The server can not be reached, is too slow, or hung up.
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
-        with self._get(HEAD_PATH, {}, etag=etag) as response:
+        with self._get(LIBRARY_PATH, {"since": since}, etag=etag) as response:
             if response is None:
                 return None
-            lines = b"".join(self._lines(response, HEAD_PATH))
-            return Head.from_json(decode(lines)), _etag(response.headers.get("etag", ""))
+            return _answer(response, self._records(response))
 
-    def tools(self, version: int, *, most: int) -> list[ToolDefinition]:
-        """The definitions of a snapshot, in its order.
+    def at(self, version: int) -> Answer:
+        """The library at a version."""
+        with self._get(LIBRARY_PATH, {"version": version}) as response:
+            assert response is not None  # no ETag was given
+            return _answer(response, self._records(response))
 
-        Args:
-            version: Of the library.
-            most: How many there are to be.
-        """
-        found: list[ToolDefinition] = []
-        for record in self._records(TOOLS_PATH, {"version": version}):
-            found.append(definition_from_json(record))
-            if len(found) > most:
-                raise StoreFormatError(
-                    f"library version {version} brings more than the {most:,} tools that it has"
-                )
+    def changes(self, *, after: int) -> Generator[AppliedChange, None, None]:
+        """The changes that made the versions behind ``after``, without events, lazily."""
+        with self._get(CHANGES_PATH, {"after": after}) as response:
+            assert response is not None
+            yield from _in_order(self._records(response), after)
+
+    def events(self, *, after: int) -> list[LibraryEvent]:
+        """The events behind ``after``."""
+        found: list[LibraryEvent] = []
+        with self._get(EVENTS_PATH, {"after": after}) as response:
+            assert response is not None
+            for record in self._records(response):
+                event = LibraryEvent.from_json(record)
+                if event.sequence != after + len(found) + 1:
+                    raise StoreFormatError(
+                        f"event {event.sequence} stands where event {after + len(found) + 1} was "
+                        "expected"
+                    )
+                found.append(event)
         return found
 
-    def changes(self, *, after: int, upto: int) -> Iterator[AppliedChange]:
-        """The changes that made the versions behind ``after``, without events."""
-        records = self._records(CHANGES_PATH, {"upto": upto}, after=after)
-        for record in records:
-            outline = ChangeOutline.from_json(record)
-            if not after < outline.version <= upto:
-                raise StoreFormatError(f"a change of version {outline.version} was not asked for")
-            after = outline.version
-            upserts = tuple(
-                definition_from_json(one) for one in islice(records, len(outline.upserts))
-            )
-            if tuple((one.name, one.digest) for one in upserts) != outline.upserts:
-                raise StoreFormatError(f"the change of version {after} lacks what it lists")
-            yield AppliedChange(version=after, change=replace(outline.change, upserts=upserts))
-
-    def events(self, *, after: int, upto: int) -> Sequence[LibraryEvent]:
-        """The events behind ``after``, up to ``upto``."""
-        records = self._records(EVENTS_PATH, {"upto": upto}, after=after)
-        found = []
-        for place, record in enumerate(records, start=after + 1):
-            event = LibraryEvent.from_json(record)
-            if event.sequence != place or place > upto:
-                raise StoreFormatError(
-                    f"event {event.sequence} stands where event {place} was expected"
-                )
-            found.append(event)
-        if len(found) != max(upto - after, 0):
-            raise StoreFormatError(f"events {after + len(found) + 1} to {upto} are missing")
-        return found
-
-    def history(self, tool_name: str, *, upto: int) -> Sequence[ToolRevision]:
-        """The revisions of one tool, ascending."""
-        query: dict[str, str | int] = {"tool": tool_name, "upto": upto}
-        found = [revision_from_json(one) for one in self._records(HISTORY_PATH, query)]
-        versions = [one.version for one in found]
-        if versions != sorted(set(versions)) or any(one > upto for one in versions):
-            raise StoreFormatError(f"the revisions of {tool_name!r} are in no order")
-        names = {one.definition.name for one in found if one.definition is not None}
-        if names - {tool_name}:
-            raise StoreFormatError(f"the history of {tool_name!r} tells of another tool")
-        return found
-
-    def _records(
-        self, path: str, query: Mapping[str, str | int], *, after: int = 0
-    ) -> Iterator[JsonObject]:
-        """The records of all pages, a page at a time; the connection is free in between.
-
-        A page is held as it came: JSON takes up to fifty times its length once it is read.
-        """
-        room = LIBRARY_BYTES
-        following: int | None = after
-        while following is not None:
-            page: list[bytes] = []
-            after = following
-            with self._get(path, {**query, "after": after}) as response:
-                assert response is not None  # no ETag was given
-                for line in self._lines(response, path):
-                    page.append(line)
-                    room -= len(line) + _BYTES_OF_A_LINE
-                    if room < 0:
-                        raise StoreFormatError(f"the library has more than {LIBRARY_BYTES:,} bytes")
-            last = decode(page.pop()) if page else {}
-            if last.keys() != {"end"}:
-                raise StoreFormatError("the answer breaks off: its last line is missing")
-            following = _following(last, after)
-            for record in map(decode, page):
-                if record.keys() == {"end"}:
-                    raise StoreFormatError("the answer goes on behind its last line")
-                yield record
+    def _records(self, response: httpx.Response) -> Iterator[JsonObject]:
+        lines = lines_of(response.iter_raw(), most=LIBRARY_BYTES, longest=LINE_BYTES)
+        return map(decode, lines)
 
     # The connection.
 
@@ -364,7 +302,7 @@ class LibraryClient:
                 if response.status_code == _NOT_MODIFIED and etag:
                     yield None
                     return
-                self._check(response, path)
+                self._check(response)
                 yield response
 
     def _opened(self) -> httpx.Client:
@@ -380,21 +318,14 @@ class LibraryClient:
         if self.is_closed:
             raise StoreError(f"the library at {self.address} is closed; open it again")
 
-    def _lines(self, response: httpx.Response, path: str) -> Iterator[bytes]:
-        if path == HEAD_PATH:  # one object, without the end of a line
-            yield from lines_of(_ended(response), most=HEAD_BYTES, longest=HEAD_BYTES)
-        else:
-            yield from lines_of(response.iter_raw(), most=PAGE_BYTES, longest=LINE_BYTES)
-
-    def _check(self, response: httpx.Response, path: str) -> None:
+    def _check(self, response: httpx.Response) -> None:
         """Refuse what is no answer of a library server."""
         if response.status_code != _OK:
             raise self._refusal(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        wanted = JSON if path == HEAD_PATH else LINES
-        if kind != wanted:
+        if kind != LINES:
             raise StoreFormatError(
-                f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {wanted}: "
+                f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {LINES}: "
                 "this is no library server, or something in between answered in its place, such "
                 "as a page to log in"
             )
@@ -495,7 +426,7 @@ def _new_client(address: Address, key: str) -> httpx.Client:
         logger.warning("the key for %s goes over the network unencrypted; use https", address)
     headers = {
         "accept-encoding": "identity",
-        "accept": f"{JSON}, {LINES}",
+        "accept": LINES,
         "cache-control": "no-cache",
         "user-agent": "agentkit",
     }
@@ -511,17 +442,12 @@ def _new_client(address: Address, key: str) -> httpx.Client:
     )
 
 
-def _ended(response: httpx.Response) -> Iterator[bytes]:
-    yield from response.iter_raw()
-    yield b"\n"
-
-
 def _words(response: httpx.Response) -> str:
     """What a server says about its error, as far as it is one of ours."""
-    if response.headers.get("content-type", "").partition(";")[0] != JSON:
+    if response.headers.get("content-type", "").partition(";")[0] != "application/json":
         return ""
     try:
-        text = b"".join(lines_of(_ended(response), most=10_000, longest=10_000))
+        text = b"".join(lines_of(chain(response.iter_raw(), [b"\n"]), most=10_000, longest=10_000))
         message = decode(text)["error"]["message"]
     except (StoreFormatError, KeyError, TypeError):
         return ""  # the status says enough
@@ -534,11 +460,44 @@ def _etag(header: str) -> str:
     return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
 
 
-def _following(record: JsonObject, after: int) -> int | None:
-    """Where the next page begins; a server can not send a client in circles."""
-    following = record["end"].get("next") if isinstance(record["end"], dict) else after
-    if following is None:
-        return None
-    if type(following) is not int or following <= after:
-        raise StoreFormatError(f"a page behind {after} says that the next is behind {following!r}")
-    return following
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A library as a server gives it: whole, or by what changed.
+
+    Attributes:
+        head: What is newest.
+        etag: Names it.
+        tools: The definitions in order; None where changes came.
+        changes: What made the versions since the one that is known.
+    """
+
+    head: Head
+    etag: str
+    tools: Sequence[ToolDefinition] | None = None
+    changes: Sequence[AppliedChange] = ()
+
+
+def _answer(response: httpx.Response, records: Iterator[JsonObject]) -> Answer:
+    record = next(records, {})
+    head, since = Head.from_json(record), record.get("since")
+    etag = _etag(response.headers.get("etag", ""))
+    if type(since) is int:
+        return Answer(head=head, etag=etag, changes=tuple(_in_order(records, since)))
+    found: list[ToolDefinition] = []
+    for record in records:
+        found.append(definition_from_json(record))
+        if len(found) > head.tools:
+            raise StoreFormatError(
+                f"library version {head.version} brings more than the {head.tools:,} tools that "
+                "it has"
+            )
+    return Answer(head=head, etag=etag, tools=found)
+
+
+def _in_order(records: Iterator[JsonObject], after: int) -> Iterator[AppliedChange]:
+    for record in records:
+        applied = applied_from_json(record)
+        if applied.version <= after:
+            raise StoreFormatError(f"a change of version {applied.version} was not asked for")
+        after = applied.version
+        yield applied

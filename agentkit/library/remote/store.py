@@ -8,7 +8,8 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,18 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.fetch import cache_directory
-from agentkit.library.changes import check_filter, no_such_version
+from agentkit.library.changes import (
+    check_filter,
+    definition_from_json,
+    definition_to_json,
+    no_such_version,
+    revisions_of,
+)
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.remote.client import KEY_VARIABLE, LibraryClient, read_address
+from agentkit.library.remote.client import KEY_VARIABLE, Answer, LibraryClient, read_address
 from agentkit.library.remote.trust import SignedHistory, check_events, check_not_back, went_back
-from agentkit.library.remote.wire import Head, definition_from_json, definition_to_json
+from agentkit.library.remote.wire import MOST_CHANGES, Head
 from agentkit.library.sealing import read_sealed, write_sealed
 from agentkit.library.signing import key_texts, read_verifier
 from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, ToolRevision
@@ -38,15 +45,17 @@ _PAUSE_SECONDS = 1.0
 """A server that was away is not asked again for so long, so that nobody waits for it twice."""
 
 _OLD_SNAPSHOTS = 4
-_MOST_TOOLS = 1_000_000
-_FEW_VERSIONS = 16
-
 
 FILE_NAME = "library.json"
-_FORMAT = 2
+_FORMAT = 3
 
 _NOTHING = Head(
-    version=0, digest=Library().digest, tools=0, versions=(), events=ChainHead(sequence=0, hash="")
+    version=0,
+    digest=Library().digest,
+    tools=0,
+    first=1,
+    last=0,
+    events=ChainHead(sequence=0, hash=""),
 )
 """The head of a library of which nothing was heard yet."""
 
@@ -189,7 +198,7 @@ class RemoteStore:
         if version is None or version == known.head.version:
             return known.library
         if not known.head.has(version):
-            raise no_such_version(version, known.head.all_versions)
+            raise no_such_version(version, known.head.versions)
         return self._at(known, version) if version else Library()
 
     def refresh(self) -> Library:
@@ -217,7 +226,7 @@ class RemoteStore:
 
     def versions(self) -> Sequence[int]:
         """All versions in ascending order."""
-        return self._known().head.all_versions
+        return self._known().head.versions
 
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order; asks the server.
@@ -225,19 +234,10 @@ class RemoteStore:
         Raises:
             StoreUnavailableError: The server can not be reached.
         """
-        known = self._known(with_events=self.is_verified)
-        if not known.head.version or not _can_be_asked(tool_name):
-            return ()
-        with self._reading:
-            found = self._past.history(tool_name, upto=known.head.version)
-            if self.is_verified:
-                SignedHistory(known.events, partial(_brought, self._past)).check_history(
-                    tool_name, found
-                )
-        return tuple(found)
+        return revisions_of(self.changes(), tool_name)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
-        """The changes behind ``after``, a page at a time; see ``ToolStore.changes``."""
+        """The changes behind ``after``, lazily; see ``ToolStore.changes``."""
         known = self._known(with_events=self.is_verified)
         return self._changes(known, max(after, 0))
 
@@ -340,14 +340,14 @@ class RemoteStore:
 
     def _after(self, known: _Known, *, with_events: bool) -> _Known:
         """What is known once the server was asked; what was known stays as it is."""
-        answer = self._client.head(etag=known.etag)
-        head, etag = (known.head, known.etag) if answer is None else answer
-        if head == known.head and (known.has_all_events or not with_events):
-            return replace(known, etag=etag)
+        answer = self._client.library(since=known.head.version, etag=known.etag)
+        if answer is None and (known.has_all_events or not with_events):
+            return known
+        head, etag = (known.head, known.etag) if answer is None else (answer.head, answer.etag)
         if known.is_heard:
             check_not_back(known.head, head)
+        library = known.library if answer is None else _caught_up(known.library, answer)
         events = self._events(known, head) if with_events else known.events
-        library = _caught_up(self._client, known, head)
         if self.is_verified:
             SignedHistory(events, partial(_brought, self._client)).check_library(library)
         return _Known(
@@ -356,7 +356,10 @@ class RemoteStore:
 
     def _events(self, known: _Known, head: Head) -> tuple[LibraryEvent, ...]:
         held = known.events
-        new = tuple(self._client.events(after=len(held), upto=head.events.sequence))
+        wanted = head.events.sequence - len(held)
+        new = tuple(self._client.events(after=len(held)))[: max(wanted, 0)] if wanted else ()
+        if len(new) < wanted:
+            raise StoreFormatError(f"events {len(held) + len(new) + 1} and later are missing")
         self._check_events(new, held[-1] if held else None, head)
         seen = known.head.events.sequence
         if seen and ChainHead.of((*held, *new)[seen - 1]) != known.head.events:
@@ -386,25 +389,25 @@ class RemoteStore:
             held = self._old.get(version)
             if held is not None:
                 return held
-            tools = self._past.tools(version, most=_MOST_TOOLS)
-            library = Library(tools, version=version)
+            library = _caught_up(known.library, self._past.at(version))
             if self.is_verified:
                 SignedHistory(known.events, partial(_brought, self._past)).check_library(library)
-            library = library.continuing(known.library)
             self._old.put(library)
             return library
 
     def _changes(self, known: _Known, after: int) -> Iterator[AppliedChange]:
-        found, signed = self._past.changes(after=after, upto=known.head.version), None
-        while True:
-            with self._reading:  # a page is read in one go, and nobody else asks meanwhile
-                if self.is_verified and signed is None:
-                    signed = SignedHistory(known.events, partial(_brought, self._past))
-                applied = next(found, None)
-                if applied is None:
-                    return
-                if signed is not None:
-                    signed.check_change(applied)
+        with self._reading:
+            signed = None
+            if self.is_verified:
+                signed = SignedHistory(known.events, partial(_brought, self._past))
+            newest = known.head.last
+            found = [one for one in self._past.changes(after=after) if one.version <= newest]
+        wanted = [version for version in known.head.versions if version > after]
+        if [one.version for one in found] != wanted:
+            raise StoreFormatError(f"of the changes behind version {after} some are missing")
+        for applied in found:
+            if signed is not None:
+                signed.check_change(applied)
             yield applied
 
     # The cache: what is known, in one sealed file. It is a help and no need.
@@ -449,19 +452,15 @@ def open_remote(url: str) -> RemoteStore:
     return RemoteStore(url)
 
 
-def _caught_up(client: LibraryClient, known: _Known, head: Head) -> Library:
-    """The newest snapshot: by what changed, or whole where that is less."""
-    gap = head.version - known.head.version
-    if not gap and (known.is_heard or not head.tools):
-        return known.library
-    if known.head.version and gap <= max(_FEW_VERSIONS, len(known.library)):
-        library = known.library
-        for applied in client.changes(after=known.head.version, upto=head.version):
-            library = library.without(applied.change.removals)
-            library = library.with_tools(applied.change.upserts)
-    else:
-        found = client.tools(head.version, most=head.tools)
-        library = Library(found).continuing(known.library)
+def _caught_up(known: Library, answer: Answer) -> Library:
+    """The snapshot of an answer, which brings up to date what the one that is known worked out."""
+    head, library = answer.head, known
+    if answer.tools is not None:
+        library = Library(answer.tools).continuing(known)
+    for applied in answer.changes:
+        if applied.version > head.version or len(answer.changes) > MOST_CHANGES + len(known):
+            raise StoreFormatError("the changes that came are others than those asked for")
+        library = library.without(applied.change.removals).with_tools(applied.change.upserts)
     if (library.digest, len(library)) != (head.digest, head.tools):
         raise StoreFormatError(
             f"library version {head.version} should have {head.tools:,} tools and digest "
@@ -472,9 +471,11 @@ def _caught_up(client: LibraryClient, known: _Known, head: Head) -> Library:
 
 def _brought(client: LibraryClient, version: int) -> Mapping[str, str]:
     """Name and digest of what one version brought, as the server says."""
-    for applied in client.changes(after=version - 1, upto=version):
-        return {one.name: one.digest for one in applied.change.upserts}
-    raise StoreFormatError(f"the server tells nothing of the change that made {version}")
+    with closing(client.changes(after=version - 1)) as changes:
+        applied = next(changes, None)
+    if applied is None or applied.version != version:
+        raise StoreFormatError(f"the server tells nothing of the change that made {version}")
+    return {one.name: one.digest for one in applied.change.upserts}
 
 
 def _usable(key: str) -> str:
@@ -485,12 +486,3 @@ def _usable(key: str) -> str:
             "than printable ASCII, or blanks"
         )
     return key
-
-
-def _can_be_asked(tool_name: str) -> bool:
-    """Whether a URL can hold the name; half a surrogate pair no tool is named by."""
-    try:
-        tool_name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -13,8 +13,8 @@ from agentkit.errors import StoreFormatError
 from agentkit.library.chain_check import bulk_of, event_digests, verify_chain
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
-from agentkit.library.remote.wire import Head, Ranges
-from agentkit.library.store import AppliedChange, ToolRevision
+from agentkit.library.remote.wire import Head
+from agentkit.library.store import AppliedChange
 from agentkit.tools.canonical import digest
 
 Brought = Callable[[int], Mapping[str, str]]
@@ -107,19 +107,6 @@ class SignedHistory:
                 "the commands of agentkit do"
             )
 
-    def check_history(self, tool_name: str, revisions: Sequence[ToolRevision]) -> None:
-        """Refuse a history of a tool that is not what the events say of it.
-
-        Raises:
-            StoreFormatError: A revision is another one, or one is missing or too much.
-        """
-        stated = self._stated.get(tool_name, {})
-        for version in sorted({*stated, *(one.version for one in revisions)}):
-            earlier = [one.definition for one in revisions if one.version <= version]
-            held = earlier[-1].digest if earlier and earlier[-1] is not None else ""
-            if stated.get(version) != held:
-                _contradicted(tool_name, version)
-
     def check_change(self, applied: AppliedChange) -> None:
         """Refuse a change that is not what the events of its version say.
 
@@ -170,7 +157,7 @@ def check_not_back(seen: Head, head: Head) -> None:
         seen.tools,
     )
     has_other_events = head.events.sequence == seen.events.sequence and head.events != seen.events
-    lacks_versions = bool(seen.version) and not _covers(head.versions, seen.versions)
+    lacks_versions = bool(seen.version) and head.first > seen.first
     if is_older or has_other_tools or has_other_events or lacks_versions:
         raise went_back(seen, head)
 
@@ -188,8 +175,3 @@ def went_back(seen: Head, head: Head) -> StoreFormatError:
         "that is right, empty this library's cache (?cache=, or its folder in the libraries of "
         "$AGENTKIT_CACHE) and start again"
     )
-
-
-def _covers(rows: Ranges, seen: Ranges) -> bool:
-    """Whether all versions that were seen are still there."""
-    return all(any(a <= first and last <= b for a, b in rows) for first, last in seen)

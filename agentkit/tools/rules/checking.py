@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, TypeGuard
+from typing import Any
 
-from agentkit.tools.canonical import exact, is_finite, is_multiple, same_json
+from agentkit.tools.canonical import exact, is_finite
 from agentkit.tools.error_messages import close_to, path_text, value_text
-from agentkit.tools.patterns import FORMAT_EXAMPLES, FORMATS, matches_whole, why_unsafe
+from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
-from agentkit.tools.rules.rendering import scalar_text
+from agentkit.tools.rules.rendering import keywords, scalar_text
+from agentkit.tools.schema_validator import fits
 
 _MOST_NEAREST = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -35,9 +36,9 @@ _MOST_PARTS = 200
 def holds(rule: OneOf | Between | Form, value: Any) -> bool:
     """Whether a value is as a rule says.
 
-    As in JSON Schema, a range speaks of numbers (or of the length of texts, or of lists) and a form
-    of texts; values of other types are left to the contract. A pattern that is not safe is not
-    applied.
+    As in JSON Schema (``keywords``), a range speaks of numbers (or of the length of texts, or of
+    lists) and a form of texts; values of other types are left to the contract. A pattern that is
+    not safe is not applied.
 
     Example:
         >>> holds(Between(parameter="x", multiple_of=0.01), 19.99)
@@ -45,44 +46,7 @@ def holds(rule: OneOf | Between | Form, value: Any) -> bool:
         >>> holds(Between(parameter="x", measure="length", maximum=3), "four")
         False
     """
-    match rule:
-        case OneOf():
-            return any(same_json(value, allowed) for allowed in rule.values)
-        case Between():
-            measured = _measured(rule, value)
-            return measured is None or _in(rule, measured)
-        case Form():
-            return not isinstance(value, str) or _has_form(rule, value)
-
-
-def _measured(rule: Between, value: Any) -> float | None:
-    """What the bounds are about; None for a value that they say nothing of."""
-    if rule.measure == "length":
-        return len(value) if isinstance(value, str) else None
-    if rule.measure == "items":
-        return len(value) if isinstance(value, list | tuple) else None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _in(rule: Between, value: float) -> bool:
-    return (
-        (rule.minimum is None or value >= rule.minimum)
-        and (rule.maximum is None or value <= rule.maximum)
-        and (rule.exclusive_minimum is None or value > rule.exclusive_minimum)
-        and (rule.exclusive_maximum is None or value < rule.exclusive_maximum)
-        and (not _is_step(rule.multiple_of) or is_multiple(value, rule.multiple_of))
-    )
-
-
-def _is_step(step: float | None) -> TypeGuard[float]:
-    return step is not None and is_finite(step) and step > 0
-
-
-def _has_form(rule: Form, text: str) -> bool:
-    named = FORMATS.get(rule.format)
-    if named is not None and not named(text):
-        return False
-    return not rule.pattern or bool(why_unsafe(rule.pattern)) or matches_whole(rule.pattern, text)
+    return fits(value, keywords(rule)) is not False
 
 
 def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]:
@@ -130,15 +94,14 @@ def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
     if not all(map(_is_number, (value, *rule.lows, *rule.highs))):
         return []
     inside = min((max((value, *rule.lows)), *rule.highs))
-    step = rule.multiple_of
-    if not _is_step(step):
-        if _in(rule, inside):
-            return [inside]
-        step = 1
-    below = exact(inside) // exact(step) * exact(step)
-    before, *beside = [_plain(below + times * exact(step)) for times in (-1, 0, 1)]
-    near = [number for number in beside if number is not None and _in(rule, number)]
-    return near or [number for number in [before] if number is not None and _in(rule, number)]
+    step = keywords(rule).get("multipleOf")
+    if step is None and holds(rule, inside):
+        return [inside]
+    step = exact(step or 1)
+    below = exact(inside) // step * step
+    numbers = [_plain(below + times * step) for times in (0, 1, -1)]
+    allowed = [number for number in numbers if number is not None and holds(rule, number)]
+    return [number for number in allowed if number >= below] or allowed
 
 
 def _plain(number: Fraction) -> Any:

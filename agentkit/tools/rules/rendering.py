@@ -27,7 +27,7 @@ from agentkit.tools.rules.records import (
     Requires,
     Rule,
 )
-from agentkit.tools.schema import Steps, places, references, resolve_local, schemas_in
+from agentkit.tools.schema import Steps, places, references, schemas_in
 from agentkit.tools.schema_validator import fits
 
 # --- the sentence ---------------------------------------------------------------------------------
@@ -127,9 +127,6 @@ def _bounds(rule: Between) -> str:
 
 _Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
-_ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
-_OWN_BASE = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
-
 
 def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
     """The parameters schema as the rules narrow it; the same object when they state nothing.
@@ -165,7 +162,7 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
         both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
         return {**schema, "dependentRequired": {**given, rule.parameter: both}}
     steps, parts = next(iter(found.items()))
-    return _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
+    return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
 
 
 def _is_shared_by_path(schema: JsonObject) -> bool:
@@ -176,20 +173,19 @@ def _is_shared_by_path(schema: JsonObject) -> bool:
     )
 
 
-def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObject | None:
+def _at(part: Any, steps: Steps, change: _Change) -> JsonObject | None:
     """A schema with a change at the end of the steps; None when it can not be made safely."""
     part = {} if part is True else part
     if not isinstance(part, Mapping):
         return None
-    part = part if part is root else _inlined(part, root)
     if not steps:
         return change(part)
     name, rest = steps[0], steps[1:]
     if name is not None:
-        return _in_property(part, name, lambda below: _at(below, rest, root, change))
+        return _in_property(part, name, lambda below: _at(below, rest, change))
     if "prefixItems" in part or "unevaluatedItems" in part:
         return None
-    below = _at(part.get("items", {}), rest, root, change)
+    below = _at(part.get("items", {}), rest, change)
     return None if below is None else {**part, "items": below}
 
 
@@ -203,45 +199,62 @@ def _in_property(part: JsonObject, name: str, change: _Change) -> JsonObject | N
     return {**part, "properties": {**own, name: below}}
 
 
-def _inlined(part: JsonObject, root: JsonObject) -> JsonObject:
-    """A bare reference to a shared part as a copy of that part, which may then be narrowed."""
-    seen = set[str]()
-    while isinstance(reference := part.get("$ref"), str) and reference not in seen:
-        seen.add(reference)
-        beside = part.keys() - {"$ref"}
-        target = resolve_local(root, reference)
-        if not beside <= _ANNOTATIONS or not isinstance(target, Mapping) or _OWN_BASE & {*target}:
-            break
-        part = {**target, **{key: part[key] for key in part if key in beside}}
-    return part
-
-
 def _both(part: JsonObject, more: JsonObject) -> JsonObject:
     given = part.get("allOf", ())
     return {**part, "allOf": [*(given if isinstance(given, list | tuple) else ()), more]}
+
+
+def keywords(rule: OneOf | Between | Form) -> dict[str, Any]:
+    """What a rule says of a value, in the keywords of JSON Schema; what none can use is left out.
+
+    Example:
+        >>> keywords(Between(parameter="title", measure="length", maximum=80))
+        {'maxLength': 80}
+    """
+    match rule:
+        case OneOf():
+            return {"enum": [*rule.values]}
+        case Between(measure="value"):
+            step = rule.multiple_of
+            stated = {
+                "minimum": rule.minimum,
+                "maximum": rule.maximum,
+                "exclusiveMinimum": rule.exclusive_minimum,
+                "exclusiveMaximum": rule.exclusive_maximum,
+                "multipleOf": step if step is not None and step > 0 else None,
+            }
+        case Between():
+            what = "Length" if rule.measure == "length" else "Items"
+            stated = {f"min{what}": rule.minimum, f"max{what}": rule.maximum}
+        case Form():
+            is_usable = bool(rule.pattern) and not why_unsafe(rule.pattern)
+            texts = {"pattern": anchored(rule.pattern) if is_usable else "", "format": rule.format}
+            return {keyword: text for keyword, text in texts.items() if text}
+    return {keyword: n for keyword, n in stated.items() if n is not None and is_finite(n)}
+
+
+_TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
+}
+"""Which of two bounds allows less."""
 
 
 def _stated(
     rule: OneOf | Between | Form, found: Sequence[Any], root: JsonObject, part: JsonObject
 ) -> JsonObject | None:
     """The schema of a parameter with what a rule says of it; None when no value would be left."""
-    match rule:
-        case OneOf():
-            return _with_values(rule, found, root, part)
-        case Between(measure="length" | "items"):
-            what = "Length" if rule.measure == "length" else "Items"
-            part = _tighter(part, f"min{what}", rule.minimum, max)
-            return _tighter(part, f"max{what}", rule.maximum, min)
-        case Between():
-            part = _tighter(part, "minimum", rule.minimum, max)
-            part = _tighter(part, "maximum", rule.maximum, min)
-            part = _tighter(part, "exclusiveMinimum", rule.exclusive_minimum, max)
-            part = _tighter(part, "exclusiveMaximum", rule.exclusive_maximum, min)
-            is_step = rule.multiple_of is not None and rule.multiple_of > 0
-            return _with(part, "multipleOf", rule.multiple_of if is_step else None)
-        case Form():
-            part = _with(part, "pattern", anchored(rule.pattern) if rule.pattern else None)
-            return _with(part, "format", rule.format or None)
+    if isinstance(rule, OneOf):
+        return _with_values(rule, found, root, part)
+    for keyword, stated in keywords(rule).items():
+        given, tighter = part.get(keyword), _TIGHTER.get(keyword)
+        if tighter and isinstance(given, int | float) and not isinstance(given, bool):
+            part = {**part, keyword: tighter(given, stated)}
+        elif keyword not in part:
+            part = {**part, keyword: stated}
+        elif not same_json(given, stated):
+            part = _both(part, {keyword: stated})
+    return part
 
 
 def _with_values(
@@ -258,25 +271,3 @@ def _with_values(
         members = set(map(json_key, given))
         kept = [value for value in kept if json_key(value) in members]
     return {**part, "enum": kept} if kept else None
-
-
-def _tighter(
-    part: JsonObject,
-    keyword: str,
-    limit: float | None,
-    choose: Callable[[float, float], float],
-) -> JsonObject:
-    given = part.get(keyword)
-    if limit is None or not is_finite(limit):
-        return part
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return _with(part, keyword, limit)
-    return {**part, keyword: choose(given, limit)}
-
-
-def _with(part: JsonObject, keyword: str, value: Any) -> JsonObject:
-    if value is None:
-        return part
-    if keyword not in part:
-        return {**part, keyword: value}
-    return part if same_json(part[keyword], value) else _both(part, {keyword: value})

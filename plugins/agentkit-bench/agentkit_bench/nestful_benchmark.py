@@ -40,10 +40,10 @@ from agentkit.evaluation.task_files import (
 from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics import CanonicalCall, canonical_calls
+from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import coerce
 from agentkit_bench.data_flow import compare_data_flow
 from agentkit_bench.data_flow_expected import DataFlow, refers
 from agentkit_bench.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful
@@ -304,7 +304,7 @@ class _Planned:
             definition = self.definitions[call.name]
             flowing = [name for name, value in call.arguments.items() if refers(value)]
             plain = gold_call_problems(call, self._plain[call.name], unknown=flowing)
-            arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
+            arguments = coerce(dict(call.arguments), definition.signature.parameters)
             problems = [*plain, *(one.rule for one in validator_of(definition).check(arguments))]
             if problems:
                 return f"the gold call {call.name}: {problems[0]}"

@@ -17,7 +17,7 @@ from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, planned
 from agentkit.retrieval.retriever import Retrieval, SubGoal
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types.fit import SignatureTypes, TypedSlot, signature_types, unify
+from agentkit.tools.types import TypedSlot
 from agentkit_bench.paper_judge import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
@@ -25,6 +25,7 @@ from agentkit_bench.paper_judge import (
     ModelJudge,
     Question,
 )
+from agentkit_bench.type_fit import SignatureTypes, signature_types, unify
 
 Surface: TypeAlias = Literal["best", "survivors"]
 """What L4 leaves: ``best`` the one tool v* (Algorithm 2, line 9), ``survivors`` all of S3 in the

@@ -21,14 +21,19 @@ from agentkit.library.remote import RemoteStore, client as library_client
 from agentkit.server.keys import Keys
 
 HEAD = {
-    "format": 1,
+    "format": 2,
     "version": 1,
     "library": {"digest": "0" * 64, "tools": 1},
-    "versions": [[1, 1]],
+    "versions": [1, 1],
     "events": {"sequence": 0, "hash": ""},
 }
-LINES = {"content_type": "application/x-ndjson"}
-END = '{"end":{"next":null}}\n'
+
+
+def lines_of(*records: Any, status: int = 200, **headers: str) -> RawReply:
+    """An answer of these lines, each text as it is or data as JSON."""
+    lines = [one if isinstance(one, str) else json.dumps(one) for one in records]
+    body = "".join(f"{line}\n" for line in lines)
+    return RawReply(body=body, status=status, content_type="application/x-ndjson", headers=headers)
 
 
 @contextmanager
@@ -67,22 +72,17 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             StoreFormatError,
             "log in",
         ),
-        (RawReply(body="no json"), StoreFormatError, "not JSON"),
-        (RawReply(body='{"a":' * 300 + "1" + "}" * 300), StoreFormatError, "nested too deeply"),
-        (RawReply(body="{}"), StoreFormatError, "not the head"),
-        (RawReply(body={**HEAD, "version": -1}), StoreFormatError, "not the head"),
+        (lines_of("no json"), StoreFormatError, "not JSON"),
+        (lines_of('{"a":' * 300 + "1" + "}" * 300), StoreFormatError, "nested too deeply"),
+        (lines_of({}), StoreFormatError, "not the head"),
+        (lines_of({**HEAD, "version": -1}), StoreFormatError, "not the head"),
+        (lines_of({**HEAD, "versions": [1, 10**17]}), StoreFormatError, "not the head"),
+        (lines_of({**HEAD, "versions": [3, 1]}), StoreFormatError, "versions 3 to 1"),
+        (lines_of('{"format": NaN}'), StoreFormatError, "not JSON"),
+        (lines_of("[" * 100_000), StoreFormatError, "not JSON"),
+        (lines_of({**HEAD, "format": 3}), StoreFormatError, "upgrade agentkit-evolve"),
         (
-            RawReply(body={**HEAD, "versions": [[1, 10**17]]}),
-            StoreFormatError,
-            "more than 10,000,0",
-        ),
-        (RawReply(body={**HEAD, "versions": [[3, 4], [1, 2]]}), StoreFormatError, "in no order"),
-        (RawReply(body='{"format": NaN}'), StoreFormatError, "not JSON"),
-        (RawReply(body="[" * 100_000), StoreFormatError, "not JSON"),
-        (RawReply(body={**HEAD, "format": 2}), StoreFormatError, "upgrade agentkit-evolve"),
-        (RawReply(body={"x": "y" * 2_000_000}), StoreFormatError, "more than 1,000,000 bytes"),
-        (
-            RawReply(body="{}", headers={"Content-Encoding": "br"}),
+            lines_of({}, **{"Content-Encoding": "br"}),
             StoreFormatError,
             "packed by 'br'",
         ),
@@ -114,54 +114,49 @@ def test_a_redirect_is_not_followed(open_remote):
     assert len(server.requests) == 1
 
 
+DEFINITION = {"digest": "00", "definition": {"name": "a"}}
+LATER = {"version": 1, "proposal_id": "p", "removals": ["b"]}
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("", "its last line is missing"),
-        ('{"digest":"x"}\n' + END, "not a definition"),
-        ('{"digest":"00","definition":{"name":"a"}}\n' + END, "should have 00"),
-        (END + END, "goes on behind its last line"),
-        ('{"end":{"next":0}}\n', "the next is behind 0"),
-        ('{"end":{"next":"1"}}\n', "the next is behind '1'"),
-        ('{"end":{"next":null}}', "in the middle of a line"),
-        (END, "what came has 0"),
+        (['{"digest":"x"}'], "not a definition"),
+        ([DEFINITION], "should have 00"),
+        ([], "what came has 0"),
+        ([{**DEFINITION, "digest": ToolDefinition(name="a").digest}] * 2, "more than the 1 tools"),
     ],
 )
 def test_what_are_no_definitions(open_remote, lines, words):
-    """A page that is not what it should be is refused, and nothing of it is taken up."""
-
-    def answer(request: Any) -> RawReply:
-        is_head = request.path.partition("?")[0].endswith("/head")
-        return RawReply(body=HEAD) if is_head else RawReply(body=lines, **LINES)
-
-    with FaultyServer(answer) as server:
+    """A library that is not what it should be is refused, and nothing of it is taken up."""
+    with FaultyServer(lambda _: lines_of(HEAD, *lines)) as server:
         client = open_remote(f"{server.root_url}?cache=none")
         with pytest.raises(StoreFormatError, match=words):
             client.load()
 
 
-def test_more_tools_than_there_are(open_remote, tool):
-    """A list without end is left when it is longer than the head said."""
-    one = tool("a")
-    line = json.dumps({"digest": one.digest, "definition": one.to_json()}) + "\n"
-
-    def answer(request: Any) -> RawReply:
-        path, _, query = request.path.partition("?")
-        if path.endswith("/head"):
-            return RawReply(body=HEAD)
-        after = int(query.rpartition("after=")[2])
-        return RawReply(body=line + json.dumps({"end": {"next": after + 1}}) + "\n", **LINES)
-
-    with FaultyServer(answer) as server:
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([{"proposal_id": "p"}], "its version is None"),
+        ([{**LATER, "proposal_id": 7}], "not a change"),
+        ([LATER, LATER], "was not asked for"),
+        ([{**LATER, "version": 2}], "others than those asked for"),
+        ([{**LATER, "version": 9 + number} for number in range(40)], "others than those asked"),
+    ],
+)
+def test_what_are_no_changes(open_remote, lines, words):
+    """Changes that nobody asked for, or that are none, are refused."""
+    with FaultyServer(lambda _: lines_of({**HEAD, "since": 0}, *lines)) as server:
         client = open_remote(f"{server.root_url}?cache=none")
-        with pytest.raises(StoreFormatError, match="more than the 1 tools"):
+        with pytest.raises(StoreFormatError, match=words):
             client.load()
 
 
 def test_a_small_answer_that_unpacks_to_very_much(open_remote):
     """Nothing is unpacked that nobody asked to be packed, so a bomb is no danger."""
     bomb = gzip.compress(b"\n" * 20_000_000)
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\n"
     length = f"Content-Length: {len(bomb)}\r\n\r\n".encode()
     with raw_server(lambda one: one.sendall(head + length + bomb)) as url:
         client = open_remote(f"{url}?cache=none")
@@ -176,7 +171,7 @@ def test_bytes_that_drip(open_remote, part):
     begin = {
         "head": b"",
         "headers": b"HTTP/1.1 200 OK\r\nX: ",
-        "body": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+        "body": b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n",
     }[part]
 
     def drip(one: socket.socket) -> None:
@@ -193,24 +188,22 @@ def test_bytes_that_drip(open_remote, part):
 
 def test_a_body_that_breaks_off(open_remote):
     """Half an answer is no answer."""
-    half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"form'
+    half = (
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99\r\n\r\n{"form'
+    )
     with raw_server(lambda one: one.sendall(half)) as url:
         client = open_remote(f"{url}?cache=none")
         with pytest.raises(StoreUnavailableError, match="hung up"):
             client.load()
 
 
-def _is_tools(path: str) -> bool:
-    return path.endswith(("/tools", "/changes"))
-
-
 @pytest.mark.parametrize(
     "alter",
     [
-        lambda lines: [*lines[:-2], lines[-1]],
+        lambda lines: lines[:-1],
         lambda lines: [json.loads(json.dumps(one).replace("a text", "b text")) for one in lines],
-        lambda lines: [lines[0], lines[0], *lines[1:]],
-        lambda lines: lines[:0],
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: lines[:1],
     ],
     ids=["one less", "other words", "one twice", "nothing"],
 )
@@ -222,7 +215,7 @@ def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
     is_lying = False
 
     def lie(path: str, query: object, lines: list) -> list:
-        return alter(lines) if is_lying and _is_tools(path) else lines
+        return alter(lines) if is_lying and path.endswith("/library") else lines
 
     client = open_remote(serve(store, alter=lie))
     known = client.load()
@@ -235,13 +228,12 @@ def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
 
 
 def test_what_comes_is_bounded(store, serve, put, tool, monkeypatch):
-    """Pages, lines and the library as a whole are bounded."""
+    """Lines and the library as a whole are bounded."""
     put(store, tool("a", "text " * 1_000))
     url = serve(store)
     for bound, words in (
-        ("PAGE_BYTES", "more than 1,000 bytes"),
         ("LINE_BYTES", "a line of the answer"),
-        ("LIBRARY_BYTES", "the library has more"),
+        ("LIBRARY_BYTES", "more than 1,000 bytes"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(library_client, bound, 1_000)
@@ -256,13 +248,14 @@ def test_lines_that_say_nothing_take_room_too(store, serve, put, monkeypatch):
     put(store, ToolDefinition(name="a"))
 
     def fill(path: str, query: object, lines: list) -> list:
-        return lines if path.endswith("/head") else [*[{}] * 50_000, *lines]
+        some = [{"version": at, "proposal_id": "p"} for at in range(1, 10_000)]
+        return some if path.endswith("/changes") else lines
 
     url = serve(store, alter=fill)
     monkeypatch.setattr(library_client, "LIBRARY_BYTES", 1_000_000)
     client = RemoteStore(f"{url}?cache=none")
-    with pytest.raises(StoreFormatError, match="the library has more than 1,000,000 bytes"):
-        client.load()
+    with pytest.raises(StoreFormatError, match="more than 1,000,000 bytes"):
+        list(client.changes())
     client.close()
 
 

@@ -31,6 +31,8 @@ from agentkit_training.cli.show import (
     show_dry_run,
     show_handover,
     show_recall,
+    show_recipe,
+    show_recipes,
     show_result,
     shown_steps,
 )
@@ -61,6 +63,7 @@ from agentkit_training.jobs.evaluate import (
 )
 from agentkit_training.jobs.running import REPORT
 from agentkit_training.jobs.sft import sft_job
+from agentkit_training.recipes import load_recipe
 from agentkit_training.report import run_html
 from agentkit_training.retriever import (
     Request,
@@ -188,6 +191,58 @@ def grpo(config: Path, options: RunOptions) -> None:
                 "or turn evolution, feedback, evidence and composites off"
             )
         _run(wanted, options)
+
+
+@command()
+def recipe(
+    name: str = "",
+    *,
+    folder: Annotated[Path | None, option("--output", type=_FOLDER)] = None,
+    row: tuple[str, ...] = (),
+    seed: Annotated[int, option(type=int)] = 0,
+    changes: _Changes,
+    resume: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Repeat the table of a paper: its settings, row by row, with our figures beside its own.
+
+    Without NAME the recipes are listed. Without --output the recipe NAME is shown: what is
+    substituted, how long it takes, and the table. With it the rows are run, each in a folder of its
+    own; those that have ended are not run again.
+
+    Args:
+        folder (DIRECTORY): Folder of the runs.
+        row (NAME): This row alone.
+        seed (NUMBER): Of the runs and their tasks.
+        changes (KEY=VALUE): Change a key, such as policy.weights=local:smollm2-135m.
+        resume: Go on with a run that was broken off.
+        dry_run: Say what each row would do, and stop.
+
+    Examples:
+      agentkit-train recipe
+      agentkit-train recipe seal
+      agentkit-train recipe tooldna --output runs/tooldna --row 'no feedback'
+    """
+    if not name:
+        show_recipes()
+        return
+    found = load_recipe(name)
+    names = [one.name for one in found.rows]
+    if unknown := [one for one in row if one not in names]:
+        raise UsageError(f"{name} has no row {unknown[0]!r}; it has {', '.join(names)}")
+    wanted = [one for one in found.rows if not one.is_base and (not row or one.name in row)]
+    done = (
+        {one.name for one, ours, _ in found.results(folder) if ours is not None} if folder else ()
+    )
+    for one in wanted if folder is not None or dry_run else ():
+        if one.name in done:
+            continue
+        say(f"{one.name}:")
+        options = RunOptions(folder=(folder or Path()) / one.folder, resume=resume, dry_run=dry_run)
+        with told_once():
+            _run(found.run_of(one, changes=changes, seed=seed), options)
+    if not dry_run:
+        show_recipe(found, folder)
 
 
 def _run(config: SftConfig | CoevolveConfig, options: RunOptions) -> None:

@@ -35,6 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "agentkit_training.cli.commands:coevolve",
         "Train while texts and library learn as well.",
     ),
+    "recipe": ("agentkit_training.cli.commands:recipe", "Repeat a paper's table, row by row."),
     "evaluate": ("agentkit_training.cli.commands:evaluate", "Measure a model on the tasks."),
     "export": ("agentkit_training.cli.commands:export", "Hand over what a run has learned."),
     "retriever": (

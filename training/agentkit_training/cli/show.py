@@ -6,14 +6,18 @@ import inspect
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit._waiting import wait_for
 from agentkit.cli.output import Column, LineProgress, print_table, print_text, say
+from agentkit.errors import MissingExtraError
 from agentkit.evaluation import environment_from
+from agentkit.models.base import resolve_model
 from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.coevolution.tasks import step_count, tries_in_all, with_composites
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
+from agentkit_training.distributed.ranks import Alone
 from agentkit_training.export.handover import library_of
 from agentkit_training.fine_tuning.solutions import Solutions, answers_of, solutions_of
 from agentkit_training.fine_tuning.teaching import (
@@ -23,8 +27,9 @@ from agentkit_training.fine_tuning.teaching import (
     rehearsed,
 )
 from agentkit_training.fine_tuning.training import SftSettings
-from agentkit_training.jobs.evaluate import Combination, handover_of
-from agentkit_training.jobs.running import HANDOVER, check_fine_tuning
+from agentkit_training.jobs.evaluate import Combination, close_model, handover_of
+from agentkit_training.jobs.running import HANDOVER, check_engine, check_fine_tuning
+from agentkit_training.recipes import Recipe, load_recipe, recipes
 from agentkit_training.retriever import RetrieverReport
 from agentkit_training.runs import RunDirectory, StepRecord
 from agentkit_training.tasks.loading import load_tasks_for_training, out_of_reach
@@ -61,6 +66,11 @@ def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
     """
     if isinstance(config, SftConfig):
         check_fine_tuning(config, processes=processes)
+    else:
+        try:
+            check_engine(config, Alone(world=processes))
+        except MissingExtraError as error:  # it may be there where the run will be
+            say(f"Warning: {error}")
     parts, policy = load_tasks_for_training(config.tasks), config.policy
     sizes = ", ".join(f"{size} to {_USES[name]}" for name, size in parts.sizes.items())
     print_text(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
@@ -99,6 +109,8 @@ def _show_tuning(config: SftConfig, parts: TaskSplits) -> None:
 def _show_steps(config: CoevolveConfig, parts: TaskSplits) -> None:
     """What a run of ``grpo`` or ``coevolve`` would do."""
     coevolution, tasks, engine = config.coevolution, parts.train.tasks, config.engine
+    for model in config.asked_models.values():
+        close_model(resolve_model(model))
     if config.cold_start is not None:
         known = _solutions(config, parts)
         print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
@@ -248,6 +260,35 @@ def show_combinations(found: Sequence[Combination]) -> None:
                 f"{total.passed / max(1, total.attempts):.0%}",
             )
         )
+    print_table(columns, rows)
+
+
+def show_recipes() -> None:
+    """The recipes, a line each."""
+    found = [(name, load_recipe(name)) for name in recipes()]
+    columns = [Column(title="recipe"), Column(title="table"), Column(title="what it has")]
+    print_table(columns, [(name, one.paper, one.figure) for name, one in found])
+
+
+def show_recipe(recipe: Recipe, folder: Path | None) -> None:
+    """What is not as in the paper, how long it takes, and the table with what has ended of ours.
+
+    Args:
+        recipe: The recipe.
+        folder: Of its runs; None where there are none.
+    """
+    if folder is None:
+        print_text(f"{recipe.paper}. Not as in the paper:")
+        for one in recipe.substitutes:
+            print_text(f"* {one}")
+        times = "; ".join(f"{machine}: {time}" for machine, time in recipe.time.items())
+        print_text(f"Estimated, not measured: {times}.")
+    rows = [
+        (row.name, f"{row.paper:.1f}", "" if ours is None else f"{ours:.1f}", f"{tasks or ''}")
+        for row, ours, tasks in recipe.results(folder or Path("none"))
+    ]
+    columns = [Column(title=recipe.figure)]
+    columns += [Column(title=name, align="right") for name in ("paper", "ours", "tasks")]
     print_table(columns, rows)
 
 

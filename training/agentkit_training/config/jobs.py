@@ -490,6 +490,14 @@ class CoevolveConfig:
         return replace(self.asking.settings(), tools=self.coevolution.tools)
 
     @property
+    def asked_models(self) -> Mapping[str, str]:
+        """The names of the models that the run asks beside the policy, by their keys."""
+        wanted = self.coevolution
+        asked = {"feedback_model": wanted.feedback, "teacher": wanted.composites}
+        names = {key: str(getattr(self, key)) for key, is_on in asked.items() if is_on}
+        return {key: name for key, name in names.items() if name}
+
+    @property
     def has_own_weights(self) -> bool:
         """Whether the policy ends as another one than its base weights: trained, or adapted."""
         return not self.frozen or self.cold_start is not None or bool(self.policy.adapter)

@@ -158,14 +158,15 @@ class _Coevolve:
 
     def __post_init__(self) -> None:
         config, train = self.config, self.at.parts.train
+        models = {name: resolve_model(model) for name, model in config.asked_models.items()}
         keeper = LibraryKeeper(
             settings=config.coevolution,
             benchmark=train,
             model=self.model,
             store=self._store(),
             tools=pure_tools(train) if config.coevolution.composites else (),
-            feedback_model=resolve_model(config.feedback_model) if config.feedback_model else None,
-            teacher=resolve_model(config.teacher) if config.teacher else None,
+            feedback_model=models.get("feedback_model"),
+            teacher=models.get("teacher"),
             held_out=self.at.parts.validation,
         )
         self.source = Coevolution(

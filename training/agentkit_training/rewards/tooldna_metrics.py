@@ -65,7 +65,6 @@ from agentkit.metrics.calls import remembered
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.schema import resolve_local
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types.inference import type_of, type_of_value
 from agentkit_bench.comparable import (
     CallLike,
     ComparableCall,
@@ -74,6 +73,7 @@ from agentkit_bench.comparable import (
     comparable_calls,
     mark_of,
 )
+from agentkit_bench.type_evidence import type_of, type_of_value
 from agentkit_training.toolace.overlap import optimal_assignment
 
 FieldKind = Literal[

@@ -113,6 +113,14 @@ def test_a_named_configuration_that_lacks_a_model_is_refused():
     )
 
 
+def test_an_engine_of_one_process_is_refused_in_several(rewards, monkeypatch):
+    """The rehearsal says what the run would say."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = rehearsal(rewards, "engine={name: lean}", command="grpo")
+    assert done.exit_code == 2
+    assert "engine.name is lean, which trains in one process" in done.stderr
+
+
 def test_a_dry_run_warns_of_processes_without_tasks(rewards, monkeypatch):
     """Tasks are shared out whole: with fewer than there are processes some do nothing."""
     monkeypatch.setenv("WORLD_SIZE", "8")

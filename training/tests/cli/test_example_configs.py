@@ -54,7 +54,7 @@ def test_an_example_is_built_without_its_weights(path, tmp_path, monkeypatch):
     command, folder = command_of(path), tmp_path / "run"
     done = run(command, path, "--output", folder, "--dry-run")
     assert done.exit_code == 0, done.output
-    assert "Warning" not in done.stderr
+    assert ("Warning" in done.stderr) is (path.stem == "eight_gpus_vllm")  # of vLLM, absent here
     assert not folder.exists()
 
 

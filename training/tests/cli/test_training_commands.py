@@ -59,9 +59,9 @@ def test_grpo_leaves_the_library_to_coevolve(config, tmp_path):
 def test_a_dry_run_loads_no_weights(config, tmp_path):
     """What would be done is said, and nothing is written; the weights need not be there."""
     arguments = ("--output", tmp_path / "run", "--dry-run", "--set", "policy.weights=local:absent")
-    result = invoke("coevolve", config, *arguments, "--ablation", "tooldna-no-loop")
+    result = invoke("coevolve", config, *arguments, "--ablation", "seal")
     assert result.exit_code == 0, result.output
-    assert "evolution, feedback" in result.stdout
+    assert "interface, weighting" in result.stdout
     assert not (tmp_path / "run").exists()
 
 

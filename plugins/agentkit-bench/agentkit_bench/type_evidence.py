@@ -1,7 +1,7 @@
 """What a parameter, a result or a value is probably about: guessed from names, texts and values.
 
 The clues are few, and their words are in ``vocabulary.json``; their confidences were chosen by hand
-on the development parts of public catalogues, and docs/tools.md says how often they are right. A
+on the development parts of public catalogues, and docs/agentkit-bench.md says what they are for. A
 guess that the declared type rules out (a list for an e-mail address) is dropped.
 """
 
@@ -18,9 +18,8 @@ from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.patterns import FORMATS
-from agentkit.tools.types.lattice import (
+from agentkit.tools.types import (
     ANY,
-    MEANINGS,
     OWNED_ID,
     Alternative,
     Base,
@@ -28,7 +27,7 @@ from agentkit.tools.types.lattice import (
     declared_type,
     join,
     json_text,
-    wider,
+    written_as,
 )
 
 _MOST_CERTAIN = 0.99
@@ -240,18 +239,6 @@ _FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_TEXT: frozenset[Base] = frozenset({"string"})
-_NUMERIC: frozenset[Base] = frozenset({"integer", "number"})
-_EITHER: frozenset[Base] = _TEXT | _NUMERIC
-
-_WRITTEN_AS: Mapping[str, frozenset[Base]] = {
-    **dict.fromkeys(["date", "time", "weekday"], _TEXT),
-    **dict.fromkeys(["moment", "month", "duration", "coordinate", "id"], _EITHER),
-    **dict.fromkeys(["phone", "postal_code", "quantity"], _EITHER),
-    **dict.fromkeys(["count", "length", "mass", "speed", "area", "volume"], _NUMERIC),
-}
-"""JSON types that a meaning is written in; those of the nearest wider meaning, else text."""
-
 _IDENTIFIERS = frozenset({"id", "identifier"})
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 600
@@ -301,12 +288,6 @@ def _possible(guesses: Iterable[Guess], declared: TypeSet) -> Iterator[Guess]:
     for guess in guesses:
         if guess.meaning and not certain and bases & written_as(guess.meaning):
             yield guess
-
-
-@lru_cache(maxsize=1_024)
-def written_as(meaning: str) -> frozenset[Base]:
-    """The JSON types that values of a meaning are written in."""
-    return next((_WRITTEN_AS[one] for one in wider(meaning) if one in _WRITTEN_AS), _TEXT)
 
 
 def _scalar_bases(declared: TypeSet) -> frozenset[Base]:
@@ -383,50 +364,3 @@ def _examples(schema: JsonObject) -> list[Any]:
     examples = schema.get("examples")
     found = list(examples) if isinstance(examples, list) else []
     return [*found, schema["default"]] if isinstance(schema.get("default"), str) else found
-
-
-# --- the words of planner models ---------------------------------------------------------------
-
-_LONGEST_WORDS = 80
-
-_BASE_WORDS: Mapping[str, Base] = {
-    **dict.fromkeys(["text", "string", "str"], "string"),
-    **dict.fromkeys(["integer", "int"], "integer"),
-    **dict.fromkeys(["number", "float"], "number"),
-    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no"], "boolean"),
-    **dict.fromkeys(["null", "none"], "null"),
-    **dict.fromkeys(["object", "dict", "record"], "object"),
-    **dict.fromkeys(["array", "list"], "array"),
-}
-_LIST = re.compile(r"(?:list|array) of (?P<of>.+)|(?P<before>.+?)(?:\[\]| list| array)")
-
-
-def named_type(words: str) -> TypeSet:
-    """The type that words name; ``ANY`` when they name none that is known.
-
-    Example:
-        >>> print(named_type("list of numbers"))
-        array of (number)
-        >>> print(named_type("number or null"))
-        null | number
-        >>> sorted(named_type("currency code").meanings), named_type("gizmo").is_any
-        (['currency'], True)
-    """
-    text = " ".join(words[:_LONGEST_WORDS].casefold().replace("_", " ").split()).strip(" .\"'`")
-    return join(map(_single, re.split(r"\s*\|\s*|\s+or\s+", text)))
-
-
-def _single(text: str) -> TypeSet:
-    if (match := _LIST.fullmatch(text)) is not None:
-        return TypeSet.list_of(_single(match["of"] or match["before"]))
-    base = _BASE_WORDS.get(text) or _BASE_WORDS.get(text.removesuffix("s"))
-    if base is not None:
-        return TypeSet.of(base)
-    name = text.replace(" ", "_").removesuffix("s")
-    guess = next(iter(guesses_of_name(text)), None)
-    if name not in MEANINGS and guess is not None and guess.confidence >= _SURE_ENOUGH:
-        name = guess.meaning
-    return TypeSet.of(*sorted(written_as(name)), meaning=name) if name in MEANINGS else ANY
-
-
-_SURE_ENOUGH = 0.6

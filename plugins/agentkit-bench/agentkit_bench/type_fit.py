@@ -12,17 +12,18 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
 
-from agentkit.errors import UsageError
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types.inference import (
-    Guess,
-    TypeEvidence,
-    type_of,
-    type_of_value,
+from agentkit.tools.types import (
+    ANY,
+    WRITTEN_ALSO,
+    Alternative,
+    Base,
+    TypedSlot,
+    TypeSet,
+    includes,
 )
-from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet, includes
+from agentkit_bench.type_evidence import Guess, TypeEvidence, type_of
 
 PARTLY = 0.9
 """The types overlap: some values of the source fit (a number where an integer is asked for)."""
@@ -33,18 +34,6 @@ date, one city where a list of cities is asked for)."""
 
 FIELD = 0.9
 """An object serves by one of its fields, or a list by its items."""
-
-_WRITTEN: frozenset[tuple[Base, Base]] = frozenset(
-    {
-        ("integer", "string"),
-        ("number", "string"),
-        ("boolean", "string"),
-        ("array", "string"),
-        ("string", "integer"),
-        ("string", "number"),
-    }
-)
-"""Base types whose values can be written in another one."""
 
 _TURNED: Mapping[str, frozenset[str]] = {
     "datetime": frozenset({"date", "time"}),
@@ -58,35 +47,6 @@ _TURNED: Mapping[str, frozenset[str]] = {
 """Meanings whose values can be turned into another one."""
 
 _DEEPEST = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TypedSlot:
-    """A value that a goal brings along, or one that it wants.
-
-    Attributes:
-        name: What the goal calls it; empty when it has no name.
-        type: Its type; a value that is known is a type of one value (``slot_of_value``).
-        confidence: How sure the type is, between 0 and 1.
-        bound: Whether the type was read from a real value of the caller rather than guessed.
-
-    Raises:
-        UsageError: The confidence is not between 0 and 1.
-    """
-
-    name: str = ""
-    type: TypeSet = ANY
-    confidence: float = 1.0
-    bound: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.confidence <= 1:
-            raise UsageError(f"a confidence is a number from 0 to 1, got {self.confidence!r}")
-
-    @property
-    def is_untyped(self) -> bool:
-        """Whether it says nothing that could change a ranking."""
-        return self.confidence <= 0 or self.type.is_any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,36 +96,6 @@ def signature_types(definition: ToolDefinition) -> SignatureTypes:
         required=definition.signature.required,
         output=TypeEvidence() if result is None else type_of(result, is_result=True),
     )
-
-
-def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
-    """The slot of a value that the caller has: bound, and as sure as the value is plain.
-
-    Example:
-        >>> slot = slot_of_value("2024-08-15", name="day")
-        >>> print(slot.type, slot.confidence, slot.bound)
-        string date in {"2024-08-15"} 0.98 True
-        >>> slot_of_value("Paris").confidence
-        1.0
-    """
-    evidence = type_of_value(value)
-    if not evidence.meanings:
-        return TypedSlot(name=name, type=evidence.declared, bound=True)
-    return TypedSlot(
-        name=name,
-        type=_meant(evidence),
-        confidence=evidence.meanings[0].confidence,
-        bound=True,
-    )
-
-
-def _meant(evidence: TypeEvidence) -> TypeSet:
-    """The declared type of a value with its meaning; that of a list is the meaning of its items."""
-    meaning = evidence.meanings[0].meaning
-    (only,) = evidence.declared.alternatives
-    if only.items is None:
-        return evidence.declared.with_meaning(meaning)
-    return TypeSet(frozenset([replace(only, items=only.items.with_meaning(meaning))]))
 
 
 def flow(source: TypeSet | TypeEvidence, target: TypeSet | TypeEvidence) -> float:
@@ -248,7 +178,7 @@ def _by_base(one: Alternative, two: Alternative) -> float:
         return _by_domain(one, two)
     if (one.base, two.base) == ("number", "integer"):
         return PARTLY * _by_domain(one, two)
-    if (one.base, two.base) not in _WRITTEN:
+    if (one.base, two.base) not in WRITTEN_ALSO:
         return 0.0
     if one.base == "string" and one.domain is not None:
         return PERHAPS if all(_holds_number(text, two.base) for text in one.domain) else 0.0

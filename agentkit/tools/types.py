@@ -19,6 +19,7 @@ Arguments are held against the schema itself (``agentkit.tools.validation``).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -29,6 +30,7 @@ from typing import Any, Literal, get_args
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.sources.type_names import read_type_name
 
 Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
 """A JSON type; every ``integer`` is also a ``number``."""
@@ -574,3 +576,128 @@ def _both(left: TypeSet, right: TypeSet) -> TypeSet:
         return right if left.is_any else left
     met = left & right
     return left | right if met.is_never else met
+
+
+# --- the values that a request has, and the words of planner models -------------------------------
+
+WRITTEN_ALSO: frozenset[tuple[Base, Base]] = frozenset(
+    {
+        ("integer", "string"),
+        ("number", "string"),
+        ("boolean", "string"),
+        ("array", "string"),
+        ("string", "integer"),
+        ("string", "number"),
+    }
+)
+"""Base types whose values can be written in another one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TypedSlot:
+    """A value that a goal brings along, or one that it wants.
+
+    Attributes:
+        name: What the goal calls it; empty when it has no name.
+        type: Its type; a value that is known is a type of one value (``slot_of_value``).
+        confidence: How sure the type is, between 0 and 1.
+        bound: Whether the type was read from a real value of the caller rather than guessed.
+
+    Raises:
+        UsageError: The confidence is not between 0 and 1.
+    """
+
+    name: str = ""
+    type: TypeSet = ANY
+    confidence: float = 1.0
+    bound: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.confidence <= 1:
+            raise UsageError(f"a confidence is a number from 0 to 1, got {self.confidence!r}")
+
+    @property
+    def is_untyped(self) -> bool:
+        """Whether it says nothing that could change a ranking."""
+        return self.confidence <= 0 or self.type.is_any
+
+
+def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
+    """The slot of a value that the caller has; untyped where JSON can not write the value.
+
+    Example:
+        >>> slot = slot_of_value(7, name="hotel_id")
+        >>> print(slot.type, slot.bound)
+        integer in {7} True
+    """
+    try:
+        return TypedSlot(name=name, type=TypeSet.one_of([value]), bound=True)
+    except (ValueError, RecursionError):  # it holds itself, or is larger than JSON text can be
+        return TypedSlot(name=name, bound=True)
+
+
+def can_take(wanted: TypeSet, given: TypeSet) -> bool:
+    """Whether a value may serve where a type is declared, written in another form if need be.
+
+    Example:
+        >>> can_take(TypeSet.of("integer"), TypeSet.one_of(["7"]))
+        True
+        >>> can_take(TypeSet.of("boolean"), TypeSet.one_of([7]))
+        False
+    """
+    if not (wanted & given).is_never:
+        return True
+    if any(pair in WRITTEN_ALSO for pair in product(given.bases, wanted.bases)):
+        return True
+    lists = (one.items or ANY for one in wanted.alternatives if one.base == "array")
+    return any(can_take(items, given) for items in lists)
+
+
+_TEXT: frozenset[Base] = frozenset({"string"})
+_NUMERIC: frozenset[Base] = frozenset({"integer", "number"})
+_EITHER: frozenset[Base] = _TEXT | _NUMERIC
+
+_WRITTEN_AS: Mapping[str, frozenset[Base]] = {
+    **dict.fromkeys(["date", "time", "weekday"], _TEXT),
+    **dict.fromkeys(["moment", "month", "duration", "coordinate", "id"], _EITHER),
+    **dict.fromkeys(["phone", "postal_code", "quantity"], _EITHER),
+    **dict.fromkeys(["count", "length", "mass", "speed", "area", "volume"], _NUMERIC),
+}
+"""JSON types that a meaning is written in; those of the nearest wider meaning, else text."""
+
+
+@lru_cache(maxsize=1_024)
+def written_as(meaning: str) -> frozenset[Base]:
+    """The JSON types that values of a meaning are written in."""
+    return next((_WRITTEN_AS[one] for one in wider(meaning) if one in _WRITTEN_AS), _TEXT)
+
+
+_LONGEST_WORDS = 80
+
+_LIST = re.compile(r"(?:list|array) of (?P<of>.+)|(?P<before>.+?)(?:\[\]| list| array)")
+
+
+def named_type(words: str) -> TypeSet:
+    """The type that words name; ``ANY`` when they name none that is known.
+
+    Example:
+        >>> print(named_type("list of numbers"))
+        array of (number)
+        >>> print(named_type("number or null"))
+        null | number
+        >>> sorted(named_type("currency code").meanings), named_type("gizmo").is_any
+        (['currency'], True)
+    """
+    text = " ".join(words[:_LONGEST_WORDS].casefold().replace("_", " ").split()).strip(" .\"'`")
+    return join(map(_single, re.split(r"\s*\|\s*|\s+or\s+", text)))
+
+
+def _single(text: str) -> TypeSet:
+    if (match := _LIST.fullmatch(text)) is not None:
+        return TypeSet.list_of(_single(match["of"] or match["before"]))
+    one = text.removesuffix("s")
+    for name in (text, one, text.replace(" ", "_"), *text.split()):  # ``currency code`` is one
+        if name in MEANINGS:
+            return TypeSet.of(*sorted(written_as(name)), meaning=name)
+    words = {"true/false": "boolean", "yes/no": "boolean"}
+    return declared_type(read_type_name(words.get(text, text)) or read_type_name(one))
