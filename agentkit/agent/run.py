@@ -40,7 +40,15 @@ from agentkit.agent.types import (
     deferred_calls,
     ignore,
 )
-from agentkit.episodes import CutReason, Episode, RefineTrace, StopReason, Turn
+from agentkit.episodes import (
+    CutReason,
+    Episode,
+    HistoryTrace,
+    RefineTrace,
+    RetrievalTrace,
+    StopReason,
+    Turn,
+)
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -264,13 +272,21 @@ class Run:
             message=message, results=tuple(executor.finished), tokens=response.tokens
         )
         results = await executor.execute(message.tool_calls) if message.tool_calls else ()
-        search = self._selection.search
-        searches, searching = search.taken() if search else ((), Usage())
-        changes, processing = self._history.taken() if self._history else ((), Usage())
+        searches: tuple[RetrievalTrace, ...] = ()
+        changes: tuple[HistoryTrace, ...] = ()
+        usage = response.usage
+        if trace is not None:
+            usage += trace.usage
+        if self._selection.search is not None:
+            searches, spent = self._selection.search.taken()
+            usage += spent
+        if self._history is not None:
+            changes, spent = self._history.taken()
+            usage += spent
         turn = Turn(
             message=message,
             results=results,
-            usage=response.usage + (trace.usage if trace else Usage()) + searching + processing,
+            usage=usage,
             retrieval=None if self._turns else self._selection.trace,
             searches=searches,
             refine=trace,
@@ -457,6 +473,7 @@ class Run:
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
+            examples=agent.selector.examples,
         )
 
     def _tool_choice(self) -> ToolChoice:
