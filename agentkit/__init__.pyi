@@ -6,6 +6,12 @@ from .agent.guardrails import (
     Rewrite as Rewrite,
     guardrail as guardrail,
 )
+from .agent.history import (
+    CapToolResults as CapToolResults,
+    KeepLastTurns as KeepLastTurns,
+    Summarize as Summarize,
+    TokenBudget as TokenBudget,
+)
 from .agent.types import (
     Limits as Limits,
     RunResult as RunResult,

@@ -8,6 +8,15 @@ from .guardrails import (
     RunBlocked as RunBlocked,
     guardrail as guardrail,
 )
+from .history import (
+    CapToolResults as CapToolResults,
+    HistoryProcessor as HistoryProcessor,
+    HistoryRun as HistoryRun,
+    KeepLastTurns as KeepLastTurns,
+    Processed as Processed,
+    Summarize as Summarize,
+    TokenBudget as TokenBudget,
+)
 from .output import OutputFormat as OutputFormat
 from .refine import refine_calls as refine_calls
 from .session import (

@@ -65,6 +65,7 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrail
+    from agentkit.agent.history import HistoryProcessor
     from agentkit.tracing.tracing import Tracing
 
 T = TypeVar("T")
@@ -105,6 +106,9 @@ class Agent(Generic[DepsT, OutputT]):
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
             its conversation.
         guardrails: Look at inputs, tool calls, tool results and outputs, see ``guardrail``.
+        history_processors: What of a long conversation the model is sent, in order:
+            ``KeepLastTurns``, ``TokenBudget``, ``Summarize``, ``CapToolResults``, or functions of
+            the ``RunContext`` and the messages.
         observers: Are told of every run that gave a result, once it is there.
         tracing: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
@@ -149,6 +153,7 @@ class Agent(Generic[DepsT, OutputT]):
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
         guardrails: Iterable[Guardrail[DepsT]] = (),
+        history_processors: Iterable[HistoryProcessor[DepsT]] = (),
         observers: Iterable[Observer] = (),
         tracing: Tracing | None = None,
         name: str = "agent",
@@ -201,6 +206,7 @@ class Agent(Generic[DepsT, OutputT]):
             settings=settings,
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             guardrails=tuple(guardrails),
+            history_processors=tuple(history_processors),
             observers=Observers(observers),
             tracing=tracing,
         )

@@ -40,7 +40,15 @@ from agentkit.agent.types import (
     deferred_calls,
     ignore,
 )
-from agentkit.episodes import CutReason, Episode, RefineTrace, StopReason, Turn
+from agentkit.episodes import (
+    CutReason,
+    Episode,
+    HistoryTrace,
+    RefineTrace,
+    RetrievalTrace,
+    StopReason,
+    Turn,
+)
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -72,6 +80,7 @@ from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrail, Guardrails
+    from agentkit.agent.history import HistoryProcessor, HistoryRun
     from agentkit.agent.output import OutputFormat
     from agentkit.models.prices import Price
     from agentkit.tracing.tracing import Span, Tracing
@@ -97,6 +106,7 @@ class AgentRunner:
         settings: How to generate, where a run does not say.
         price: What tokens cost, where the limit on costs needs it and the model does not say.
         guardrails: Look at what goes in and out.
+        history_processors: Decide what of a conversation is sent.
         observers: Are told of each result.
         tracing: Is told of the run and its requests; None for nobody.
     """
@@ -112,6 +122,7 @@ class AgentRunner:
     settings: ModelSettings
     price: Price | None
     guardrails: tuple[Guardrail[Any], ...]
+    history_processors: tuple[HistoryProcessor[Any], ...]
     observers: Observers
     tracing: Tracing | None
 
@@ -172,6 +183,7 @@ class Run:
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
         self._guards = self._guardrails()
+        self._history = self._history_run()
         self._system: tuple[SystemMessage, ...] = ()
         self._messages = self._opening()
         self._selection = Selection(tools=SelectedTools(library=start.library))
@@ -239,7 +251,9 @@ class Run:
         text = await self._agent.instructions.for_run(self._facts)
         self._system = (SystemMessage(text=text),) if text else ()
         self._asks_model = True
-        asked = self._request() if self._agent.observers and answers is None else None
+        if self._history is not None:
+            self._selection.tools.add_own(self._history.tools)
+        asked = await self._request() if self._agent.observers and answers is None else None
         end = None
         if self._turns:
             self._executor.remember(self._turns[-1].results)
@@ -258,17 +272,27 @@ class Run:
             message=message, results=tuple(executor.finished), tokens=response.tokens
         )
         results = await executor.execute(message.tool_calls) if message.tool_calls else ()
-        search = self._selection.search
-        searches, searching = search.taken() if search else ((), Usage())
+        searches: tuple[RetrievalTrace, ...] = ()
+        changes: tuple[HistoryTrace, ...] = ()
+        usage = response.usage
+        if trace is not None:
+            usage += trace.usage
+        if self._selection.search is not None:
+            searches, spent = self._selection.search.taken()
+            usage += spent
+        if self._history is not None:
+            changes, spent = self._history.taken()
+            usage += spent
         turn = Turn(
             message=message,
             results=results,
-            usage=response.usage + (trace.usage if trace else Usage()) + searching,
+            usage=usage,
             retrieval=None if self._turns else self._selection.trace,
             searches=searches,
             refine=trace,
             tokens=response.tokens,
             finish_reason=_CUT.get(response.finish_reason),
+            history=changes,
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
         )
@@ -279,6 +303,10 @@ class Run:
         given = self._agent.guardrails
         return agent_door.Guardrails(given, self._facts) if given else None
 
+    def _history_run(self) -> HistoryRun | None:
+        processors = self._agent.history_processors
+        return agent_door.HistoryRun(processors, self._facts) if processors else None
+
     async def _check_input(self, guards: Guardrails) -> None:
         """Let guardrails see the request, and go on with what they make of it."""
         request, _ = await guards.check("input", self._start.request)
@@ -286,7 +314,7 @@ class Run:
         self._messages[-1] = UserMessage(text=request)
 
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
-        request = self._request()
+        request = await self._request()
         if self._guards is None:
             response = self._normal(await self._ask(request))
         else:
@@ -434,14 +462,18 @@ class Run:
             return output
         return self._agent.output_format.to_data(output)
 
-    def _request(self) -> ModelRequest:
+    async def _request(self) -> ModelRequest:
         agent, start, tools = self._agent, self._start, self._executor.tools
+        said: Sequence[Message] = self._messages
+        if self._history is not None:
+            said = await self._history.sent(said)
         return ModelRequest(
-            messages=(*self._system, *self._messages),
+            messages=(*self._system, *said),
             tools=tools.definitions,
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
+            examples=agent.selector.examples,
         )
 
     def _tool_choice(self) -> ToolChoice:

@@ -35,11 +35,11 @@ class SelectedTools:
 
     Attributes:
         library: The pinned snapshot that tools are taken from.
-        own: A tool of the runtime, offered before all others; None for none.
+        own: Tools of the runtime, offered before all others.
     """
 
     library: Library
-    own: Tool | None = None
+    own: tuple[Tool, ...] = ()
     _tools: dict[str, Tool] = field(init=False, default_factory=dict)
     _shown: set[str] = field(init=False, default_factory=set)
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
@@ -56,8 +56,8 @@ class SelectedTools:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What the model reads; the same object until something is added."""
         if self._definitions is None:
-            own = () if self.own is None else (self.own.definition,)
-            self._definitions = (*own, *(tool.definition for tool in self._tools.values()))
+            every = (*self.own, *self._tools.values())
+            self._definitions = tuple(tool.definition for tool in every)
         return self._definitions
 
     @property
@@ -76,9 +76,14 @@ class SelectedTools:
     def get(self, name: str) -> Tool | None:
         """The offered tool of that name; None for one that is not offered."""
         tool = self._tools.get(name)
-        if tool is None and self.own is not None and name == self.own.name:
-            return self.own
-        return tool
+        return tool or next((one for one in self.own if one.name == name), None)
+
+    def add_own(self, tools: Iterable[Tool]) -> None:
+        """Offer tools of the runtime, before all others."""
+        new = tuple(tools)
+        if new:
+            self.own = (*self.own, *new)
+            self._definitions = None
 
     def take(self, name: str) -> Tool | None:
         """The tool of that name if the model may call it; offered from now on if it was not.
@@ -115,6 +120,9 @@ OFFER_ALL_UP_TO = 32
 SEARCH_TOOL = "search_tools"
 """Its name. Where code of one's own is a tool of this name, there is no search; a tool from
 elsewhere that is called so takes nobody's place, and is not offered where there is search."""
+
+READ_TOOL = "read_tool_result"
+"""The tool by which a model reads the rest of a result that was shortened."""
 
 _PURPOSE = (
     "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "
@@ -348,8 +356,10 @@ class ToolSelector:
                     f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
                     "None to offer every tool"
                 )
-            retriever, self._all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
+            retriever = retrieval.default_retriever(examples=policy.examples)
+            self._all_up_to = OFFER_ALL_UP_TO
         self._retriever: Retriever | None = retriever
+        self.examples = policy.examples
         self._policy = policy
         self._tracing = tracing
 
@@ -406,7 +416,7 @@ class ToolSelector:
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:
             search = ToolSearch(retriever=retriever, tools=tools, emit=emit, tracing=self._tracing)
-            tools.own = search_tool(search, cards)
+            tools.add_own((search_tool(search, cards),))
             tools.show((*cards, *shown.found))
         if found is None:
             return Selection(tools=tools, search=search)

@@ -83,13 +83,13 @@ class AskingOptions:
     """How a model is asked, by ``eval`` and by the comparisons of ``evolve``.
 
     Attributes:
-        environment (FILE.py): The world that the tools of the tasks act on, as FILE.py or
+        environment (FILE.py): The environment that the tasks' tools act on, as FILE.py or
             FILE.py:NAME.
-        data (PATH): Where the benchmark's files are.
+        data (PATH): Folder of the benchmark's files.
         tool_choice: Whether the model may or must call a tool.
         max_tokens: Longest answer. [default: the model's own]
         max_steps: Model turns for each request. [default: 1; 21 where tools are run]
-        concurrency: Tasks at the same time. [default: 1 for local models, 8 for others]
+        concurrency: Concurrent tasks. [default: 1 for local models, 8 for others]
     """
 
     model: ModelName
@@ -115,15 +115,15 @@ class EvalOptions:
     """What is asked, and of which definitions.
 
     Attributes:
-        offer: Offer the tools that the benchmark names for each question, or retrieve them.
+        offer: Offer the tools that the benchmark gives for each question, or retrieve them.
         category (NAME): Only this category
         sample: Ask a random sample of this many tasks, spread evenly over the categories.
         seed: Chooses the sample.
         attempts: How often each task is tried, for pass@k and pass^k.
-        temperature (X): Of sampling; 0 is greedy decoding.
+        temperature (X): Sampling temperature; 0 is greedy decoding.
         judge (NAME): The model that judges tasks with a rubric.
-        run (NAME): Name of the run. [default: made of benchmark, model, settings and your files, so
-            that the same command resumes where it stopped]
+        run (NAME): Name of the run. [default: derived from benchmark, model, settings and files, so
+            that the same command resumes]
     """
 
     targets: Targets
@@ -158,17 +158,17 @@ def evaluation(
         tuple[Path, ...], option(type=click.Path(dir_okay=False, path_type=Path))
     ] = (),
 ) -> Output:
-    """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
+    """Measure an agent on BENCHMARK: ask, judge the answers, and report.
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
-    describes them; code that it does not know is registered. Every answer is kept as an episode
-    with its verdict and diagnosis. The same command resumes an interrupted run; finished tasks are
-    never asked twice. When your file of tasks or your environment has changed, it is another run.
-    Exit status 1: the model failed in some tasks, which the same command tries again.
+    describes them; new code is registered. Every answer is recorded as an episode with its verdict
+    and diagnosis. The same command resumes an interrupted run; finished tasks are never asked
+    twice. A changed task file or environment starts another run. Exit status 1: the model failed
+    in some tasks; the same command retries them.
 
     Args:
-        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished, and ask
-            nothing; --report writes the comparison.
+        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished; nothing is
+            asked, and --report writes the comparison.
         report (FILE): Also write the report here, as .html or .md
 
     Examples:

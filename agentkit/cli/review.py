@@ -45,10 +45,10 @@ class _ListsWhenAlone(CommandGroup):
 
 @click.group(cls=_ListsWhenAlone)
 def review() -> None:
-    """Read what evolution suggests, and approve, try or reject it.
+    """Read proposals, and approve, try or reject them.
 
-    Name a proposal by its id, by the beginning of one, by its tool, or say 'last'. Typed alone,
-    it lists what waits.
+    Name a proposal by its id, a prefix of it, its tool, or 'last'. Without a command, the open
+    proposals are listed.
     """
 
 
@@ -59,11 +59,11 @@ def list_(
     tool: str = "",
     store_url: StoreUrl,
 ) -> Output:
-    """List what waits, oldest first, and for what.
+    """List open proposals, oldest first, and what they wait for.
 
     Args:
-        shows_all: Also those that are decided.
-        tool (NAME): Only for this tool.
+        shows_all: Also decided ones.
+        tool (NAME): Only this tool.
 
     Examples:
       agentkit review list
@@ -105,7 +105,7 @@ def _row(one: Review) -> tuple[object, ...]:
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
 def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
-    """Show what models would see, why it was suggested, how it did, and what to type next.
+    """Show what models would see, why it was proposed, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
 
@@ -123,7 +123,7 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
     return Output(record=found.to_json(), view=lambda: print_review(found))
 
 
-@command(short_help="Agree, and put it into use.", group=review)
+@command(short_help="Approve, and promote.", group=review)
 def approve(
     which: Which,
     *,
@@ -133,13 +133,12 @@ def approve(
     targets: Targets,
     store_url: StoreUrl,
 ) -> Output:
-    """Agree as a person, and move it on as far as the policy allows.
+    """Approve a proposal as a person, and advance it as far as the policy allows.
 
-    The command says which library version then serves, and what models see from now on.
+    Prints the library version that serves afterwards, and what models see.
 
     Args:
-        overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
-            reject it
+        overrule (CODE): Overrule this check of a rejected proposal; name all that reject it
         judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
@@ -158,14 +157,14 @@ def approve(
         return _outcome(manager, proposal_id, before)
 
 
-@command(short_help="Say no.", group=review)
+@command(short_help="Reject a proposal.", group=review)
 def reject(
     which: Which,
     *,
     reason: Annotated[str, option(required=True)],
     store_url: StoreUrl,
 ) -> Output:
-    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'.
+    """Reject a proposal that is not in use; 'rollback' takes back one that is.
 
     Args:
         reason (TEXT): Why, for the log.
@@ -192,7 +191,7 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     return share
 
 
-@command(short_help="Let it serve a share of the sessions first.", group=review)
+@command(short_help="Serve a share of the sessions first.", group=review)
 def canary(
     which: Which,
     *,
@@ -202,8 +201,9 @@ def canary(
 ) -> Output:
     """Let a proposal serve a share of the sessions until its numbers decide.
 
-    'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
-    taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+    'agentkit serve' and its replicas route by it. A session keeps the definitions it began with.
+    The change is taken back automatically if it does worse; otherwise 'agentkit evolve' promotes
+    it.
 
     Args:
         share (PERCENT): The share of new sessions that the change serves.

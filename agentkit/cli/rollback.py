@@ -34,16 +34,16 @@ def rollback(
     reason: Reason,
     store_url: StoreUrl,
 ) -> Output:
-    """Take the last change back, or that of TOOL, or the proposal or change ID.
+    """Take back the last change, the last one of TOOL, or the proposal or change ID.
 
-    Whoever made it: a promotion, 'tools add', an import, code that registered its tools, mining,
-    an edit. Tools get the definitions that they had before, as a new library version, and those
-    that were new are removed; the history keeps everything. What was promoted on the same tool
-    after a proposal is taken back too. Prints what models see afterwards.
+    Any change can be taken back: a promotion, 'tools add', an import, registered code, mining, an
+    edit. Tools get their earlier definitions, as a new library version, and new tools are removed;
+    the history keeps everything. Later promotions of the same tool are taken back too. Prints what
+    models see afterwards.
 
     Args:
-        to (VERSION): Give TOOL the definition that it had at this library version.
-        pin (VERSION): Hold runs at this library version.
+        to (VERSION): Give TOOL the definition it had at this library version.
+        pin (VERSION): Pin runs to this library version.
         unpin: Let runs use the newest version again.
         tool (NAME): With --pin: only this tool.
         yes: Do not ask.

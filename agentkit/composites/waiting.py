@@ -149,6 +149,8 @@ class WaitingLowering(Lowering):
             case ir.If(test=test):
                 steps, left = self._left(test)
                 return [*steps, replace(node, test=left)]
+            case ir.For(source=source) if self._is_slow(source):
+                raise _iterator_escapes()
             case ir.For(source=source):
                 steps, left = self._left(source)
                 return [*steps, replace(node, source=left)]
@@ -394,7 +396,7 @@ async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
 def _iterator_escapes() -> Exception:
     problem = SourceProblem(
         code="iterator_escapes",
-        message="`enumerate` and `zip` do not take a generator whose items have to be waited for",
+        message="`for`, `enumerate` and `zip` take no generator whose items have to be waited for",
         advice="Make it a list.",
     )
     return refusal("", (problem,))

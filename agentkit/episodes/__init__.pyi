@@ -3,6 +3,7 @@ from .episode import (
     Episode as Episode,
     GoalTrace as GoalTrace,
     GuardrailRecord as GuardrailRecord,
+    HistoryTrace as HistoryTrace,
     RefineMode as RefineMode,
     RefineTrace as RefineTrace,
     RetrievalTrace as RetrievalTrace,

@@ -24,7 +24,8 @@ from agentkit.messages import (
 FORMAT_VERSION = 4
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
 the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
-of an answer that only its provider understands, and why an answer was cut short, 4 guardrails."""
+of an answer that only its provider understands, and why an answer was cut short, 4
+guardrails, and what was left out of a history."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -166,6 +167,28 @@ class RefineTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HistoryTrace:
+    """What a history processor changed of what the model was sent.
+
+    Attributes:
+        name: The processor.
+        left_out: Messages that were left out from then on, as first and last place in the
+            conversation, from 0; ``Episode.history_length`` says where the run's own begin.
+        shortened: Calls whose results were sent shortened; the episodes hold them whole.
+        added: Texts that were put in their place, such as a summary.
+        note: Why nothing was changed, when it failed.
+    """
+
+    _OPTIONAL: ClassVar = ("left_out", "shortened", "added", "note")
+
+    name: str
+    left_out: tuple[tuple[int, int], ...] = ()
+    shortened: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
     """One model step: what it was offered, what it said, what its calls gave.
 
@@ -181,6 +204,7 @@ class Turn:
         tokens: The tokens of the answer that ``message`` holds, from servers that report them.
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.
+        history: What was left out of the conversation before the model was asked.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -192,6 +216,7 @@ class Turn:
         "correction",
         "tokens",
         "finish_reason",
+        "history",
     )
 
     message: AssistantMessage
@@ -203,6 +228,7 @@ class Turn:
     correction: str = ""
     tokens: TokenIds | None = None
     finish_reason: CutReason | None = None
+    history: tuple[HistoryTrace, ...] = ()
     seconds: float = 0.0
     model_seconds: float = 0.0
 
@@ -267,7 +293,7 @@ class Episode:
             object.__setattr__(self, "format", max(self.format, 2))
         if any(_needs_third(turn) for turn in self.turns):
             object.__setattr__(self, "format", max(self.format, 3))
-        if self.guardrails:
+        if self.guardrails or any(turn.history for turn in self.turns):
             object.__setattr__(self, "format", max(self.format, 4))
 
     @property

@@ -11,6 +11,7 @@ from agentkit.episodes.episode import (
     Episode,
     GoalTrace,
     GuardrailRecord,
+    HistoryTrace,
     RefineTrace,
     RetrievalTrace,
     Turn,
@@ -206,7 +207,8 @@ def change_texts(episode: Episode, change: Callable[[str], str]) -> Episode:
 _TEXTS: Mapping[type, Sequence[str]] = {
     Episode: ("request", "turns", "output", "error", "verdict", "diagnosis", "guardrails"),
     GuardrailRecord: ("reason",),
-    Turn: ("message", "results", "retrieval", "searches", "refine", "correction"),
+    HistoryTrace: ("added", "note"),
+    Turn: ("message", "results", "retrieval", "searches", "refine", "correction", "history"),
     AssistantMessage: ("text", "tool_calls"),
     ToolCall: ("arguments", "malformed"),
     ToolResult: ("value", "text", "failure"),

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import SEARCH_TOOL
+from agentkit.agent.selection import READ_TOOL, SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
@@ -296,7 +296,10 @@ def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[Pa
             if result.failure is not None and result.failure.kind == "unknown_tool"
         }
         for result in episode.results:
-            if result.name not in library and result.name not in invented | {SEARCH_TOOL}:
+            if result.name not in library and result.name not in invented | {
+                SEARCH_TOOL,
+                READ_TOOL,
+            }:
                 called[result.name] += 1
                 failed[result.name] += result.status == "failed"
     for name, calls in called.most_common():
@@ -334,18 +337,15 @@ async def _asked(
     manager: ToolManager, proposer: Proposer, observations: Observations
 ) -> AsyncIterator[Silent]:
     """Take in what a proposer suggests; who could not say anything, or not all."""
-    suggestions: Sequence[Suggestion] = ()
     try:
         suggestions = _checked(proposer, await proposer.propose(observations))
-    except ProposerInterruptedError as error:
-        suggestions = _checked(proposer, error.found)
-        yield Silent(proposer=proposer.name, error=str(error))
     except ModelError as error:
+        found = error.found if isinstance(error, ProposerInterruptedError) else ()
+        suggestions = _checked(proposer, found)
         yield Silent(proposer=proposer.name, error=str(error))
     for suggestion in suggestions:
-        decided = manager.decided_before(suggestion)
+        decided, known = manager.decided_before(suggestion), manager.ledger.proposals
         if decided is None:
-            known = manager.ledger.proposals
             try:
                 record = await manager.submit_async(suggestion, episodes=observations.episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge

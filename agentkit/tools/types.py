@@ -30,6 +30,7 @@ from typing import Any, Literal, get_args
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.sources.type_names import read_type_name
 
 Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
 """A JSON type; every ``integer`` is also a ``number``."""
@@ -673,15 +674,6 @@ def written_as(meaning: str) -> frozenset[Base]:
 
 _LONGEST_WORDS = 80
 
-_BASE_WORDS: Mapping[str, Base] = {
-    **dict.fromkeys(["text", "string", "str"], "string"),
-    **dict.fromkeys(["integer", "int"], "integer"),
-    **dict.fromkeys(["number", "float"], "number"),
-    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no"], "boolean"),
-    **dict.fromkeys(["null", "none"], "null"),
-    **dict.fromkeys(["object", "dict", "record"], "object"),
-    **dict.fromkeys(["array", "list"], "array"),
-}
 _LIST = re.compile(r"(?:list|array) of (?P<of>.+)|(?P<before>.+?)(?:\[\]| list| array)")
 
 
@@ -703,11 +695,9 @@ def named_type(words: str) -> TypeSet:
 def _single(text: str) -> TypeSet:
     if (match := _LIST.fullmatch(text)) is not None:
         return TypeSet.list_of(_single(match["of"] or match["before"]))
-    base = _BASE_WORDS.get(text) or _BASE_WORDS.get(text.removesuffix("s"))
-    if base is not None:
-        return TypeSet.of(base)
-    names = [text.replace(" ", "_"), *text.split()]  # ``currency code`` is a currency
-    for meaning in (one for name in names for one in (name, name.removesuffix("s"))):
-        if meaning in MEANINGS:
-            return TypeSet.of(*sorted(written_as(meaning)), meaning=meaning)
-    return ANY
+    one = text.removesuffix("s")
+    for name in (text, one, text.replace(" ", "_"), *text.split()):  # ``currency code`` is one
+        if name in MEANINGS:
+            return TypeSet.of(*sorted(written_as(name)), meaning=name)
+    words = {"true/false": "boolean", "yes/no": "boolean"}
+    return declared_type(read_type_name(words.get(text, text)) or read_type_name(one))

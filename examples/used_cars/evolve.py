@@ -17,6 +17,7 @@ import asyncio
 import re
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from inventory import Inventory
@@ -30,7 +31,9 @@ from agentkit.evolution import (
     EvolutionReport,
     FeedbackStream,
     ToolManager,
+    ValidationPolicy,
     evolve,
+    validate,
 )
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
@@ -105,7 +108,8 @@ async def repair(store: Store, folder: Path) -> tuple[ToolManager, EvolutionRepo
     tools = sales_tools(Inventory(folder / "cars.db"))
     benchmark = load_tasks(HERE / "customers.jsonl", tools=tools)
     seen, held_out = parts(replace(benchmark, environment=with_tools(tools)))
-    manager = ToolManager(store, tools=tools)
+    by_numbers = partial(validate, policy=ValidationPolicy(model_texts=()))
+    manager = ToolManager(store, tools=tools, validate=by_numbers)
     manager.register(tools, reason="the assistant's tools")
     model = FunctionModel(salesperson, name="salesperson")
     await evaluate(seen, model=model, store=store, run="customers", library=manager.library)

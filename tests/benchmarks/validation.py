@@ -1,26 +1,21 @@
-"""What validation lets through, what it rejects wrongly, and what it costs (docs/validation.md).
+"""What validation rejects, what waits for somebody, and what it costs (docs/validation.md).
 
-    python tests/benchmarks/validation.py [--corpus first|second|third] [--half 0|1] [--failed]
+    python tests/benchmarks/validation.py [--corpus first|second|third] [--failed]
     python tests/benchmarks/validation.py --catalogue FOLDER
 
-For each class of changes of a corpus: how many nobody is asked about, how many wait for a judge or a
-person, and how many are rejected, with Wilson intervals (95 %), and the CPU time of one validation, with
-everything worked out anew. ``--half 0`` counts the tools alone whose cases may be read while the checks
-are changed, ``--half 1`` those of which only counts are reported. ``--failed`` adds the ids of the
-poisons of half 0 that nobody is asked about and of its valid rewrites that wait or are rejected.
+For each class of changes of a corpus, as a model would suggest them: how many nobody is asked about, how
+many wait for a judge or a person, and how many are rejected, with Wilson intervals (95 %), and the CPU time
+of one validation, with everything worked out anew. ``--failed`` adds the valid changes that are rejected.
 
-``--catalogue`` tells which codes the texts of public tools draw (``tools.jsonl.gz``). Each definition
-counts as a change of itself without any words, so that every text is new: a hard case.
+``--catalogue`` tells which tools of a public catalogue (``tools.jsonl.gz``) an import would hold, by code.
 """
 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +23,13 @@ from harness import arguments, cpu_ms, percentile, report
 from support.rewrites import RewriteCase, read_rewrites
 
 from agentkit.evolution.validation import ProposedChange, validate
+from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.library.library import Library
 from agentkit.metrics.statistics import wilson_interval
 from agentkit.testing import sample_library
 from agentkit.tools import definition_from_json
-from agentkit.tools.definition import Description, ToolDefinition
+from agentkit.tools.definition import ToolDefinition
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
 FIRST = {"overt": ("attacks", "attacks_held_out"), "valid": ("rewrites", "rewrites_held_out")}
@@ -58,11 +54,6 @@ def cases_of(corpus: str) -> tuple[Library, dict[str, list[RewriteCase]]]:
     return sample_library().with_tools(map(ToolDefinition.from_json, records)), found
 
 
-def half_of(tool: str) -> int:
-    """Half 0 of a corpus may be looked at; of half 1 nothing but counts is known."""
-    return int(hashlib.sha1(tool.encode(), usedforsecurity=False).hexdigest(), 16) % 2
-
-
 def judged(change: ProposedChange) -> tuple[str, float]:
     """What validation says: ``accepted``, ``waits`` or ``rejected``; and milliseconds of CPU."""
     found: list[ValidationReport] = []
@@ -71,23 +62,19 @@ def judged(change: ProposedChange) -> tuple[str, float]:
     return ("rejected" if said.failed else "waits" if said.needs else "accepted"), spent
 
 
-def ends_of(corpus: str, half: int | None, *, failed: bool) -> list[dict[str, Any]]:
-    """How each class of a corpus, or of one half of it, ends."""
+def ends_of(corpus: str, *, failed: bool) -> list[dict[str, Any]]:
+    """How each class of a corpus ends."""
     library, kinds = cases_of(corpus)
     ends: dict[tuple[str, str], list[str]] = {}
     times: list[float] = []
     for kind, cases in kinds.items():
         for case in cases:
-            if half is not None and half_of(case.tool) != half:
-                continue
-            change = case.change(library)
-            end, spent = judged(change)
+            end, spent = judged(case.change(library))
             times.append(spent)
-            tools = "writing" if change.base.signature.effects.writes else "reading"
-            for name in (case.labels.get("class", "rewrite"), f"all on {tools} tools", "all"):
+            for name in (case.labels.get("class", "rewrite"), "all"):
                 ends.setdefault((kind, name), []).append(end)
-            if failed and (end == "accepted") != (kind == "valid") and half_of(case.tool) == 0:
-                print(case.labels.get("id", ""), end, case.tool, case.place)
+            if failed and kind == "valid" and end == "rejected":
+                print(case.labels.get("id", ""), case.tool, case.place, case.value)
     print(f"CPU ms: median {percentile(times, 0.5):.2f}, 95th {percentile(times, 0.95):.2f}\n")
     return [
         {
@@ -105,27 +92,24 @@ def share(found: Sequence[str], end: str) -> str:
     return f"{found.count(end)} ({interval.low:.0%} to {interval.high:.0%})"
 
 
-def codes_of(folder: Path) -> Iterator[dict[str, Any]]:
-    """How many tools of a public catalogue draw each code."""
+def held_of(folder: Path) -> Iterator[dict[str, Any]]:
+    """How many tools of a public catalogue an import holds, by code."""
     codes: Counter[str] = Counter()
     with gzip.open(folder / "tools.jsonl.gz", "rt", encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            tool = definition_from_json(record.get("definition", record))
-            bare = replace(tool, description=Description())
-            change = ProposedChange(base=bare, candidate=tool, library=Library([bare]))
-            found = {one.code for one in validate(change).failed} - {"grew_too_much"}
-            codes.update([*found, "all tools", *(["tools with a code"] if found else [])])
+            found = suspicions(definition_from_json(record.get("definition", record)))
+            codes.update({one.code for one in found})
+            codes.update(["all tools", *(["held"] if found else [])])
     yield from ({"code": code, "tools": count} for code, count in codes.most_common())
 
 
 if __name__ == "__main__":
     parser = arguments(__doc__, rounds=None)
     parser.add_argument("--corpus", choices=("first", "second", "third"), default="first")
-    parser.add_argument("--half", type=int, choices=(0, 1))
     parser.add_argument("--failed", action="store_true")
     parser.add_argument("--catalogue", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     if options.catalogue:
-        report(list(codes_of(options.catalogue)), options)
+        report(list(held_of(options.catalogue)), options)
     else:
-        report(ends_of(options.corpus, options.half, failed=options.failed), options)
+        report(ends_of(options.corpus, failed=options.failed), options)

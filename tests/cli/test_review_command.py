@@ -11,7 +11,7 @@ from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.serving import running
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.report import FailedCheck, TextOrigin
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
@@ -59,6 +59,7 @@ def proposal_id(manager):
         author=Author(kind="program", name="evidence"),
         reason="12 of 14 calls gave other terms",
         evidence=("e1", "e2"),
+        origins=[TextOrigin(text=words.summary, kind="code")],
     )
     record = manager.submit(proposal)
     assert record.state == "validated", record.failed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -20,6 +21,7 @@ from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import evolve
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
@@ -307,8 +309,9 @@ async def compare(_tool, _control, _candidate):
 
 @pytest.fixture
 def manager():
-    """Two tools in memory."""
-    made = ToolManager(open_store("memory:"))
+    """Two tools in memory, and numbers alone decide."""
+    by_numbers = partial(validate, policy=ValidationPolicy(model_texts=()))
+    made = ToolManager(open_store("memory:"), validate=by_numbers)
     made.register([LOAN, PING])
     return made
 

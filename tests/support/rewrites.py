@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +36,7 @@ class RewriteCase:
     def change(self, library: Library) -> ProposedChange:
         """The change itself, with what tools said of failed calls and took in accepted ones."""
         said = tuple(text for text in self.evidence if text.startswith("failed"))
-        change = rewrite(self.tool, {self.place: self.value}, library=library, sources=said)
-        taken = (text for text in self.evidence if text.startswith("accepted: "))
-        return replace(change, accepted=tuple(map(_arguments, taken)))
-
-
-def _arguments(said: str) -> dict[str, str]:
-    """The arguments of ``accepted: name=value, other=value returned ...``."""
-    given = said.removeprefix("accepted: ").split(" returned ")[0]
-    pairs = (part.partition("=") for part in given.split(", ") if "=" in part)
-    return {name: value for name, _, value in pairs}
+        return rewrite(self.tool, {self.place: self.value}, library=library, sources=said)
 
 
 def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:

@@ -215,9 +215,9 @@ def demo(
 ) -> None:
     """See tools repair their own definitions: fail, learn, promote, ask again, roll back.
 
-    A small local model answers questions for tools that refuse what their definitions hide. The
-    refusals become lessons, held-out questions decide which are promoted, and other questions
-    show what was gained. Needs no key, and keeps everything in a store of its own.
+    A small local model uses tools that refuse what their definitions do not say. The refusals
+    become lessons, held-out questions decide which are promoted, and other questions show the
+    gain. It needs no key, and keeps everything in a store of its own.
 
     Args:
         questions: How many questions the table reports on.

@@ -546,7 +546,7 @@ class RuleBacktest:
         ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
         speak against the rule.
         """
-        coerced: JsonObject = coerce(arguments, self._ruled.parameters_schema, fill="none")
+        coerced: JsonObject = coerce(arguments, self._ruled.parameters_schema)
         return self._checker.refusal(coerced, earlier) is not None
 
     def refused_values(self, record: ToolRecord) -> Iterator[str]:

@@ -12,19 +12,26 @@ from typing import Any, Literal, NamedTuple
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_of
 from agentkit.evolution.proposers.observed import described_rules, rule_key
-from agentkit.evolution.validation.novelty import says_new
 from agentkit.evolution.validation.report import (
     FailedCheck,
     OriginKind,
     ProposedChange,
     TextOrigin,
 )
-from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sentences_of, sequence
-from agentkit.evolution.validation.tool_names import compares
+from agentkit.evolution.validation.texts import (
+    Edit,
+    Text,
+    leaves,
+    mapping,
+    rules_of,
+    sentences_of,
+    sequence,
+)
 from agentkit.evolution.validation.wording import (
     FIRST_EAST_ASIAN,
     folded,
     pattern,
+    sentences,
     stands_in,
     symbols_in,
 )
@@ -61,18 +68,12 @@ class ValidationPolicy:
             reads: what it is asked leaves the house.
         money: Needed when name or words of the tool are about moving money and the tool is not
             known to only read. A calculator that declares ``writes=False`` moves nothing.
-        comparing: Needed when a text prefers the tool to another one: it takes calls from that one.
-        untrusted: Needed when the change brings words of an untrusted origin (``fresh_texts``):
-            words of users, tools and servers, and allowed values that no accepted call has used. A
-            person who agrees answers for the judge. A judge is a model that such words may talk
-            to; ``("person",)`` asks a person alone.
-        new_words: Needed when a text says something that the tool did not say
-            (``novelty.says_new``), whatever the tool does, unless a person or the tool's own code
-            wrote it. A person who agrees answers for the judge too, unless something else asks
-            for both.
-        writing: Needed when anybody but a person or the tool's own code words a text of a tool that
-            declares to write: there a wrong value under a condition that always holds does harm,
-            and no list of phrases knows all of them. A person who agrees answers for the judge.
+        untrusted: Needed when the change brings words of users, tools or servers (``fresh_texts``),
+            or allowed values of theirs that no accepted call has used. A judge is a model that such
+            words may talk to; ``("person",)`` asks a person alone.
+        model_texts: Needed when a model or a program worded a text that models read, of any tool:
+            no list of words tells an honest text from a well-phrased lie. Empty where numbers
+            alone decide, as in training on simulated tools.
         new_rules: Needed when a rule comes from a model or a program, and neither recorded calls
             nor the tool's own texts bear it out (``rule_support.unsupported_rules``): it refuses
             calls. An order of calls is no such rule: one that demands a tool which is not declared
@@ -95,10 +96,8 @@ class ValidationPolicy:
     destructive: tuple[Needed, ...] = _BOTH
     open_world: tuple[Needed, ...] = _BOTH
     money: tuple[Needed, ...] = _BOTH
-    comparing: tuple[Needed, ...] = _BOTH
     untrusted: tuple[Needed, ...] = ("judge",)
-    new_words: tuple[Needed, ...] = ("judge",)
-    writing: tuple[Needed, ...] = ("judge",)
+    model_texts: tuple[Needed, ...] = ("judge",)
     new_rules: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
@@ -109,14 +108,10 @@ class ValidationPolicy:
             *self.needs_for(change.base, library),
             *self.needs_for(change.candidate, library),
         }
-        if self.comparing and compares(change):
-            wanted.update(self.comparing)
-        if self.untrusted and any(text.waits for text in fresh_texts(change)):
-            wanted.update(self.untrusted)
-        if change.written_by not in TRUSTED and says_new(change):
-            wanted.update(self.new_words)
-        if change.written_by not in TRUSTED and _words_a_writer(change):
-            wanted.update(self.writing)
+        for text in fresh_texts(change):
+            if text.waits:
+                is_worded = text.kind in {"model", "unknown"}
+                wanted.update(self.model_texts if is_worded else self.untrusted)
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
         if self.new_rules and not all(map(_only_reads, newly_demanded(change))):
@@ -157,13 +152,6 @@ class ValidationPolicy:
 
 def _only_reads(definition: ToolDefinition | None) -> bool:
     return definition is not None and definition.signature.effects.is_read_only
-
-
-def _words_a_writer(change: ProposedChange) -> bool:
-    """Whether a text changes of a tool that declares to write; texts of a new tool are all new."""
-    effects = change.base.signature.effects
-    is_writer = bool(effects.writes) and not effects.destructive  # which has needs of its own
-    return is_writer and any(edit.kind in _READ for edit in change.edits)
 
 
 def is_about_money(definition: ToolDefinition) -> bool:
@@ -299,12 +287,9 @@ def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
 # form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
 # says of its texts where they came from, and what no trusted origin vouches for waits.
 #
-# Numbers, bounds and texts without letters are data, and need no origin unless a user may have
-# dictated the rule that holds them. Nor do texts that the base holds already.
-
-
-_READ = frozenset({"summary", "tag", "parameter", "usage_rule", "condition"})
-"""Kinds of texts that every check of words reads; those of a model pass when these checks do."""
+# In rules and worked calls, numbers and texts without letters are data, and need no origin unless
+# a user may have dictated the rule that holds them. Nor do texts that the base holds already, nor
+# what is left of a text that lost some of its sentences.
 
 _NAMES = frozenset({"kind", "parameter", "others", "tool", "format", "measure"})
 """Fields of rules that hold names of parameters and tools, or words of a fixed list."""
@@ -332,12 +317,11 @@ class FreshText(TextOrigin):
 
 
 class _Words(NamedTuple):
-    """New words in one place; whether they are an allowed value, and read by every check."""
+    """New words in one place; whether they are an allowed value."""
 
     field: str
     text: str
     is_value: bool = False
-    is_read: bool = False
 
 
 def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
@@ -356,10 +340,10 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     if change.written_by in TRUSTED and not change.origins:
         return ()
     known = _known(change)
+    of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     found = [
         _fresh(origin, words.field, waits=_waits(words, origin))
-        for words in _new_words(change)
-        if _is_worded(words.text) and not known(words.text)
+        for words in (*_new_sentences(change), *of_data)
         for origin in _origins_of(words.text, change)
     ]
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
@@ -415,12 +399,12 @@ def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
         if origin.text and (whole or origin.text in rest):
             rest = rest.replace(origin.text, " ", 1)
             yield origin
-    if _is_worded(rest):
+    if any(map(str.isalnum, rest)) or symbols_in(rest):
         yield TextOrigin(text=rest, kind=change.written_by)
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:
-    if origin.kind in TRUSTED or (origin.kind == "model" and words.is_read):
+    if origin.kind in TRUSTED:
         return False
     found = _WORD.findall(origin.text)
     # in scripts without spaces two characters count as a word
@@ -429,12 +413,28 @@ def _waits(words: _Words, origin: TextOrigin) -> bool:
     return not (words.is_value and origin.is_used and not is_sentence)
 
 
-def _new_words(change: ProposedChange) -> Iterator[_Words]:
+def _new_sentences(change: ProposedChange) -> Iterator[_Words]:
+    """New texts, but for those of which every sentence stands in the base in such a place."""
+    told = {origin.text for origin in change.origins}
+    had = {_subject(text): set[str]() for text in change.texts}
+    for text in change.texts:
+        had[_subject(text)].update(sentences(text.text))
     for edit in change.edits:
-        if edit.kind != "rule":  # rules are below, by their parts
-            before = edit.before.rstrip(" .")
-            text = edit.after.removeprefix(before) if before else edit.after
-            yield _Words(edit.field, text, is_read=edit.kind in _READ)
+        is_left = had.get(_subject(edit), set()).issuperset(sentences(edit.after))
+        if edit.kind not in {"rule", "example"} and not is_left:
+            before = "" if edit.after in told else edit.before.rstrip(" .")
+            yield _Words(edit.field, edit.after.removeprefix(before))
+
+
+def _subject(text: Text | Edit) -> tuple[str, str]:
+    """What a text is about: one parameter, the tool as a whole, or its tags or conditions."""
+    is_of_tool = text.kind in {"summary", "usage_rule"}
+    return ("tool" if is_of_tool else text.kind), text.parameter
+
+
+def _new_data(change: ProposedChange) -> Iterator[_Words]:
+    """The texts in new worked calls, in new rules, and in the contract of a new tool."""
+    yield from (_Words(one.field, one.after) for one in change.edits if one.kind == "example")
     for field, rule in _ruled(change):
         for name in getattr(rule, "__dataclass_fields__", {}):
             for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():

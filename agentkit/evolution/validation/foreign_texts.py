@@ -22,19 +22,29 @@ from agentkit.evolution.validation.lexical_checks import (
     NO_PRIVATE_DATA,
     NO_SECRET_REQUESTS,
     NO_SECRETS,
+    Hit,
+    PatternCheck,
     asks_for_secret,
     no_confusables,
     no_invisible_characters,
     no_mixed_scripts,
+    readings,
     rules_readable,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
-from agentkit.evolution.validation.texts import LONGEST_SCANNED, MOST_SCANNED, Text, TextKind
+from agentkit.evolution.validation.texts import (
+    LONGEST_SCANNED,
+    MOST_SCANNED,
+    Text,
+    TextKind,
+    mapping,
+)
 from agentkit.evolution.validation.tool_names import no_other_tools, spoken
+from agentkit.evolution.validation.wording import patterns
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
-IMPORT_CHECKS: tuple[Check, ...] = (
+_EVERY_TEXT: tuple[Check, ...] = (
     no_invisible_characters,
     no_mixed_scripts,
     no_confusables,
@@ -44,14 +54,33 @@ IMPORT_CHECKS: tuple[Check, ...] = (
     NO_ENCODED_TEXT,
     NO_DIRECTIVES,
 )
-"""The lexical checks that honest texts of people pass.
+"""The lexical checks that honest texts of people pass."""
+
+
+def _is_undeclared(hit: Hit) -> bool:
+    """A tool may speak of a secret that a parameter or property of its schema is called by."""
+    return hit.kind not in getattr(hit.change, "declared", ())
+
+
+IMPORT_CHECKS: tuple[Check, ...] = (
+    *_EVERY_TEXT,
+    PatternCheck(
+        code="secret_request",
+        file="imports",
+        counts=_is_undeclared,
+        readings=readings,
+        shows_text=True,
+    ),
+    PatternCheck(code="directive", file="imports", readings=readings),
+)
+"""What is asked of a definition that comes whole: also whether it speaks of secrets or other calls.
 
 Left out are those that ask what a rewrite may add: addresses, markup, private data in examples,
 length, and the names of other tools are no reproach to a definition that comes whole. Structural
 and semantic checks compare with what was there before, and here nothing was.
 """
 
-WORKED_CALL_CHECKS: tuple[Check, ...] = (*IMPORT_CHECKS, NO_PRIVATE_DATA, no_other_tools)
+WORKED_CALL_CHECKS: tuple[Check, ...] = (*_EVERY_TEXT, NO_PRIVATE_DATA, no_other_tools)
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
 _MOST_SIDE_BY_SIDE = 12
@@ -82,6 +111,7 @@ class _Said(ProposedChange):
     """Texts as a change of a tool that said nothing."""
 
     said: tuple[Text, ...]
+    declared: frozenset[str]
 
     @cached_property
     def candidate_texts(self) -> tuple[Text, ...]:
@@ -113,11 +143,31 @@ def suspicions(
     asked = tuple(checks)
     reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
     found: dict[tuple[str, str], FailedCheck] = {}
+    declared = _declared(definition)
     for batch in _batches(_texts_of(definition)):
-        change = _Said(base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=batch)
+        change = _Said(
+            base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=batch, declared=declared
+        )
         for one in (one for check in asked for one in check(change)):
             found.setdefault((one.code, one.field), one)
     return (*reserved, *found.values())
+
+
+def _declared(definition: ToolDefinition) -> frozenset[str]:
+    """The kinds of secrets by which parameters and properties of the schemas are called."""
+    names: list[str] = []
+    waiting: list[Any] = [definition.signature.parameters, definition.signature.result]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            inside = mapping(part.get("properties"))
+            names += [spoken(name) for name in inside if isinstance(name, str)]
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)
+    kinds = patterns("imports", "secret_request")
+    found = {kind for kind, each in kinds.items() if any(map(each.search, names))}
+    return frozenset(found | {"secret", "credential"} if found else found)
 
 
 def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:

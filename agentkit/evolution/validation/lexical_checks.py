@@ -290,7 +290,7 @@ class PatternCheck:
                 yield failed(self.code, field=edit.field, excerpt=shown, found=said, what=hit.kind)
 
     def _hits(self, change: ProposedChange, edit: Edit) -> Iterator[Hit]:
-        looked_for = patterns(self.file, self.code if self.file == "forms" else "")
+        looked_for = patterns(self.file, "" if self.file == "directives" else self.code)
         for reading in self.readings(edit.after):
             known = change.known if reading is edit.after else change.known_folded
             for kind, each in (*looked_for.items(), *(self.further or {}).items()):

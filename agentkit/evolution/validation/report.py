@@ -17,8 +17,6 @@ from agentkit.evolution.validation.texts import (
     edits_between,
     facts_of,
     leaves,
-    limits_of,
-    mapping,
     text_or_empty,
     texts_of,
 )
@@ -92,8 +90,6 @@ class ProposedChange:
         library: The library that holds the base.
         sources: Texts that the candidate must not copy from: what users said and tools returned in
             the episodes behind it.
-        accepted: Arguments of calls that the tool accepted in these episodes. They bear out how
-            values are written; as examples they would repeat what a user said.
         origins: Where single texts of the candidate came from.
         written_by: Whose words all other new texts are.
         from_evidence: Whether a program read its rules off recorded calls, and no model wrote them.
@@ -104,7 +100,6 @@ class ProposedChange:
     candidate: ToolDefinition
     library: Library
     sources: tuple[str, ...] = ()
-    accepted: tuple[Mapping[str, Any], ...] = ()
     origins: tuple[TextOrigin, ...] = ()
     written_by: OriginKind = "model"
     from_evidence: bool = False
@@ -143,13 +138,6 @@ class ProposedChange:
         return frozenset(numbers_in(folded("\n".join(said))))
 
     @cached_property
-    def shown_numbers(self) -> frozenset[float]:
-        """``known_numbers``, and those of postconditions and of limits in the result's schema."""
-        promised = (str(one) for one in self.base.specification.post)
-        said = numbers_in(folded("\n".join(promised)))
-        return self.known_numbers.union(said, limits_of(self.base.signature.result))
-
-    @cached_property
     def known_folded(self) -> str:
         """``known`` without accents and presentation forms, as patterns read texts."""
         return folded(self.known)
@@ -175,14 +163,6 @@ class ProposedChange:
         named = [path for path in self.parameters if stands_in(path.casefold(), sentence)]
         return self.parameters[named[0]] if len(named) == 1 else None
 
-    def given(self, path: str) -> tuple[Any, ...]:
-        """What worked calls gave a top-level parameter; of lists the items."""
-        return _given(path, (mapping(one.arguments) for one in self.base.examples))
-
-    def taken(self, path: str) -> tuple[Any, ...]:
-        """What accepted calls gave a top-level parameter; of lists the items."""
-        return _given(path, self.accepted)
-
     @cached_property
     def parameters(self) -> Mapping[str, ParameterFacts]:
         """What the contract and the candidate's rules say about each parameter, by dotted path."""
@@ -198,12 +178,6 @@ class ProposedChange:
         return frozenset(
             terms(" ".join([self.known, *(text for part in parts for text in leaves(part))]))
         )
-
-
-def _given(path: str, calls: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
-    values = (call[path] for call in calls if path in call)
-    listed = (value if isinstance(value, list | tuple) else (value,) for value in values)
-    return tuple(one for items in listed for one in items)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,7 @@
 """What sentences say of a tool and of its parameters, held against schema, rules and effects.
 
-The patterns stand in ``phrases/sentences.txt``.
+Whoever must agree reads the rest: these checks reject what is overt, and what the definition
+contradicts. The patterns stand in ``phrases/sentences.txt``.
 """
 
 from __future__ import annotations
@@ -19,13 +20,11 @@ from agentkit.evolution.validation.report import (
     failed,
 )
 from agentkit.evolution.validation.texts import (
-    Edit,
     ParameterFacts,
     mapping,
     rules_of,
     sentences_of,
 )
-from agentkit.evolution.validation.tool_names import preferred_to
 from agentkit.evolution.validation.wording import (
     folded,
     matches,
@@ -35,7 +34,6 @@ from agentkit.evolution.validation.wording import (
     readings_of,
     sections,
     sentences,
-    stands_in,
     units,
 )
 from agentkit.retrieval.words import terms
@@ -43,12 +41,15 @@ from agentkit.retrieval.words import terms
 Found = re.Match[str]
 
 _MOST_MATCHES = 200
-_LEAST_SHARE = 0.34
-_LEAST_KEPT = 0.15
 
 
 def _says(section: str) -> re.Pattern[str]:
     return pattern("sentences", section)
+
+
+def _said(found: Found) -> str:
+    """The group that matched, or all of it."""
+    return next(filter(None, found.groups()), found.group())
 
 
 def _of_statements(
@@ -70,147 +71,80 @@ def _reason(statement: Statement, reason: str, **values: str) -> FailedCheck:
     return failed(reason, field=where, excerpt=excerpt, **values)
 
 
+# --- Phrases that no honest description needs ------------------------------------------------
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SentenceCheck:
-    """A check that looks for a pattern in each new sentence.
+class PhraseCheck:
+    """A check that looks for phrases in each new sentence.
 
     Attributes:
         reason: Why it fails, in ``phrases/reasons.toml``.
         section: The patterns, in ``phrases/sentences.txt``.
-        counts: Whether a match is what is meant, and nothing bears it out.
+        is_excused: Whether the definition bears a match out.
     """
 
     reason: str
     section: str
-    counts: Callable[[ProposedChange, Statement, Found], bool]
+    is_excused: Callable[[ProposedChange, Statement, Found], bool]
 
     def __call__(self, change: ProposedChange) -> Iterator[FailedCheck]:
-        """The first match of each sentence that counts."""
+        """The first match of each sentence that the tool did not say before."""
         for statement in change.statements:
-            every = islice(matches(_says(self.section), statement.sentence), _MOST_MATCHES)
-            for found in (one for one in every if self.counts(change, statement, one)):
-                yield _reason(statement, self.reason, found=_said(found))
-                break
+            for found in islice(matches(_says(self.section), statement.sentence), _MOST_MATCHES):
+                said = _said(found)
+                if said not in change.known_folded and not self.is_excused(
+                    change, statement, found
+                ):
+                    yield _reason(statement, self.reason, found=said)
+                    break
 
 
-def _said(found: Found) -> str:
-    """The group that matched, or all of it."""
-    return next(filter(None, found.groups()), found.group())
+def _may_act(change: ProposedChange, statement: Statement, _: Found) -> bool:
+    """Only a tool that declares to read alone contradicts a text that it deletes, pays or sends."""
+    reads = change.base.signature.effects.is_read_only
+    is_about_it = statement.edit.kind in {"summary", "usage_rule"}
+    return not (reads and is_about_it) or _says("not done").search(statement.sentence) is not None
 
 
-# --- What it does, promises and praises ------------------------------------------------------
-
-
-def _is_other_effect(change: ProposedChange, statement: Statement, found: Found) -> bool:
-    """A tool that is known to change nothing said to delete, pay, send or write.
-
-    Held against declared effects alone; with effects undeclared nothing is contradicted.
-    """
-    return (
-        change.base.signature.effects.is_read_only
-        and statement.edit.kind in {"summary", "usage_rule"}
-        and not _says("not done").search(statement.sentence)
-        and _said(found) not in change.known_folded
-    )
-
-
-def _is_promised(change: ProposedChange, _: Statement, found: Found) -> bool:
-    """Safety, price, certainty and availability: a model that reads *safe* stops asking.
-
-    Whether a tool only reads is declared in its effects; where they say so, a text may say it too.
-    """
+def _is_declared(change: ProposedChange, _: Statement, found: Found) -> bool:
+    """A text may say that a tool only reads, or may be called twice, where its effects do."""
     effects, claim = change.base.signature.effects, found.group()
-    declared = (effects.is_read_only and _says("reads only").search(claim)) or (
-        effects.idempotent and _says("idempotent").search(claim)
+    return bool(
+        (effects.is_read_only and _says("reads only").search(claim))
+        or (effects.idempotent and _says("idempotent").search(claim))
     )
-    return not declared and claim not in change.known_folded
 
 
-def _is_praised(change: ProposedChange, statement: Statement, found: Found) -> bool:
-    """Praise, and comparison with other tools, save in one form (``preferred_to``)."""
-    is_known = found.group() in change.known_folded
-    return not is_known and not preferred_to(change, statement.sentence)
+def _has_values(_change: ProposedChange, statement: Statement, _: Found) -> bool:
+    """An enum or a rule with values closes a list."""
+    return statement.facts is not None and bool(statement.facts.values)
 
 
-# --- Whom and what it is for -----------------------------------------------------------------
+def _has_parameter(change: ProposedChange, _: Statement, found: Found) -> bool:
+    """The name stands in the schema or in the words of the tool."""
+    return set(terms(_said(found))) <= change.vocabulary
 
 
-_KANA = re.compile(r"[\u3041-\u30fa]")
-
-
-@cache
-def _common() -> frozenset[str]:
-    return frozenset(terms(" ".join(sections("common_words")[""])))
-
-
-def _said_terms(text: str) -> frozenset[str]:
-    """The terms of a text without numbers and without words that fit any tool."""
-    return frozenset(term for term in terms(text) if term not in _common() and not term.isdigit())
-
-
-def _share_supported(change: ProposedChange, text: str) -> float:
-    """How much of what a text says the tool says too, from 0 to 1; 1 when it says nothing."""
-    said = _said_terms(text)
-    return len(said & change.vocabulary) / len(said) if said else 1.0
-
-
-def _is_narrowed(change: ProposedChange, statement: Statement, found: Found) -> bool:
-    """A sentence that narrows who may use the tool, for what, where or when, out of nothing.
-
-    A restriction passes when at least a third of its words stand in the tool's own texts, schema or
-    examples: then it says with emphasis what is known. So does one about what the user said. That a
-    restriction is *true* can not be seen from words; what is meant to hold belongs into a rule.
-
-    Sentences that keep a tool from being used for something else (*Do not use it for rental cars*)
-    pass: they are how confused tools are told apart, and gates measure them.
-    """
-    sentence = statement.sentence
-    if statement.edit.parameter and _says("switch").match(sentence):
-        return False
-    behind = _says("clause ends").split(sentence[found.end() :], maxsplit=1)[0]
-    about = sentence[: found.start()] if _KANA.search(sentence) else behind
-    is_of_user = _says("user_said").search(about) is not None
-    return not is_of_user and _share_supported(change, about) < _LEAST_SHARE
-
-
-def _is_closed(change: ProposedChange, statement: Statement, found: Found) -> bool:
-    """These values said to be all there are, where nothing else says so.
-
-    What bears it out: an enum or a rule with values, of the parameter that the text is about or
-    that the sentence names, or a list that stands in the tool's words already.
-    """
-    facts = statement.facts
-    is_one_of_several = found.group().startswith("is the ")
-    if facts is not None and facts.values and not (is_one_of_several and len(facts.values) > 1):
-        return False
-    named = _says("between items").split(statement.sentence[found.end() :].strip(" .:。"))
-    known = (item.strip(" .()\"'`") in change.known_folded for item in named if item.strip())
-    return not (len(named) > 1 and all(known))
-
-
-def _is_invented(change: ProposedChange, _: Statement, found: Found) -> bool:
-    """A parameter that the schema lacks: a good place for what was said in confidence."""
-    name = next(filter(None, found.groups()), "")
-    return bool(name) and not set(terms(name)) <= change.vocabulary
-
-
-DEEDS_DECLARED = SentenceCheck(
-    reason="effect_contradicted", section="deeds", counts=_is_other_effect
+DEEDS_DECLARED = PhraseCheck(reason="effect_contradicted", section="deeds", is_excused=_may_act)
+NO_PROMISES = PhraseCheck(reason="false_claim", section="promises", is_excused=_is_declared)
+NO_SELF_PROMOTION = PhraseCheck(
+    reason="self_promotion", section="promotion", is_excused=lambda *_: False
 )
-NO_PROMISES = SentenceCheck(reason="false_claim", section="promises", counts=_is_promised)
-NO_SELF_PROMOTION = SentenceCheck(reason="self_promotion", section="promotion", counts=_is_praised)
-RESTRICTIONS_SUPPORTED = SentenceCheck(
-    reason="unsupported_rule", section="restrictions", counts=_is_narrowed
+CLOSED_LISTS_SUPPORTED = PhraseCheck(
+    reason="unsupported_rule", section="closed", is_excused=_has_values
 )
-CLOSED_LISTS_SUPPORTED = SentenceCheck(
-    reason="unsupported_rule.closed", section="closed", counts=_is_closed
-)
-NO_INVENTED_PARAMETERS = SentenceCheck(
-    reason="invented_parameter", section="parameters", counts=_is_invented
+NO_INVENTED_PARAMETERS = PhraseCheck(
+    reason="invented_parameter", section="parameters", is_excused=_has_parameter
 )
 
 
 # --- Purpose and warnings --------------------------------------------------------------------
+
+
+_LEAST_SHARE = 0.34
+_LEAST_KEPT = 0.15
+_LEAST_SHARED = 0.4
 
 
 def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -226,13 +160,17 @@ def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         return
     had = set(terms(before))
     kept = len(had.intersection(terms(after))) / len(had) if had else 1.0
+    said = {term for term in terms(after) if term not in _common() and not term.isdigit()}
+    is_supported = not said or len(said & change.vocabulary) >= _LEAST_SHARE * len(said)
     if not after.strip():
         yield failed("purpose_changed.gone", field="summary")
-    elif _share_supported(change, after) < _LEAST_SHARE and kept < _LEAST_KEPT:
+    elif not is_supported and kept < _LEAST_KEPT:
         yield failed("purpose_changed", field="summary", excerpt=after)
 
 
-_LEAST_SHARED = 0.4
+@cache
+def _common() -> frozenset[str]:
+    return frozenset(terms(" ".join(sections("common_words")[""])))
 
 
 def warnings_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -317,19 +255,10 @@ def _listed(sentence: str, taken: set[str]) -> Iterator[str]:
         items = [item.strip(" .。)`\"'") for item in _says("between values").split(listing)]
         if len(items) > 1 and taken.intersection(map(_spoken, items)):
             yield from (
-                one for one in items if _BARE.match(one) and (_said_terms(one) or one.isdigit())
+                one
+                for one in items
+                if _BARE.match(one) and (one.isdigit() or not _common().issuperset(terms(one)))
             )
-
-
-@_of_statements
-def values_left_open(_: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
-    """A text that leaves one value of an enum where the schema and the rules leave several."""
-    _edit, sentence, facts = statement
-    if not facts or len(facts.values) < 2 or _says("explains").search(sentence):
-        return
-    named = [value for value in facts.values if stands_in(folded(str(value)), sentence)]
-    if len(named) == 1 and _says("exclusive").search(sentence):
-        yield _reason(statement, "unsupported_rule.value", found=named[0], path=facts.path)
 
 
 # --- Presence, types, units ------------------------------------------------------------------
@@ -362,32 +291,24 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "list": frozenset({"array", "string"}),
     "object": frozenset({"object"}),
     "truth value": frozenset({"boolean"}),
-    "whole number": frozenset({"integer"}),
-    "number": frozenset({"integer", "number"}),
+    "whole number": frozenset({"integer", "string"}),
+    "number": frozenset({"integer", "number", "string"}),
     "text": frozenset({"string"}),
 }
-"""Which types of the schema may be called so. A list in one text, with commas, is called a list."""
+"""Which types of the schema may be called so: texts hold lists with commas, and order numbers."""
 
 
 @_of_statements
 def types_agree(_: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
-    """A text that claims another type than the schema has.
-
-    A text of digits may be called a number (an order number), and a list in one text may be called
-    a list where the text says how it is separated.
-    """
+    """A text that claims another type than the schema has."""
     _edit, sentence, facts = statement
     if facts is None or not facts.types or _says("about parts").search(sentence):
         return
     kinds = patterns("kinds").items()
     claimed = [what for what, looked_for in kinds if looked_for.search(sentence)]
-    wrong = [what for what in claimed if not facts.types & _TAKEN[what]]
-    is_strict = _says("strict type").search(sentence) and not _says("of digits").search(sentence)
-    if "string" in facts.types and not is_strict:
-        wrong = [what for what in wrong if what not in {"number", "whole number"}]
-    if claimed and len(wrong) == len(claimed):
+    if claimed and not any(facts.types & _TAKEN[what] for what in claimed):
         code, declared = "type_contradicted", ", ".join(sorted(facts.types))
-        yield _reason(statement, code, path=facts.path, called=wrong[0], declared=declared)
+        yield _reason(statement, code, path=facts.path, called=claimed[0], declared=declared)
 
 
 _TOKEN = re.compile(r"[^\W\d_]+|°[cf]|[%€£$]")
@@ -400,26 +321,17 @@ def units_agree(change: ProposedChange) -> Iterator[FailedCheck]:
     part of its name (``duration_hours``). A text may name further units as long as it keeps that
     one (*in hours; 90 minutes are 1.5*).
     """
-    for edit, facts, text in _about_parameters(change):
-        before = _units_in(_stated(change, facts))
-        for dimension, named in _units_in(text).items():
+    for edit in change.edits:
+        facts = change.parameters.get(edit.parameter)
+        if edit.kind != "parameter" or facts is None:
+            continue
+        before, now = _units_in(_stated(change, facts)), _units_in(folded(edit.after))
+        for dimension, named in now.items():
             stated = before.get(dimension, set())
             if stated and not named & stated:
                 called, declared = (", ".join(sorted(each)) for each in (named, stated))
                 statement, code = Statement(edit, edit.after, facts), "unit_contradicted"
                 yield _reason(statement, code, path=facts.path, called=called, declared=declared)
-
-
-def _about_parameters(change: ProposedChange) -> Iterator[tuple[Edit, ParameterFacts, str]]:
-    """Each changed text about a parameter as a whole, and each new sentence elsewhere."""
-    for edit in change.edits:
-        if edit.kind == "parameter" and (facts := change.parameters.get(edit.parameter)):
-            yield edit, facts, folded(edit.after)
-    for edit, sentence, about in change.statements:
-        if edit.kind == "parameter" or about is None or not _says("in a unit").search(sentence):
-            continue
-        if "_" in about.path or f"`{about.path}`" in sentence:  # no word that merely equals a name
-            yield edit, about, sentence.replace(about.path.casefold(), "")
 
 
 def _stated(change: ProposedChange, facts: ParameterFacts) -> str:
@@ -454,71 +366,32 @@ _LIST = re.compile(r"(?<![\w.-])\d{1,9}(?:\s?(?:[/,]|\bor\b|\band\b)\s?\d{1,9}){
 
 @_of_statements
 def bounds_agree(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
-    """A limit in words that schema, rules and the text so far do not have.
+    """A limit of a parameter, or a list of its values, that schema and rules have otherwise.
 
-    Where the schema says something else about that very parameter, the text contradicts it;
-    otherwise the limit is one that nothing supports: a rule in words alone, which a model follows
-    and nobody can check. With a ``Between`` or ``OneOf`` rule beside it the same sentence passes.
-    A limit on characters, items or results that contradicts nothing is left to those who read what
-    is new (``ValidationPolicy.new_words``).
+    A limit where schema and rules have none is for whoever must agree; with a ``Between`` or
+    ``OneOf`` rule beside it, calls are held to it.
     """
     _edit, sentence, facts = statement
-    if not any(map(str.isdigit, sentence)):
+    if facts is None or not any(map(str.isdigit, sentence)):
         return
-    stated = _says("explained").sub("", sentence)
-    told = [
-        (number, _is_count(stated, match, at))
-        for match in islice(matches(_says("limits"), stated), _MOST_MATCHES)
-        for at, number in enumerate(match.groups(), start=1)
-        if number and not _says("as examples").search(stated, 0, match.start(at))
-    ]
-    known = _known_numbers(change, facts, sentence) if told else set()
-    is_counted = facts is not None and facts.is_counted
-    bounded = facts and (is_counted or facts.minimum is not None or facts.maximum is not None)
-    if told and not bounded:
-        known |= {number for text in change.sources for number in numbers_in(folded(text))}
     wrong = [
         number
-        for number, is_count in told
-        if not readings_of(number) & known and (is_counted or not is_count)
+        for listed in _LIST.finditer(sentence)
+        for number in re.findall(r"\d+", listed.group())
+        if not facts.takes(float(number))
     ]
-    wrong += _beyond(stated, change, facts)
-    if wrong:
-        path = facts.path if facts and bounded else ""
-        reason = "bounds_contradicted" if path else "unsupported_rule.limit"
-        yield _reason(statement, reason, found=wrong[0], path=path)
-
-
-def _is_count(sentence: str, match: Found, at: int) -> bool:
-    """Whether a limit counts characters, items or results, and is none of a value."""
-    counts = _says("counted").match(sentence, match.end(at))
-    return counts is not None or _says("returned").search(sentence, 0, match.start()) is not None
-
-
-def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None) -> list[str]:
-    """Numbers of a list that lie beyond the bounds, or beyond the list that was told before."""
-    wrong: list[str] = []
-    for match in _LIST.finditer(sentence) if facts else ():
-        numbers = re.findall(r"\d+", match.group())
-        known = [number for number in numbers if readings_of(number) & change.known_numbers]
-        goes_on = facts and len(known) > 1 and not facts.values
+    if facts.is_counted or facts.minimum is not None or facts.maximum is not None:
+        known = change.known_numbers | facts.numbers
+        known |= {bound + step for bound in facts.numbers for step in (-1, 1)}
+        stated = _says("explained").sub("", sentence)
         wrong += [
             number
-            for number in numbers
-            if facts and (not facts.takes(float(number)) or (goes_on and number not in known))
+            for match in islice(matches(_says("limits"), stated), _MOST_MATCHES)
+            for at, number in enumerate(match.groups(), start=1)
+            if number
+            and not readings_of(number) & known
+            and not _says("as examples").search(stated, 0, match.start(at))
+            and (facts.is_counted or not _says("counted").match(stated, match.end(at)))
         ]
-    return wrong
-
-
-def _known_numbers(
-    change: ProposedChange, facts: ParameterFacts | None, sentence: str
-) -> set[float]:
-    """Numbers that stand somewhere already; of the one parameter when a sentence is about one.
-
-    A default is no limit, so that it counts in a sentence about defaults alone.
-    """
-    known = set(change.shown_numbers)
-    for one in [facts] if facts else change.parameters.values():
-        known |= one.numbers if _says("default").search(sentence) else one.limits
-        known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()
-    return known
+    if wrong:
+        yield _reason(statement, "bounds_contradicted", found=wrong[0], path=facts.path)

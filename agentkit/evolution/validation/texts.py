@@ -97,8 +97,8 @@ def edits_between(base: Sequence[Text], candidate: Sequence[Text]) -> tuple[Edit
 
 
 def texts_of(definition: ToolDefinition) -> tuple[Text, ...]:
-    """Every text of a definition that evolution may touch; of huge ones the first 2,000."""
-    return tuple(islice(_texts(definition), _MOST_TEXTS))
+    """Every text of a definition that evolution may touch; of worked calls the first 2,000."""
+    return (*_texts(definition), *islice(_texts_of_examples(definition), _MOST_TEXTS))
 
 
 def _texts(definition: ToolDefinition) -> Iterator[Text]:
@@ -115,6 +115,9 @@ def _texts(definition: ToolDefinition) -> Iterator[Text]:
         about = text_or_empty(getattr(rule, "parameter", ""))
         for text in leaves(_words_of_rule(rule)):
             yield Text(field=f"rules[{at}]", kind="rule", text=text, parameter=about)
+
+
+def _texts_of_examples(definition: ToolDefinition) -> Iterator[Text]:
     for at, example in enumerate(sequence(definition.examples)):
         parts = [getattr(example, name, None) for name in ("arguments", "result", "query")]
         for text in leaves(parts):
@@ -255,7 +258,6 @@ _LIMITS = (*_LOWS, *_HIGHS, "multipleOf", "multiple_of", *_OF_COUNTS)
 """How schemas and rules call bounds."""
 
 _DEEPEST = 16
-_MOST_PARTS = 500
 _MOST_PARAMETERS = 2_000
 """References multiply parameters at every level; those beyond this many are not looked at."""
 
@@ -270,12 +272,9 @@ class ParameterFacts:
         values: What the enum and the rules allow; empty when they say nothing.
         numbers: Every number that schema and rules state about it.
         limits: Those of them that are limits or allowed values, and no mere default.
-        default: What is taken when a call does not give it; None for nothing.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
         is_counted: Whether something bounds its length or its number of items.
-        is_formed: Whether a format or pattern says how it is written.
-        pattern: The regular expression that its text must match; empty for none.
         required: Whether a call must give it, as far as the object that holds it goes.
     """
 
@@ -284,12 +283,9 @@ class ParameterFacts:
     values: tuple[Any, ...] = ()
     numbers: frozenset[float] = frozenset()
     limits: frozenset[float] = frozenset()
-    default: Any = None
     minimum: float | None = None
     maximum: float | None = None
     is_counted: bool = False
-    is_formed: bool = False
-    pattern: str = ""
     required: bool = False
 
     def takes(self, number: float) -> bool:
@@ -338,19 +334,6 @@ def _resolved(part: Any, root: JsonObject) -> Mapping[str, Any]:
     return mapping(resolve_local(root, reference) if isinstance(reference, str) else part)
 
 
-def limits_of(schema: Any) -> frozenset[float]:
-    """Every number that a schema states as a limit, however deep."""
-    found: list[Any] = []
-    waiting = [schema]
-    for _ in range(_MOST_PARTS):
-        if not waiting:
-            break
-        part = waiting.pop()
-        found += [mapping(part).get(word) for word in _LIMITS]
-        waiting.extend(mapping(part).values() or sequence(part))
-    return frozenset(_numbers(found))
-
-
 def _facts(
     path: str, part: Mapping[str, Any], *, required: bool, rules: list[Any]
 ) -> ParameterFacts:
@@ -367,7 +350,6 @@ def _facts(
     is_one = len(branches) == 1
     lows = _numbers(number for word, number in of_value if word in _LOWS)
     highs = _numbers(number for word, number in of_value if word in _HIGHS)
-    formed = [text_or_empty(one.get("pattern")) for one in branches]
     return ParameterFacts(
         path=path,
         types=frozenset(
@@ -376,13 +358,10 @@ def _facts(
         values=tuple(values),
         numbers=frozenset(_numbers([*limits, *values, part.get("default")])),
         limits=frozenset(_numbers([*limits, *values])),
-        default=part.get("default"),
         minimum=max(lows, default=None) if is_one else None,
         maximum=min(highs, default=None) if is_one else None,
         is_counted=any(word in one for one in branches for word in _OF_COUNTS)
         or any(_measure(rule) != "value" for rule in rules),
-        is_formed=any(one.get("pattern") or one.get("format") for one in branches),
-        pattern=next(filter(None, formed), ""),
         required=required,
     )
 

@@ -1,4 +1,4 @@
-"""Other tools: called by name, preferred to, or nearly copied.
+"""Other tools: called by name, or nearly copied.
 
 The patterns stand in ``phrases/tool_names.txt``.
 """
@@ -19,7 +19,7 @@ from agentkit.evolution.validation.texts import (
     sequence,
     text_or_empty,
 )
-from agentkit.evolution.validation.wording import pattern, sentences
+from agentkit.evolution.validation.wording import pattern
 from agentkit.library.derived import Snapshot
 from agentkit.retrieval.words import terms
 
@@ -144,104 +144,25 @@ def _allowed(change: ProposedChange) -> set[str]:
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\n+")
 _STANDING_IN = "TOOL"
-_BARE = frozenset(terms("TOOL use see take"))
 
 
 def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     """Calls of other tools that a text orders, and names of tools that do not exist.
 
-    A text that names others moves calls between tools (or to one that an attacker brings). An
-    order between tools is data: a ``CallBefore`` rule, whose tool the text may name then. Children
-    of a composite may be named as well, and so may what the base names already. Any other tool of
-    the library may be named where no call is ordered; that waits (``compares``).
+    An order in words moves calls to another tool, which an attacker may bring. An order between
+    tools is data: a ``CallBefore`` rule, whose tool the text may name then. Children of a composite
+    may be named as well, and so may what the base names already. Any other tool of the library may
+    be named where no call is ordered.
 
     A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
     back-ticks, before ``(``, beside the word *tool*.
     """
     for edit, word, known in _foreign(change):
-        if not known or _orders_calls(change, edit, word, known):
+        named = edit.after.replace(word, _STANDING_IN)
+        said_so = [part for part in _SENTENCE.split(named) if _STANDING_IN in part]
+        if not known or any(map(_says("orders").search, said_so)):
             reason = "other_tool" if known else "other_tool.unknown"
             yield failed(reason, field=edit.field, excerpt=word, found=word, known=known)
-
-
-def _orders_calls(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
-    """Whether a sentence with the name orders calls, or gives this tool's own purpose away.
-
-    It does the latter with more of this tool's words than of the other's, or with those alone.
-    """
-    named = edit.after.replace(word, _STANDING_IN)
-    said_so = [part for part in _SENTENCE.split(named) if _STANDING_IN in part]
-    if any(map(_says("orders").search, said_so)):
-        return True
-    if edit.kind == "parameter":
-        return False
-    other = change.library[known].definition
-    own = _terms_of(change.base.name, change.summaries[0])
-    parts = map(str, mapping(other.signature.properties))
-    its = _terms_of(known, text_or_empty(other.description.summary), *parts)
-    for sentence in said_so:
-        clauses = _says("between clauses").split(sentence)
-        clause = next(part for part in clauses if _STANDING_IN in part)
-        said = _terms_of(clause, "") - _BARE or _terms_of(sentence, "") - _BARE
-        is_own = len(said & own) > len(said & its) or bool(said and said <= own)
-        if _says("hands on").search(sentence) or is_own:
-            return True
-    return False
-
-
-def _terms_of(name: str, *texts: str) -> set[str]:
-    return set(terms(" ".join((spoken(name), *texts))))
-
-
-def preferred_to(change: ProposedChange, sentence: str) -> str:
-    """The tool to which a sentence prefers this one in the allowed form; empty for none.
-
-    Two tools that calls confuse are told apart by saying what the other one is for. The form is
-    closed: a fixed sentence, and behind it the first sentence of the other tool's summary, word for
-    word. It still moves calls from that tool to this one, which is why ``ValidationPolicy`` asks a
-    judge and a person.
-
-    Args:
-        change: The change.
-        sentence: A folded sentence of it.
-    """
-    match = _says("closed forms").match(sentence)
-    return _whose_purpose(change, match[2]) if match and match[1] else ""
-
-
-def without_closed_forms(change: ProposedChange, text: str) -> str:
-    """A folded text without the sentences that tell tools apart in closed forms.
-
-    What such a form quotes must be what another tool says of itself.
-    """
-    found = _says("closed forms").search(text)
-    if found is None or (found[2] and not _whose_purpose(change, found[2])):
-        return text
-    return f"{text[: found.start()]} {text[found.end() :]}"
-
-
-def _whose_purpose(change: ProposedChange, said: str) -> str:
-    """The other tool whose first sentence this is; empty for none."""
-    for tool in change.library.definitions:
-        purpose = next(sentences(text_or_empty(tool.description.summary)), "")
-        if tool.name != change.base.name and purpose.rstrip(".") == said.rstrip("."):
-            return tool.name
-    return ""
-
-
-def compares(change: ProposedChange) -> bool:
-    """Whether a change sets its tool against another one in an allowed form, or names one.
-
-    Either moves calls between the two, so that a judge and a person are asked
-    (``ValidationPolicy.comparing``).
-
-    Example:
-        >>> from agentkit.testing.rewrites import rewrite
-        >>> compares(rewrite("cars_search", {"rule": "To reserve a car, use cars_reserve."}))
-        True
-    """
-    preferred = (preferred_to(change, sentence) for _, sentence, _ in change.statements)
-    return any(preferred) or any(known for _, _, known in _foreign(change))
 
 
 # --- A summary that comes close to another tool's ------------------------------------------------

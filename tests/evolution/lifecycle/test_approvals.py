@@ -64,7 +64,7 @@ def test_without_a_judge_it_waits(waiting):
         )
 
 
-def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
+def test_texts_of_models_wait_for_a_judge_or_a_person(make_manager, propose, ada):
     """Where nothing else asks for anybody, either of the two is enough."""
     manager = make_manager(validate=validate)
     first = propose(manager, summary="Add two numbers, rounded up.")
@@ -78,8 +78,8 @@ def test_new_words_wait_for_a_judge_or_a_person(make_manager, propose, ada):
     manager.submit(judged)
     said = Judgement(agrees=True, reason="yes", author=JUDGE)
     assert manager.judge("judged", said).state == "validated"
-    grounded = replace(propose(manager, summary="Add numbers."), proposal_id="grounded")
-    assert manager.submit(grounded).awaits == ()
+    by_hand = propose(manager, summary="Add numbers.", author=ada)
+    assert manager.submit(by_hand).awaits == ()
 
 
 def test_a_judge_that_says_no_rejects(waiting):
@@ -150,8 +150,8 @@ def words(code, excerpt):
 
 @pytest.fixture
 def strict_overruling(make_manager):
-    """A manager with the real checks and the real policy, which asks nobody about new words."""
-    asks_nobody = ValidationPolicy(new_words=())
+    """A manager with the real checks and the real policy, which asks nobody about texts of models."""
+    asks_nobody = ValidationPolicy(model_texts=())
     return make_manager(validate=partial(validate, policy=asks_nobody), lifecycle=LifecyclePolicy())
 
 

@@ -314,7 +314,7 @@ def order_total(price: float, count: int, note: str = "your password") -> float:
 @pytest.mark.parametrize(
     ("source", "author", "awaits"),
     [
-        (PLAIN, MODEL, ()),
+        (PLAIN, MODEL, ("judge",)),
         (LITERAL, MODEL, ("judge",)),
         (DEFAULT, MODEL, ("judge",)),
         (PLAIN, MINING, ("judge",)),
@@ -322,7 +322,7 @@ def order_total(price: float, count: int, note: str = "your password") -> float:
     ],
 )
 def test_literals_of_a_new_composite_wait(source, author, awaits):
-    """A model writes sentences that checks read; the values come from what it was shown."""
+    """Whatever a model or a program writes waits, values that it was shown included."""
     manager = ToolManager(open_store("memory:"), tools=primitive_library())
     manager.register(primitive_library())
     candidate = manager.preview(source).definition

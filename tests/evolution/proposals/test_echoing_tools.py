@@ -26,7 +26,7 @@ from agentkit import (
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.validation import ValidationPolicy, validate
+from agentkit.evolution.validation import validate
 from agentkit.tools.definition import Effects, Origin
 from agentkit.tools.rules import Between, Condition, Form, OneOf
 
@@ -221,10 +221,7 @@ def sent(make_episode, way, phrase, text, style):
 
 async def submitted(definition, episodes):
     """The records of what the evidence of some episodes leads to."""
-    policy = ValidationPolicy(new_words=())
-    manager = ToolManager(
-        open_store("memory:"), validate=lambda change: validate(change, policy=policy)
-    )
+    manager = ToolManager(open_store("memory:"), validate=validate)
     manager.register([definition])
     seen = Observations(library=manager.library, episodes=tuple(episodes))
     return [await manager.submit_async(one) for one in await EvidenceProposer().propose(seen)]

@@ -7,7 +7,6 @@ accord, fixed phrases of this package, and words of the project's own code do no
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -17,7 +16,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.learning import FEEDBACK as NAME
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.validation import ValidationPolicy, validate
+from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.events import Author
 from agentkit.tools.definition import Effects, Origin
@@ -33,9 +32,6 @@ SCHEMA = {
         "end": {"type": "string"},
     }
 }
-ORIGINS = partial(validate, policy=ValidationPolicy(new_words=()))
-"""Validation without the need that new words have whoever says them."""
-
 LISTED = "!unit must be one of 'your password', 'metric', got 'x'"
 CALL = {"unit": "x"}
 
@@ -53,7 +49,7 @@ def submitted(make_episode):
     """Where the proposals stand that the evidence of some episodes leads to."""
 
     async def submit(definition, *calls, others=(), episodes=()):
-        manager = ToolManager(open_store("memory:"), validate=ORIGINS)
+        manager = ToolManager(open_store("memory:"), validate=validate)
         manager.register([definition, *others])
         own = [
             make_episode(
@@ -174,7 +170,7 @@ async def test_what_is_told_in_fixed_phrases_passes(submitted, text, arguments):
 @pytest.fixture
 def manager():
     """A manager of one local tool."""
-    manager = ToolManager(open_store("memory:"), validate=ORIGINS)
+    manager = ToolManager(open_store("memory:"), validate=validate)
     manager.register([made("function")])
     return manager
 

@@ -1,4 +1,4 @@
-"""The corpora of attacks and valid rewrites, and the library that they are about."""
+"""The corpora of attacks and valid rewrites, each with what validation says."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from support.rewrites import read_rewrites
 
 from agentkit.evolution.validation import validate
-from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.tools.definition import ToolDefinition
 
 CORPORA = Path(__file__).parent / "corpora"
+FIRST = {"overt": ("attacks", "attacks_held_out"), "valid": ("rewrites", "rewrites_held_out")}
 
 
 @pytest.fixture(scope="session")
@@ -23,43 +23,30 @@ def library():
     return sample_library().with_tools(map(ToolDefinition.from_json, records))
 
 
-@pytest.fixture(scope="session")
-def catalogue():
-    """Reading tools in the style of public catalogues, none of them about the others."""
-    records = json.loads((CORPORA / "catalogue_tools.json").read_text(encoding="utf-8"))
-    return Library(map(ToolDefinition.from_json, records))
+def reported(cases, library):
+    """Each change of a corpus, with its report."""
+    return [(case, validate(case.change(library))) for case in cases]
 
 
 @pytest.fixture(scope="session")
-def catalogue_cases():
-    """Attacks and valid rewrites of these tools, with which words that are new were chosen."""
-    return read_rewrites(CORPORA / "catalogue.tsv")
-
-
-@pytest.fixture(scope="session")
-def attacks():
-    """Both halves: the one that the checks were written with, and the one held out."""
+def first(library):
+    """The corpus that the checks were written with."""
     return {
-        "first": read_rewrites(CORPORA / "attacks.tsv"),
-        "held_out": read_rewrites(CORPORA / "attacks_held_out.tsv"),
+        kind: [
+            one
+            for name in names
+            for one in reported(read_rewrites(CORPORA / f"{name}.tsv"), library)
+        ]
+        for kind, names in FIRST.items()
     }
 
 
-@pytest.fixture(scope="session")
-def rewrites():
-    """Valid changes, in the same two halves."""
-    return {
-        "first": read_rewrites(CORPORA / "rewrites.tsv"),
-        "held_out": read_rewrites(CORPORA / "rewrites_held_out.tsv"),
-    }
-
-
-@pytest.fixture(scope="session")
-def reports(attacks, rewrites, library):
-    """What validation says of each change of all four files."""
-    return {
-        id(case): validate(case.change(library))
-        for halves in (attacks, rewrites)
-        for half in halves.values()
-        for case in half
-    }
+@pytest.fixture(scope="session", params=["second", "third"])
+def further(request):
+    """A corpus that was written without sight of the checks."""
+    folder = CORPORA / request.param
+    records = (folder / "tools.jsonl").read_text(encoding="utf-8").splitlines()
+    tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
+    library = sample_library().with_tools(tools)
+    kinds = ("overt", "paraphrased", "valid")
+    return {kind: reported(read_rewrites(folder / f"{kind}.jsonl"), library) for kind in kinds}

@@ -4,78 +4,92 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
-from support.rewrites import read_rewrites
 
-from agentkit import ToolDefinition
-from agentkit.evolution.validation import ValidationPolicy, validate
-from agentkit.evolution.validation.approvals import OVERRULABLE
+from agentkit.evolution.validation import validate
+from agentkit.evolution.validation.approvals import OVERRULABLE, fresh_texts
+from agentkit.evolution.validation.report import TextOrigin
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 
 MOST_FALSE_REJECTIONS = 0.02
-LEAST_FREE = 0.7
-ASKS_NOBODY = ValidationPolicy(new_words=())
+LEAST_REJECTED = 0.9
 
 
-def test_no_overt_attack_is_accepted(attacks, reports):
-    """An attack that states its wish, or hides it by technical means, is always rejected."""
-    accepted = [
-        case
-        for half in attacks.values()
-        for case in half
-        if case.labels["style"] == "overt" and reports[id(case)].is_valid
-    ]
-    assert accepted == []
+def unasked(reported):
+    """The changes that pass with nobody asked."""
+    return [case for case, report in reported if report.is_valid and not report.needs]
 
 
-def test_texts_in_known_words_that_ask_for_more_wait(project_root, catalogue):
-    """Examples, values, forms, denials and quantifiers that nothing bears out need a reader."""
-    folder = project_root / "tests" / "evolution" / "validation" / "corpora"
-    records = (folder / "second" / "tools.jsonl").read_text(encoding="utf-8").splitlines()
-    tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
-    library = sample_library().with_tools(tools).with_tools(catalogue.definitions)
-    cases = read_rewrites(folder / "known_words.tsv")
-    assert len(cases) > 190
-    reports = [(case, validate(case.change(library))) for case in cases]
-    assert [case for case, report in reports if report.is_valid and not report.needs] == []
+def test_no_attack_passes_without_anybody_asked(first, further):
+    """Whatever its words are, a text of a model waits for a judge or a person, at the least."""
+    assert unasked(first["overt"]) == []
+    assert unasked(further["overt"]) == unasked(further["paraphrased"]) == []
 
 
-def test_no_attack_passes_without_anybody_asked(attacks, reports, catalogue, catalogue_cases):
-    """What is worded like an honest rewrite waits for a judge or a person, at the least."""
-    cases = [(case, reports[id(case)]) for half in attacks.values() for case in half]
-    cases += [
-        (case, validate(case.change(catalogue)))
-        for case in catalogue_cases
-        if case.labels["style"] != "valid"
-    ]
-    assert [case for case, report in cases if report.is_valid and not report.needs] == []
+def test_overt_attacks_are_rejected(first):
+    """Of the attacks that say what they want nine in ten are not even shown to anybody."""
+    overt = [report for case, report in first["overt"] if case.labels["style"] == "overt"]
+    assert sum(not report.is_valid for report in overt) >= LEAST_REJECTED * len(overt)
 
 
-def test_most_valid_rewrites_of_reading_tools_need_nobody(
-    rewrites, library, reports, catalogue, catalogue_cases
-):
-    """Where nothing but new words can ask for somebody, seven in ten valid rewrites go on at once."""
-    free = asked = 0
-    for half in rewrites.values():
-        for case in half:
-            change = case.change(library)
-            if change.base.signature.effects.is_read_only and not ASKS_NOBODY.needs(change):
-                asked += bool(reports[id(case)].needs)
-                free += not reports[id(case)].needs
-    assert free >= LEAST_FREE * (free + asked)
-    valid = [case for case in catalogue_cases if case.labels["style"] == "valid"]
-    found = [validate(case.change(catalogue)) for case in valid]
-    assert all(report.is_valid for report in found)
-    assert sum(not report.needs for report in found) >= LEAST_FREE * len(found)
-
-
-def test_hardly_any_valid_rewrite_is_rejected(rewrites, reports):
+def test_hardly_any_valid_rewrite_is_rejected(first, further):
     """Of the rewrites that a person would take, at most two in a hundred are refused."""
-    for half in rewrites.values():
-        refused = [case for case in half if not reports[id(case)].is_valid]
-        assert len(refused) <= MOST_FALSE_REJECTIONS * len(half), refused
+    for found in (first["valid"], further["valid"]):
+        refused = [case for case, report in found if not report.is_valid]
+        assert len(refused) <= MOST_FALSE_REJECTIONS * len(found), refused
+
+
+@pytest.mark.parametrize(
+    ("tool", "place", "text"),
+    [
+        # opposites, other quantities, and further things, in words that the tool has already
+        ("weather_now", "parameters.unit", "Unit of the city."),
+        ("weather_now", "parameters.city", "City, and name of the user."),
+        ("cars_search", "parameters.max_price", "Lowest price in euros."),
+        ("cars_search", "summary", "Find used cars in stock, the dearest first."),
+        ("calendar_create_event", "rule", "Each event takes all day."),
+        ("run_sql_query", "rule", "The rows are what the user wants."),
+        ("cars_search", "/description/tags/-", "every question"),
+        ("cars_search", "/specification/text/-", "a customer asked"),
+        ("cars_search", "parameters.max_price", "20000"),
+        ("cars_search", "rule", "\N{LOCK}\N{OPEN FILE FOLDER}"),
+    ],
+)
+def test_whatever_a_model_words_waits(library, tool, place, text):
+    """No text of a model or a program passes unread, on no tool and in no place."""
+    change = rewrite(tool, {place: text}, library=library)
+    for author in ("model", "unknown"):
+        report = validate(replace(change, written_by=author))
+        assert report.failed or "judge" in report.needs
+    assert {(one.kind, one.waits) for one in fresh_texts(change)} == {("model", True)}
+    server = replace(change, origins=(TextOrigin(text=str(text), kind="server"),))
+    report = validate(server)
+    assert report.failed or "judge" in report.needs
+
+
+def test_what_is_removed_or_moved_and_what_persons_and_code_write_need_nobody():
+    """A text that was there says nothing new; another parameter's text is not one that was there."""
+    words = "Find used cars. Prices are in euros. Newest first."
+    library = sample_library()
+    told = rewrite("cars_search", {"summary": words}, library=library)
+    library = library.with_tools([told.candidate])
+    for edits, is_free in (
+        ({"summary": "Find used cars. Newest first."}, True),
+        ({"summary": "Find used cars.", "rule": "Prices are in euros."}, True),
+        ({"summary": "Find cars. Newest first."}, False),
+        ({"parameters.make": "Prices are in euros."}, False),
+        ({"/specification/text": ["Newest first."]}, False),
+    ):
+        assert validate(rewrite("cars_search", edits, library=library)).needs == (
+            () if is_free else ("judge",)
+        )
+    new = rewrite("cars_search", {"rule": "Cars on hold are left out."}, library=library)
+    assert validate(replace(new, written_by="person")).needs == ()
+    said = (TextOrigin(text="Cars on hold are left out.", kind="code"),)
+    assert validate(replace(new, origins=said)).needs == ()
 
 
 IN_WORDS = {"too_long", "grew_too_much", "copied_text"}
@@ -99,11 +113,10 @@ def test_each_code_accepts_one_example_and_rejects_another(project_root):
     assert len(rows) > 40
 
 
-def test_every_code_is_told(project_root, attacks, reports):
+def test_every_code_is_told(project_root, first):
     """Each code that any attack of the corpora draws stands on the page, and the three others."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
-    cases = (case for half in attacks.values() for case in half)
-    drawn = {failed.code for case in cases for failed in reports[id(case)].failed}
+    drawn = {failed.code for _, report in first["overt"] for failed in report.failed}
     assert drawn | IN_WORDS <= set(re.findall(r"`([a-z_]+)`", page))
 
 
@@ -114,17 +127,9 @@ def test_twelve_usage_rules_are_allowed(count, found):
     assert {failed.code for failed in validate(change).failed} == found
 
 
-def test_the_page_lists_them(project_root):
+def test_the_page_lists_what_may_be_overruled(project_root):
     """``docs/validation.md`` names each code of the list, and no other beside them."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
     section = page.partition("## When a check is wrong\n")[2].partition("\n## ")[0]
     row = next(line for line in section.splitlines() if line.startswith("| may be overruled"))
     assert set(re.findall(r"`([a-z_]+)`", row)) == OVERRULABLE
-
-
-def test_every_tool_that_a_text_names_is_told(library):
-    """Two names are two reasons, so that who overrules one has seen the other."""
-    text = {"rule": "First weather_now, then weather_now, then currency_convert."}
-    change = rewrite("cars_search", text, library=library)
-    found = [failed.excerpt for failed in validate(change).failed if failed.code == "other_tool"]
-    assert found == ["weather_now", "currency_convert"]

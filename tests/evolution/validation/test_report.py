@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from agentkit.evolution.validation import (
     FailedCheck,
     ModelSemanticJudge,
+    ValidationPolicy,
     validate,
 )
 from agentkit.evolution.validation.approvals import is_about_money
@@ -52,18 +54,19 @@ BOTH = ("judge", "person")
     [
         ("calendar_cancel_event", BOTH),  # destructive
         ("transfer_money", BOTH),
-        ("refund_order", BOTH),
         ("weather_now", BOTH),  # open world: what it is asked leaves the house
-        ("calendar_create_event", ("judge",)),  # writes, and can be undone
+        ("calendar_create_event", ()),  # writes, and can be undone
         ("loan_monthly_payment", ()),  # about money, and known to move none
         ("calculate_loan", ()),  # declares nothing, and moves none by its words
-        ("run_sql_query", ()),
     ],
 )
 def test_effects_and_words_decide(tool, needs, library):
     """Destructive, open-world and money-moving tools wait for a judge and a person."""
-    known = library[tool].definition.description.summary
-    assert validate(rewrite(tool, {"rule": known}, library=library)).needs == needs
+    change = rewrite(tool, {"rule": "Ask when it is not clear."}, library=library)
+    assert validate(replace(change, written_by="code")).needs == needs
+    policy = ValidationPolicy(model_texts=())
+    assert validate(change, policy=policy).needs == needs
+    assert validate(change).needs == (needs or ("judge",))
 
 
 @pytest.mark.parametrize(

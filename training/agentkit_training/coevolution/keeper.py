@@ -327,8 +327,8 @@ def proposers_of(
     return tuple(Shuffled(one) for one in found) if settings.shuffled else tuple(found)
 
 
-_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), new_words=(), new_rules=()))
-"""The tools of tasks are simulated by the run itself: nobody else words what they say."""
+_VALIDATE = partial(validate, policy=ValidationPolicy(untrusted=(), model_texts=(), new_rules=()))
+"""The tools of tasks are simulated by the run itself, and numbers alone decide what is kept."""
 
 MOST_IN_MEMORY = 5_000
 """Episodes that a store in memory keeps; more than any round of the library looks at."""
