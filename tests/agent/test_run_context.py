@@ -167,7 +167,7 @@ async def test_a_thread_that_nobody_waits_for_is_told(call):
     @tool(timeout_seconds=0.05, max_retries=0)
     def slow(ctx: RunContext) -> None:
         """Take long."""
-        assert not ctx.cancel_token.is_cancelled
+        assert not ctx.cancel_token.is_set()
         if ctx.cancel_token.wait(5):
             ended.set()
 

@@ -249,7 +249,7 @@ async def my_orders(ctx: RunContext[Shop], limit: int = 5) -> str:
     assert_type(ctx.usage, Usage)
     assert_type(ctx.session_id, str | None)
     assert_type(ctx.attempt, int)
-    assert_type(ctx.cancel_token.is_cancelled, bool)
+    assert_type(ctx.cancel_token.is_set(), bool)
     return f"{limit} orders of {ctx.deps.customer}"
 
 
