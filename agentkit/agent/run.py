@@ -239,10 +239,11 @@ class Run:
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
+        start = self._start
         result = RunResult(
             output=output,
             episode=episode,
-            messages=tuple(self._messages) if error is None else self._start.history,
+            messages=tuple(self._messages) if error is None or self._turns else start.history,
             is_kept=unkept is None,
         )
         self._emit(RunFinished(result=result))
