@@ -317,6 +317,10 @@ def is_context(annotation: object) -> bool:
     return annotation is RunContext or get_origin(annotation) is RunContext
 
 
+ANY_DEPS: type[Any] = object
+"""The ``deps_type`` of an agent that does not say what its runs are given."""
+
+
 def check_deps(deps: object, deps_type: object) -> None:
     """See that a run is given what its tools rely on.
 
@@ -340,8 +344,8 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
     (wanted,) = get_args(annotation) or (None,)
     if not _is_class(wanted) or wanted in (object, type(None)):
         return
-    if deps_type is None or (_is_class(deps_type) and not issubclass(deps_type, wanted)):
-        given = "none" if deps_type is None else deps_type.__name__
+    if _is_class(deps_type) and not issubclass(deps_type, wanted):
+        given = "none" if deps_type is ANY_DEPS else deps_type.__name__
         raise UsageError(
             f"the tool {tool_name} takes RunContext[{wanted.__name__}], and deps_type of the agent "
             f"is {given}; make it with deps_type={wanted.__name__}"

@@ -93,6 +93,8 @@ async def test_streams_and_resumed_runs_have_deps(call):
         ScriptedModel([[call("greet", word="Hi")], "done"]), tools=[needs_yes], deps_type=Shop
     )
     waiting = await agent.run("go", deps=ADA)
+    with pytest.raises(UsageError, match="deps is to be a Shop"):
+        await agent.resume(waiting, approvals={"greet": True})
     resumed = await agent.resume(waiting, deps=BOB, approvals={"greet": True})
     assert resumed.episode.results[0].value == "Hi Bob"
 
