@@ -476,6 +476,7 @@ class Run:
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
+            examples=agent.selector.examples,
         )
 
     def _tool_choice(self) -> ToolChoice:

@@ -350,8 +350,10 @@ class ToolSelector:
                     f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
                     "None to offer every tool"
                 )
-            retriever, self._all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
+            retriever = retrieval.default_retriever(examples=policy.examples)
+            self._all_up_to = OFFER_ALL_UP_TO
         self._retriever: Retriever | None = retriever
+        self.examples = policy.examples
         self._policy = policy
         self._tracing = tracing
 

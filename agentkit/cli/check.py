@@ -80,8 +80,8 @@ def check(
     that AGENTKIT_AUDIT_KEY_FILE names.
 
     Args:
-        repin: First pin composites, and those above them, to the current tools. It says that you
-            looked at what changed; nothing is validated by it.
+        repin: First pin composites, and those above them, to the current tools. You vouch for the
+            changes; nothing is validated.
 
     Examples:
       agentkit check

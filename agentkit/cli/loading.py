@@ -123,4 +123,4 @@ def read_content(name: str) -> bytes:
             return unpacked(read_stored(file))
     except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{name}: can not be read ({reason})") from error
+        raise UsageError(f"{name}: cannot be read ({reason})") from error
