@@ -95,7 +95,7 @@ def export(
     is_artifact = form == "artifact"
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
-    with read_source(store_url, version=at) as store:
+    with read_source(store_url) as store:
         history = is_artifact and not no_history
         artifact = exporting.artifact_of(store, version=at, history=history, only=names)
     library = artifact.library
