@@ -304,7 +304,8 @@ class HistoryRun:
             made: Any = [one.capped(message, self.texts) for message in messages]
         else:
             async with asyncio.timeout(_SECONDS):
-                made = one(RunContext[Any](run=self._facts), messages)
+                context: RunContext[Any] = RunContext(run=self._facts)
+                made = one(context, messages)
                 made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Processed):
             self._usage += made.usage

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.problems import CompositeLimits
@@ -37,55 +37,6 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
 
 # --- What came of a candidate ---------------------------------------------------------------------
-
-RejectionCode = Literal[
-    "outside_language",
-    "type_mismatch",
-    "bad_example",
-    "bad_contract",
-    "malformed",
-    "unknown_child",
-    "changed_child",
-    "unbound_child",
-    "broken_child",
-    "children_mismatch",
-    "effects_mismatch",
-    "childless",
-    "cycle",
-    "name_taken",
-    "no_examples",
-    "child_examples_failed",
-    "no_stub",
-    "child_precondition",
-    "child_postcondition",
-    "precondition",
-    "postcondition",
-    "example_failed",
-    "run_failed",
-    "breaks_parent",
-    "budget",
-]
-"""Why a candidate was rejected; ``docs/insert-tool.md`` says of each what to do."""
-
-REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
-    "unknown_tool": "unknown_child",
-    "missing_child": "unknown_child",
-    "changed_child": "changed_child",
-    "unbound_child": "unbound_child",
-    "recursive_call": "cycle",
-    "argument_type": "type_mismatch",
-    "result_type": "type_mismatch",
-    "annotation": "type_mismatch",
-    "example": "bad_example",
-    "unpinned_call": "children_mismatch",
-    "uncalled_pin": "children_mismatch",
-    "effects": "effects_mismatch",
-    "parameters": "type_mismatch",
-    "condition": "bad_contract",
-    "cycle": "cycle",
-}
-"""The code that stands for a problem of a program's text or for a fault of a library."""
-
 
 Candidate: TypeAlias = str | ToolDefinition
 """The text of a composite, or its definition."""
@@ -182,7 +133,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
     """Inside InsertTool: stops a candidate.
 
     Args:
-        code: What is wrong.
+        code: What is wrong, see ``docs/insert-tool.md``; of a text that of its first problem.
         message: What is wrong, with values.
         advice: What to do.
         problems: Places in its text.
@@ -190,7 +141,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
 
     def __init__(
         self,
-        code: RejectionCode,
+        code: str,
         message: str,
         advice: str,
         *,
@@ -204,12 +155,10 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
 
     @classmethod
     def text(cls, problems: Iterable[SourceProblem]) -> Refused:
-        """For a text that is no program: the code that its problems share."""
-        found = tuple(problems)
-        codes = {REJECTION_OF_FAULT.get(problem.code, "outside_language") for problem in found}
-        code = codes.pop() if len(codes) == 1 else "outside_language"
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return cls(code, f"{found[0].message}{more}", found[0].advice, problems=found)
+        """For a text that is no program: its first problem, with all others."""
+        first, *others = found = tuple(problems)
+        more = f" (and {len(others)} more)" if others else ""
+        return cls(first.code, f"{first.message}{more}", first.advice, problems=found)
 
 
 # --- Add, merge or reject -------------------------------------------------------------------------
@@ -387,8 +336,7 @@ def check_composite(definition: ToolDefinition, library: Library, limits: Compos
     if not with_candidate.dag.children[name]:
         raise _childless(name)
     for fault in library_faults(with_candidate, [name]):
-        code = REJECTION_OF_FAULT.get(fault.code, "outside_language")
-        raise Refused(code, fault.message, f"{fault.advice}; or hand in its text")
+        raise Refused(fault.code, fault.message, f"{fault.advice}; or hand in its text")
 
 
 def _check_acyclic(candidate: ToolDefinition, library: Library) -> None:
@@ -435,7 +383,7 @@ async def _check_examples(candidate: Tool, trial: DryRun) -> None:
         found = validate_arguments(definition, example.arguments)
         if found:
             raise Refused(
-                "bad_example",
+                "example",
                 f"the worked call {call_text(definition.name, example.arguments)} does not fit "
                 f"the parameters: {found[0].rule}",
                 "correct the example, or the parameter's type",
@@ -476,10 +424,10 @@ def _explained(
     message = f"{call_text(definition.name, arguments)}: {cut(failed.message)}"
     if failed.cause == "other_result":
         message = f"the worked call {failed.message}"
-    return Refused(cast("RejectionCode", code), message, advice)
+    return Refused(code, message, advice)
 
 
-_OWN: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+_OWN: Mapping[FailureCause, tuple[str, str]] = {
     "precondition": ("precondition", "correct the example, or relax the precondition"),
     "postcondition": ("postcondition", "correct the program, or promise less"),
     "other_result": ("example_failed", "correct the program, or the result in the example"),
@@ -488,7 +436,7 @@ _OWN: Mapping[FailureCause, tuple[RejectionCode, str]] = {
         "correct the program, or say in a precondition that these arguments are not allowed",
     ),
 }
-_OF_CHILD: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+_OF_CHILD: Mapping[FailureCause, tuple[str, str]] = {
     "precondition": (
         "child_precondition",
         "test that {condition} holds before {tool} is called, or make it a precondition",

@@ -23,7 +23,7 @@ from agentkit.evolution.checker import (
     ChangeJudge,
     Judgement,
     Validate,
-    change_of_new,
+    change_of,
     decided_before,
     source_texts,
 )
@@ -732,16 +732,12 @@ class ToolManager:
 
         The change is that of the proposer: what others changed meanwhile is no part of it.
         """
-        candidate = record.candidate
-        if "judge" not in record.awaits or not record.is_open or candidate is None:
+        base = self.revision(record.tool_name, record.base) if record.base else None
+        is_asked = "judge" in record.awaits and record.is_open and record.candidate is not None
+        if not is_asked or (record.base and base is None):
             return None
         sources = source_texts(self._store, record.events[0].evidence)
-        if not record.base:
-            return change_of_new(candidate, library, sources)
-        base = self.revision(record.tool_name, record.base)
-        if base is None:
-            return None
-        return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
+        return change_of(base, record.current.candidate, library, sources)
 
     async def _advance(self, proposal_id: str) -> Transition:
         """Bring an open proposal on by at most one stage.

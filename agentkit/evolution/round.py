@@ -337,18 +337,15 @@ async def _asked(
     manager: ToolManager, proposer: Proposer, observations: Observations
 ) -> AsyncIterator[Silent]:
     """Take in what a proposer suggests; who could not say anything, or not all."""
-    suggestions: Sequence[Suggestion] = ()
     try:
         suggestions = _checked(proposer, await proposer.propose(observations))
-    except ProposerInterruptedError as error:
-        suggestions = _checked(proposer, error.found)
-        yield Silent(proposer=proposer.name, error=str(error))
     except ModelError as error:
+        found = error.found if isinstance(error, ProposerInterruptedError) else ()
+        suggestions = _checked(proposer, found)
         yield Silent(proposer=proposer.name, error=str(error))
     for suggestion in suggestions:
-        decided = manager.decided_before(suggestion)
+        decided, known = manager.decided_before(suggestion), manager.ledger.proposals
         if decided is None:
-            known = manager.ledger.proposals
             try:
                 record = await manager.submit_async(suggestion, episodes=observations.episodes)
             except ModelError as error:  # the proposal is kept, and waits for its judge

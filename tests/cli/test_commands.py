@@ -126,7 +126,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
         (f"{typed} twin.py", 0, "merged into order_total, it is the same program: 1 worked call"),
     )
     lines = invoke(*shlex.split(f"{typed} odd.py")).stderr.splitlines()
-    assert lines[0].startswith("rejected [unknown_child]: ")
+    assert lines[0].startswith("rejected [unknown_tool]: ")
     assert lines[1].startswith("odd.py:4:16: ")
     assert lines[3] == " " * 19 + "^"
     play(
