@@ -13,7 +13,14 @@ from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, 
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
+from agentkit.models.base import (
+    ChatModel,
+    ModelRequest,
+    ModelSettings,
+    ReasoningDelta,
+    TextDelta,
+    ToolChoice,
+)
 from agentkit.tools.invocation import DepsT, OutputT, RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
@@ -236,10 +243,13 @@ class SelectionPolicy:
             tool named ``search_tools``. A library that has a tool of that name keeps it instead.
         show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
             first request of a conversation, within the retriever's token budget.
+        examples: How many worked calls (L4) of each offered tool the model reads, at most. They are
+            learned from what went well; long ones are left out.
     """
 
     search_tool: bool = True
     show_cards: bool = True
+    examples: int = 0
 
 
 Instruction: TypeAlias = str | Callable[[RunContext[DepsT]], str | Awaitable[str]]
@@ -397,6 +407,7 @@ class RunFinished:
 
 RunEvent: TypeAlias = (
     TextDelta
+    | ReasoningDelta
     | RunStarted
     | ToolsRetrieved
     | CallsRefined

@@ -66,16 +66,16 @@ class AgentOptions:
     """The options that describe an agent.
 
     Attributes:
-        catalogue: Also offer tools of the library that have no code here: a call to one is checked,
-            printed and left to you.
-        deps (FILE.py:FUNCTION): Function that makes what tools find in RunContext.deps, annotated
-            with its type. It is given the request under 'serve', None otherwise.
+        catalogue: Also offer library tools without code here; their calls are validated, printed
+            and left to you.
+        deps (FILE.py:FUNCTION): Function that makes RunContext.deps of a run, annotated with its
+            type. It gets the request under 'serve', None otherwise.
         instructions (TEXT): The system message.
         tool_choice: Whether the model may, must not or must call a tool in its first turn.
-        max_steps: Most model turns in answer to one question.
+        max_steps: Most model turns for one question.
         yes: Run destructive tools without asking.
-        trace: Make OpenTelemetry spans of runs (start the command with opentelemetry-instrument,
-            which says where they go).
+        trace: Emit OpenTelemetry spans; start the command with opentelemetry-instrument, which
+            configures the exporter.
     """
 
     model: ModelName
@@ -110,7 +110,7 @@ def make_agent(
     library = None
     if library_place is not None:
         if options.pin is not None or options.frozen:
-            raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
+            raise UsageError("--pin and --frozen apply to --store, not to --library")
         with read_source(library_place) as source:
             library = source.load()
     tools = load_tools(options.targets)
@@ -143,8 +143,8 @@ def make_agent(
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
         say(
-            f"not offered: {plural(hidden, 'tool')} of the library without code here; --catalogue "
-            "offers all, --tools gives code"
+            f"not offered: {plural(hidden, 'library tool')} without code; load code with --tools, "
+            "or offer all with --catalogue"
         )
     return agent
 
@@ -262,9 +262,9 @@ def run(
 ) -> None:
     """Ask an agent QUESTION ('-' reads it from stdin) and print its answer.
 
-    The answer goes to stdout, tool calls and their results to stderr. Calls that wait for somebody
-    else (a tool without code) are printed to stdout, one a line. Every run is kept as an episode,
-    see 'agentkit episodes show last'.
+    The answer goes to stdout, tool calls and results to stderr. Calls left to you (tools without
+    code) are printed to stdout, one a line. Every run is recorded as an episode; see
+    'agentkit episodes show last'.
 
     Examples:
       agentkit run "What is 17 * 23?" --tools calculator.py
@@ -302,10 +302,10 @@ def chat(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    r"""Talk with an agent, turn by turn; it remembers the conversation.
+    r"""Chat with an agent; it remembers the conversation.
 
-    On a terminal you are asked before a destructive tool runs. Piped in, each line is one
-    message. /help lists what else you can type. With --json each answer is one line of JSON.
+    On a terminal you are asked before a destructive tool runs. In a pipe, each line is a message.
+    /help lists other commands. With --json each answer is one line of JSON.
 
     Examples:
       agentkit chat --tools my_shop.py --instructions "You sell used cars."

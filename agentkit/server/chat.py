@@ -22,7 +22,7 @@ from agentkit.errors import (
     StoreError,
 )
 from agentkit.messages import ToolCall
-from agentkit.models.base import TextDelta
+from agentkit.models.base import ReasoningDelta, TextDelta
 from agentkit.models.wire import WireNames
 from agentkit.server.chat_answer import Completion, StreamedAnswer, answer_text, answered_by
 from agentkit.server.chat_request import Asked, Reader
@@ -219,6 +219,8 @@ class ChatCompletions:
                         stream.route(version, labels)
                     case TextDelta(text=text):
                         await stream.say(text)
+                    case ReasoningDelta(text=text):
+                        await stream.think(text)
                     case TurnFinished(turn=turn) if turn.message.text:
                         stream.paragraph_ended()
                     case RunFinished(result=result):
