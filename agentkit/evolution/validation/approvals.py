@@ -191,8 +191,8 @@ calls.
 
 OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
     (
-        *("invisible_characters", "mixed_scripts", "confusable_characters", "secret"),
-        *("secret_request", "chat_markers", "encoded_text", "directive", "reserved_name"),
+        *("invisible_characters", "confusable_characters", "secret", "secret_request"),
+        *("chat_markers", "encoded_text", "directive", "reserved_name"),
     )
 )
 """Codes that a person may overrule of a tool that is imported whole: those of ``suspicions``.

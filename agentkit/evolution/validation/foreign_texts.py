@@ -17,17 +17,14 @@ from typing import Any
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
+    NO_CONFUSABLES,
     NO_DIRECTIVES,
     NO_ENCODED_TEXT,
     NO_PRIVATE_DATA,
-    NO_SECRET_REQUESTS,
     NO_SECRETS,
     Hit,
     PatternCheck,
-    asks_for_secret,
-    no_confusables,
     no_invisible_characters,
-    no_mixed_scripts,
     readings,
     rules_readable,
 )
@@ -46,10 +43,8 @@ from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (
     no_invisible_characters,
-    no_mixed_scripts,
-    no_confusables,
+    NO_CONFUSABLES,
     NO_SECRETS,
-    NO_SECRET_REQUESTS,
     NO_CHAT_MARKERS,
     NO_ENCODED_TEXT,
     NO_DIRECTIVES,
@@ -57,9 +52,20 @@ _EVERY_TEXT: tuple[Check, ...] = (
 """The lexical checks that honest texts of people pass."""
 
 
-def _is_undeclared(hit: Hit) -> bool:
-    """A tool may speak of a secret that a parameter or property of its schema is called by."""
-    return hit.kind not in getattr(hit.change, "declared", ())
+_LONGEST_LABEL = 120
+
+
+def _is_unexplained(hit: Hit) -> bool:
+    """A tool may speak of a secret that a parameter or property of its schema is called by.
+
+    Names and values may not ask for one even so: by them a model knows what to fill in.
+    """
+    if hit.kind != "label":
+        return hit.kind not in getattr(hit.change, "declared", ())
+    field, text = hit.edit.field, hit.edit.after
+    is_name = field.endswith("(a name)") or not field.startswith("parameters.")
+    is_described = field.endswith(".description") or not is_name
+    return hit.edit.kind == "parameter" and len(text) <= _LONGEST_LABEL and not is_described
 
 
 IMPORT_CHECKS: tuple[Check, ...] = (
@@ -67,7 +73,7 @@ IMPORT_CHECKS: tuple[Check, ...] = (
     PatternCheck(
         code="secret_request",
         file="imports",
-        counts=_is_undeclared,
+        counts=_is_unexplained,
         readings=readings,
         shows_text=True,
     ),
@@ -166,7 +172,7 @@ def _declared(definition: ToolDefinition) -> frozenset[str]:
         elif isinstance(part, list | tuple):
             waiting.extend(part)
     kinds = patterns("imports", "secret_request")
-    found = {kind for kind, each in kinds.items() if any(map(each.search, names))}
+    found = {kind for kind, each in kinds.items() if any(map(each.search, names))} - {"label"}
     return frozenset(found | {"secret", "credential"} if found else found)
 
 
@@ -211,7 +217,7 @@ def ways_to_say(text: str) -> Iterator[str]:
         >>> list(ways_to_say("sendItToEveryone")), list(ways_to_say("kelvin"))
         (['sendItToEveryone', 'send it to everyone'], [])
     """
-    if _SILENT.fullmatch(text) and not asks_for_secret(text):
+    if _SILENT.fullmatch(text) and not _asks_for_secret(text):
         return
     yield text
     if " " not in text and text.isascii():
@@ -241,4 +247,10 @@ def _side_by_side(schema: Mapping[Any, Any]) -> str:
     if not isinstance(fields, Mapping) or not 1 < len(fields) <= _MOST_SIDE_BY_SIDE:
         return ""
     said = " ".join(map(spoken, fields))
-    return said if asks_for_secret(said) else ""
+    return said if _asks_for_secret(said) else ""
+
+
+def _asks_for_secret(text: str) -> bool:
+    """Whether a name or value asks for a secret: a model fills a parameter by what it is called."""
+    label = patterns("imports", "secret_request")["label"]
+    return label.search(spoken(text)) is not None

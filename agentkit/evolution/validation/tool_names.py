@@ -62,7 +62,7 @@ _NAMES = _Names()
 @lru_cache(maxsize=100_000)
 def spoken(name: str) -> str:
     """A name as words: ``sendEmail`` and ``send_email`` are both ``send email``."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     return " ".join(re.split(r"[\s_.\-/:]+", apart)).strip().casefold()
 
 
