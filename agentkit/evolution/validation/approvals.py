@@ -110,7 +110,7 @@ class ValidationPolicy:
         }
         for text in fresh_texts(change):
             if text.waits:
-                is_worded = text.kind in {"model", "unknown"}
+                is_worded = text.origin.kind in {"model", "unknown"}
                 wanted.update(self.model_texts if is_worded else self.untrusted)
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
@@ -250,7 +250,8 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in new_rules(change)
-        if not _is_mere_order(rule) and not _is_stated(rule, change.base)
+        if not (isinstance(rule, CallBefore) and not rule.parameter)
+        and not _is_stated(rule, change.base)
     )
 
 
@@ -265,10 +266,6 @@ def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
     before = demanded(change.base, change.library)
     after = demanded(change.candidate, change.library)
     return tuple(tool for name, tool in after.items() if name not in before)
-
-
-def _is_mere_order(rule: Rule) -> bool:
-    return isinstance(rule, CallBefore) and not rule.parameter
 
 
 def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
@@ -303,16 +300,17 @@ _SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
 """Four codes of letters in a row."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FreshText(TextOrigin):
-    """A text that a candidate brings, with its origin.
+class FreshText(NamedTuple):
+    """A text that a candidate brings.
 
     Attributes:
         field: Where it stands, as in ``FailedCheck.field``.
+        origin: Who wrote it.
         waits: Whether somebody must agree to it.
     """
 
     field: str
+    origin: TextOrigin
     waits: bool
 
 
@@ -334,7 +332,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
         >>> rule = OneOf(parameter="city", values=("your password", "Oslo"))
         >>> said = (TextOrigin(text="your password", kind="server"),)
         >>> change = replace(rewrite("weather_now", rules=(rule,)), origins=said)
-        >>> [(one.text, one.kind, one.waits) for one in fresh_texts(change)]
+        >>> [(one.origin.text, one.origin.kind, one.waits) for one in fresh_texts(change)]
         [('your password', 'server', True), ('Oslo', 'model', True)]
     """
     if change.written_by in TRUSTED and not change.origins:
@@ -342,7 +340,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     known = _known(change)
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     found = [
-        _fresh(origin, words.field, waits=_waits(words, origin))
+        FreshText(words.field, origin, _waits(words, origin))
         for words in (*_new_sentences(change), *of_data)
         for origin in _origins_of(words.text, change)
     ]
@@ -350,19 +348,8 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
     for field, rule in _ruled(change) if by_text else ():
         if origin := by_text.get(rule_sentence(rule)):
-            found.append(_fresh(origin, field, waits=not origin.is_used))
+            found.append(FreshText(field, origin, not origin.is_used))
     return tuple(found)
-
-
-def _fresh(origin: TextOrigin, field: str, *, waits: bool) -> FreshText:
-    return FreshText(
-        text=origin.text.strip(),
-        kind=origin.kind,
-        where=origin.where,
-        is_used=origin.is_used,
-        field=field,
-        waits=waits,
-    )
 
 
 def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:

@@ -64,7 +64,7 @@ def test_whatever_a_model_words_waits(library, tool, place, text):
     for author in ("model", "unknown"):
         report = validate(replace(change, written_by=author))
         assert report.failed or "judge" in report.needs
-    assert {(one.kind, one.waits) for one in fresh_texts(change)} == {("model", True)}
+    assert {(one.origin.kind, one.waits) for one in fresh_texts(change)} == {("model", True)}
     server = replace(change, origins=(TextOrigin(text=str(text), kind="server"),))
     report = validate(server)
     assert report.failed or "judge" in report.needs
