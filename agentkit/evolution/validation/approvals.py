@@ -24,6 +24,7 @@ from agentkit.evolution.validation.texts import (
     leaves,
     mapping,
     rules_of,
+    same,
     sentences_of,
     sequence,
 )
@@ -284,7 +285,7 @@ def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
 # form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
 # says of its texts where they came from, and what no trusted origin vouches for waits.
 #
-# In rules and worked calls, numbers and texts without letters are data, and need no origin unless
+# In rules, numbers and texts without letters are data, and need no origin unless
 # a user may have dictated the rule that holds them. Nor do texts that the base holds already, nor
 # what is left of a text that lost some of its sentences.
 
@@ -341,7 +342,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     found = [
         FreshText(words.field, origin, _waits(words, origin))
-        for words in (*_new_sentences(change), *of_data)
+        for words in (*_new_sentences(change), *_new_calls(change), *of_data)
         for origin in _origins_of(words.text, change)
     ]
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
@@ -419,9 +420,17 @@ def _subject(text: Text | Edit) -> tuple[str, str]:
     return ("tool" if is_of_tool else text.kind), text.parameter
 
 
+def _new_calls(change: ProposedChange) -> Iterator[_Words]:
+    """New worked calls: models copy them, numbers included."""
+    had = sequence(change.base.examples)
+    for at, example in enumerate(sequence(change.candidate.examples)):
+        if not any(same(example, one) for one in had):
+            parts = [getattr(example, name, None) for name in ("query", "arguments", "result")]
+            yield _Words(f"examples[{at}]", "\n".join(_every_text(parts)) or "numbers alone")
+
+
 def _new_data(change: ProposedChange) -> Iterator[_Words]:
-    """The texts in new worked calls, in new rules, and in the contract of a new tool."""
-    yield from (_Words(one.field, one.after) for one in change.edits if one.kind == "example")
+    """The texts in new rules and in the contract of a new tool."""
     for field, rule in _ruled(change):
         for name in getattr(rule, "__dataclass_fields__", {}):
             for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
@@ -432,9 +441,9 @@ def _new_data(change: ProposedChange) -> Iterator[_Words]:
 
 def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
     """The new rules, each with its place."""
-    had = list(rules_of(change.base))
+    had = rules_of(change.base)
     for at, rule in enumerate(rules_of(change.candidate)):
-        if rule not in had:
+        if not any(same(rule, one) for one in had):
             yield f"rules[{at}]", rule
 
 

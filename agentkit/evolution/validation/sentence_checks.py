@@ -209,7 +209,7 @@ def values_agree(change: ProposedChange, statement: Statement) -> Iterator[Faile
     """A text that tells a model to give a value which enum or rules refuse.
 
     What counts is a value in quotation marks or back-ticks in a sentence that demands values, and
-    an item of a list that also holds values of the enum. Case is ignored: prose may write *Celsius*.
+    an item of a list that also holds values of the enum, whatever the case.
     """
     facts = statement.facts
     value = _foreign_value(statement.sentence, facts, change) if facts and facts.values else None

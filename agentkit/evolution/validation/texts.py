@@ -198,7 +198,7 @@ _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
 
 def same(left: Any, right: Any) -> bool:
-    """As ``agentkit.tools.canonical.same_json``, without recursion and for any mapping or sequence.
+    """As ``agentkit.tools.canonical.same_json``, without recursion and for records as well.
 
     What is compared was made by a proposer, who may nest it as deep as a parser lets through.
 
@@ -208,7 +208,7 @@ def same(left: Any, right: Any) -> bool:
     """
     waiting = [(left, right)]
     while waiting:
-        one, other = waiting.pop()
+        one, other = map(_as_data, waiting.pop())
         if one is other:
             continue
         if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -222,6 +222,12 @@ def same(left: Any, right: Any) -> bool:
         elif isinstance(one, bool) or isinstance(other, bool) or not bool(one == other):
             return False
     return True
+
+
+def _as_data(part: Any) -> Any:
+    """Rules and worked calls by the names of their fields."""
+    names = getattr(part, "__dataclass_fields__", None)
+    return part if names is None else {name: getattr(part, name) for name in names}
 
 
 def is_too_deep(value: Any) -> bool:

@@ -13,6 +13,7 @@ from agentkit.evolution.validation.approvals import OVERRULABLE, fresh_texts
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
+from agentkit.tools.rules import OneOf
 
 MOST_FALSE_REJECTIONS = 0.02
 LEAST_REJECTED = 0.9
@@ -90,6 +91,18 @@ def test_what_is_removed_or_moved_and_what_persons_and_code_write_need_nobody():
     assert validate(replace(new, written_by="person")).needs == ()
     said = (TextOrigin(text="Cars on hold are left out.", kind="code"),)
     assert validate(replace(new, origins=said)).needs == ()
+
+
+def test_numbers_of_a_model_wait():
+    """A worked call of numbers, and a rule that says true where it said 1, are looked at."""
+    call = {"arguments": {"amount": 80, "people": 2}, "result": 40.0}
+    assert validate(rewrite("bill_split", {"/examples/-": call})).needs == ("judge",)
+    library = sample_library()
+    for values in ((1, 2), (True, 2)):
+        rules = (OneOf(parameter="people", values=values),)
+        change = rewrite("bill_split", rules=rules, library=library)
+        assert validate(change).needs == ("judge",)
+        library = library.with_tools([change.candidate])
 
 
 IN_WORDS = {"too_long", "copied_text"}
