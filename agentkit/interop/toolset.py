@@ -199,8 +199,8 @@ class Toolset:
         return ToolsetRun(
             start=start,
             selection=selection,
-            executor=self._execution.executor(
-                start.library, selection.tools, said=start.history, emit=start.emit
+            executor=Executor(
+                shared=self._execution, tools=selection.tools, said=start.history, emit=start.emit
             ),
             store=self.store,
             names=self._wire_names(start.library),
