@@ -573,3 +573,9 @@ def test_rules_beyond_the_schema_ask_the_model_again(arguments, fragments) -> No
     with pytest.raises(ModelRetry) as caught:
         book.convert(arguments)
     assert all(fragment in caught.value.message for fragment in fragments)
+
+
+def test_an_option_that_is_none_is_refused() -> None:
+    """A slip in the name of an option is told, not ignored."""
+    with pytest.raises(UsageError, match="@tool knows no effect"):
+        tool(effect=("reads",))
