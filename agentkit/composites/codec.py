@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import check_program
-from agentkit.composites.parser import ParsedSource, only_function, read_function, syntax_tree
+from agentkit.composites.parser import ParsedSource, read_source
 from agentkit.composites.problems import (
     READING_LIMITS,
     CompositeLimits,
@@ -68,14 +67,12 @@ def program_from_json(
         >>> program_from_json(program_to_json(program)) == program
         True
     """
-    limits = limits or CompositeLimits()
     try:
-        read = _read(_text(record), _widened(limits))
+        read = _read(_text(record), name, tools, limits or CompositeLimits())
     except CompositeError as error:
         raise refusal(name, error.problems) from None
-    problems = read.problems or check_program(read.program, tools, name=name, limits=limits)
-    if problems:
-        raise refusal(name, problems)
+    if read.problems:
+        raise refusal(name, read.problems)
     return read.program
 
 
@@ -92,32 +89,29 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
 def called_in(record: JsonObject) -> frozenset[str]:
     """The tools that a stored program calls, also one that breaks rules of the language."""
     try:
-        read = _read(_text(record), READING_LIMITS)
+        read = _read(_text(record), "", None, READING_LIMITS)
     except CompositeError:
         return frozenset()
     return frozenset(call.child for call in ir.calls(read.program))
 
 
-@lru_cache(maxsize=4_096)
-def _read(text: str, limits: CompositeLimits) -> ParsedSource:
+def _read(
+    text: str, name: str, tools: Mapping[str, Tool] | None, limits: CompositeLimits
+) -> ParsedSource:
     """A stored text, read; a library asks for the same ones again and again."""
-    tree = syntax_tree(text, limits)
-    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
-    if isinstance(found, SourceProblem):
-        raise refusal("", (found,))
-    function, strays = found
-    return read_function(function, text, None, limits=limits, strays=strays)
+    if tools is None:
+        return _read_alone(text, name, limits)
+    return read_source(text, tools, limits=_longer(limits), stored_as=name)
 
 
-def _widened(limits: CompositeLimits) -> CompositeLimits:
-    """Limits for reading, so that a program is read once for all who look at it."""
-    wide = READING_LIMITS
-    return replace(
-        limits,
-        source_bytes=max(limits.source_bytes, wide.source_bytes),
-        nodes=max(limits.nodes, wide.nodes),
-        nesting=max(limits.nesting, wide.nesting),
-    )
+@lru_cache(maxsize=4_096)
+def _read_alone(text: str, name: str, limits: CompositeLimits) -> ParsedSource:
+    return read_source(text, None, limits=_longer(limits), stored_as=name)
+
+
+def _longer(limits: CompositeLimits) -> CompositeLimits:
+    """Limits for a canonical text, which may be longer than that of its author."""
+    return replace(limits, source_bytes=8 * limits.source_bytes)
 
 
 def _text(record: object) -> str:

@@ -260,23 +260,18 @@ class LearnReport:
     """What came of learning from episodes.
 
     Attributes:
-        version: The library version that holds the lessons, with ``is_written``; else the one
-            that was looked at.
-        is_written: Whether this made a new library version.
+        version: The library version that holds the lessons.
         uses: Successful calls in episodes that went well, once for each text that they served.
         added: The new examples, by tool.
         skipped: How many calls taught nothing, by reason, the most frequent first.
         evidence: Ids of the episodes that taught something.
-        repinned: Composites above the tools, pinned to their new revisions in the same change.
     """
 
     version: int
-    is_written: bool = False
     uses: int = 0
     added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     skipped: Mapping[SkipReason, int] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
-    repinned: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -291,9 +286,8 @@ class LearnReport:
 
     def __str__(self) -> str:
         examples = _counted(sum(map(len, self.added.values())), "example")
-        verb = "learned" if self.is_written or not self.added else "to be learned"
         tools, calls = _counted(len(self.added), "tool"), _counted(self.uses, "call")
-        return f"{examples} {verb} by {tools} from {calls}, library version {self.version}"
+        return f"{examples} learned by {tools} from {calls}, library version {self.version}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -170,7 +170,6 @@ def executor(library, sleeps, retries=2):
         sleeps.append(seconds)
 
     return Executor(
-        library=library,
         tools=SelectedTools.whole(library),
         shared=Execution(policy=ToolPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep)),
     )

@@ -154,6 +154,26 @@ async def test_a_blocked_output_is_not_shown(call):
     assert result.episode.turns[-1].message.text == "My secret is 42."
 
 
+async def test_what_ran_before_a_block_stays_in_the_conversation(call, store):
+    """An approved call is done although the answer was blocked; the blocked words do not come back."""
+    pay_once = tool(pay.function, requires_approval=True)
+    model = ScriptedModel([[call("pay", euros=7)], "My secret is 42.", "Hello."])
+
+    @guardrail("output")
+    def no_secret(ctx, output):
+        return Block("secret") if "secret" in output else None
+
+    agent = Agent(model, tools=[pay_once], guardrails=[no_secret], store=store)
+    waiting = await agent.run("Pay", session_id="chat")
+    blocked = await agent.resume(waiting, approvals={"pay": True})
+    await agent.run("Hi", session_id="chat")
+
+    assert (blocked.stop_reason, RAN) == ("blocked", [7])
+    said = [one.text for one in model.requests[-1].messages]
+    assert said == ["Pay", "", "paid 7 with card 4111", "Hi"]
+    assert [one.text for one in blocked.messages] == said[:-1]
+
+
 class Offer(BaseModel):
     """An answer."""
 
