@@ -24,9 +24,15 @@ from agentkit.cli.stores import opened_to_read
 from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
-from agentkit.library.chain_check import event_digests, verify_chain, verify_library
+from agentkit.library.chain import (
+    event_digests,
+    key_text,
+    key_texts,
+    read_verifier,
+    verify_chain,
+    verify_library,
+)
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
-from agentkit.library.signing import key_text, key_texts, read_verifier
 
 _LONGEST_REASON = 600
 

@@ -21,9 +21,9 @@ from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, Library, LibraryChange, Store
+from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
-from agentkit.library.signing import environment_signer, key_texts
 from agentkit.models.base import resolve_model
 from agentkit.tools.tool import Tool
 

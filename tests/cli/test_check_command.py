@@ -11,9 +11,9 @@ import pytest
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.composites.source import compose
 from agentkit.library import Author, LibraryChange
+from agentkit.library.chain import read_signer
 from agentkit.library.events import EventDraft, chained
 from agentkit.library.pins import pin_faults
-from agentkit.library.signing import read_signer
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Description, Effects, Origin
 
