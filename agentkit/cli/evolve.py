@@ -16,8 +16,7 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import AskingOptions, is_local
-from agentkit.cli.evaluate_report import listener, tell_left_out
+from agentkit.cli.evaluate import AskingOptions, is_local, listener, tell_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,

@@ -16,7 +16,7 @@ from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
 from agentkit.reading import open_plain, read_stored, unpacked
 from agentkit.tools.decorator import tool as as_tool
-from agentkit.tools.invocation import DepsFactory
+from agentkit.tools.invocation import ANY_DEPS, DepsFactory
 from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
 
@@ -47,14 +47,14 @@ def load_deps(target: str | None) -> tuple[DepsFactory | None, Any]:
         UsageError: There is no such function, or its annotation can not be read.
     """
     if target is None:
-        return None, None
+        return None, ANY_DEPS
     place, _, attribute = target.partition(":")
     loaded = sys.modules.get(f"agentkit_tools_{Path(place).stem}")  # its types are those of tools
     factory = getattr(loaded or import_place(place), attribute, None) if attribute else None
     if not callable(factory):
         raise UsageError(f"--deps {target} names no function; write FILE.py:FUNCTION")
     try:
-        return factory, get_type_hints(factory).get("return")
+        return factory, get_type_hints(factory).get("return", ANY_DEPS)
     except NameError as error:
         raise UsageError(f"--deps {target}: what it returns can not be read ({error})") from error
 

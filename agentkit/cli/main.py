@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Learn from failures, and promote what helps.",
     ),
     "review": ("agentkit.cli.review:review", "Decide on proposed changes."),
-    "rollback": ("agentkit.cli.rollback:rollback", "Undo a change, or pin a version."),
+    "rollback": ("agentkit.cli.review:rollback", "Undo a change, or pin a version."),
     "log": ("agentkit.cli.log:log", "Show and verify the change log."),
     "tools": ("agentkit.cli.tools:tools", "List, show, add and examine tools."),
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),

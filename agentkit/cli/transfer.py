@@ -49,7 +49,7 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
-from agentkit.library import EpisodeStore, signing
+from agentkit.library import EpisodeStore, chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
@@ -95,7 +95,7 @@ def export(
     is_artifact = form == "artifact"
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
-    with read_source(store_url, version=at) as store:
+    with read_source(store_url) as store:
         history = is_artifact and not no_history
         artifact = exporting.artifact_of(store, version=at, history=history, only=names)
     library = artifact.library
@@ -138,11 +138,9 @@ def _exported_artifact(
 
 
 def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
-    signer = signing.environment_signer()
+    signer = chain.environment_signer()
     if signer is None:
-        raise UsageError(
-            f"--sign needs a key in {signing.KEY_VARIABLE} or {signing.KEY_FILE_VARIABLE}"
-        )
+        raise UsageError(f"--sign needs a key in {chain.KEY_VARIABLE} or {chain.KEY_FILE_VARIABLE}")
     return exporting.signed(artifact, signer)
 
 
@@ -250,8 +248,8 @@ def _is_episode(line: bytes) -> bool:
 
 def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
     """Bring an artifact into the library; what became of each tool."""
-    texts = tuple(map(signing.key_text, one.key_file))
-    verifier = signing.read_verifier(texts) if texts else None
+    texts = tuple(map(chain.key_text, one.key_file))
+    verifier = chain.read_verifier(texts) if texts else None
     artifact = exporting.read_artifact(file, verifier=verifier)
     if artifact.signature and not texts:
         say("the signature was not checked; give --key-file")

@@ -7,8 +7,8 @@ import pytest
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import Author, LibraryChange
+from agentkit.library.chain import read_signer
 from agentkit.library.events import EventDraft, chained
-from agentkit.library.signing import read_signer
 
 SECRET = "0123456789abcdef0123456789abcdef"
 ADA = Author(kind="person", name="Ada")

@@ -16,9 +16,9 @@ from support.histories import BareStore, HistoryStep, all_told, write_history
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
+from agentkit.library.chain import read_signer
 from agentkit.library.checking import check_store
 from agentkit.library.opening import open_to_read
-from agentkit.library.signing import read_signer
 from agentkit.tools.definition import ChildReference, Signature
 
 KEY = read_signer("0123456789abcdef0123456789abcdef")

@@ -13,7 +13,7 @@ from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel

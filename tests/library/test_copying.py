@@ -131,20 +131,20 @@ def test_an_interrupted_copy_is_ended_by_another(source, target, cut):
 
 
 def test_what_comes_meanwhile_is_left_for_the_next_time(source, target):
-    """A source that is written to is copied as it was at the start; the rest comes next time."""
+    """What is written to a source behind the copy stays for the next time, and is told."""
 
     class Busy(BareStore):
-        """Gets a version, an event and an episode whenever it is asked for its episodes."""
+        """Gets a version, an event and an episode when its episodes are about to be copied."""
 
         def __init__(self, store):
             super().__init__(store)
-            self.writes = 0
+            self.asked = 0
             self.select = self._select
 
         def _select(self, matching):
             found = store_select(matching)
-            if matching.oldest_first and self.writes < 1:
-                self.writes += 1
+            self.asked += 1
+            if self.asked == 2:
                 more = [HistoryStep(wishes={"new": ("", "")}, events=1, episodes=1)]
                 write_history(source, more, name="meanwhile")
             return found

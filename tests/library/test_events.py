@@ -14,10 +14,16 @@ from hypothesis import assume, given, settings, strategies as st
 from agentkit import ToolDefinition
 from agentkit.errors import MissingExtraError, StoreError, StoreFormatError, UsageError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import (
+    HmacKey,
+    environment_signer,
+    read_signer,
+    read_verifier,
+    verify_chain,
+    verify_library,
+)
 from agentkit.library.events import Author, ChainHead, EventDraft, LibraryEvent, chained
 from agentkit.library.memory import MemoryStore
-from agentkit.library.signing import HmacKey, environment_signer, read_signer, read_verifier
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description

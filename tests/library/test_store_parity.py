@@ -17,7 +17,7 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn
 from agentkit.errors import AgentKitError, UsageError
 from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.changes import rollback_change
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.memory import MemoryStore

@@ -17,7 +17,7 @@ from rich.text import Text
 from agentkit._waiting import wait_for
 from agentkit.cli.demo.questions import Questions, draw_questions
 from agentkit.cli.demo.tools import TOOLS
-from agentkit.cli.evaluate_report import listener
+from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
 from agentkit.cli.output import (

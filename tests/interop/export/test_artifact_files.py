@@ -23,7 +23,7 @@ from agentkit.interop.export import (
     write_artifact,
 )
 from agentkit.library import LibraryChange, Store
-from agentkit.library.signing import HmacKey
+from agentkit.library.chain import HmacKey
 
 KEY = HmacKey(secret=b"0123456789abcdef0123456789abcdef")
 

@@ -23,7 +23,7 @@ from agentkit.interop.export import (
     restore_artifact,
 )
 from agentkit.library import Author, Store
-from agentkit.library.chain_check import verify_library
+from agentkit.library.chain import verify_library
 from agentkit.library.pins import library_faults, with_current_pins
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Effects, Example, Specification
