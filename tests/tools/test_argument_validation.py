@@ -53,6 +53,7 @@ PROPERTIES = {
     "not_empty": {"not": {"const": ""}},
     "either": {"oneOf": [{"type": "integer"}, {"minimum": 3}]},
     "extra": {"type": "object", "minProperties": 1, "propertyNames": {"maxLength": 2}},
+    "pair": {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}},
     "never": False,
 }
 
@@ -112,6 +113,8 @@ def validator() -> ArgumentValidator:
             "either",
             "oneOf",
         ),
+        ({"extra": {}}, "`extra` must have at least 1 field, got 0", "extra", "minProperties"),
+        ({"pair": [1, 2]}, "`pair[1]` must be a string, got the number 2", "pair[1]", "type"),
         ({"never": 1}, "`never` must be left out, got the number 1", "never", ""),
     ],
 )  # fmt: skip

@@ -96,6 +96,9 @@ def test_effects_that_grow_are_breaking() -> None:
     (better,) = contract_changes(Signature(effects=writes), Signature(effects=reads))
 
     assert (worse.impact, better.impact) == ("breaking", "compatible")
+    again, once = Effects(idempotent=True), Effects(idempotent=False)
+    (lost,) = contract_changes(Signature(effects=again), Signature(effects=once))
+    assert lost.impact == "breaking"
 
 
 SEVERAL = settings(

@@ -161,6 +161,7 @@ def test_each_kind_of_rule(loan_with, rule, arguments, sentence, nearest) -> Non
         (Between(parameter="amount", multiple_of=0.01), {"amount": 19.99}),
         (Between(parameter="amount", multiple_of=math.nan), {"amount": 3}),
         (Form(parameter="start", pattern="(?=a)b", words="w"), {"start": "a" * 5_000}),
+        (Form(parameter="start", pattern="(?i)b", words="w"), {"start": "a"}),
         (Requires(parameter="start", others=("end",)), {"end": "x"}),
         (Condition(expression="start <= end", words="w"), {"start": "b"}),
         (Condition(expression="import os", words="w"), {"amount": 1}),
