@@ -15,7 +15,6 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.library import LibraryChange
-from agentkit.library.sealing import write_sealed
 from agentkit.library.spilling import SpillingEpisodes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
@@ -78,16 +77,14 @@ def test_files_of_episodes(tmp_path: Path) -> None:
     assert mode(tmp_path / "e.jsonl") == 0o640
 
 
-def test_spilled_episodes_and_kept_copies(tmp_path: Path) -> None:
-    """What is spilled, and the copy of a library, are the owner's."""
+def test_spilled_episodes(tmp_path: Path) -> None:
+    """What is spilled is the owner's."""
     store = open_store("memory:")
     store.commit(CHANGE, expected_version=0)
     far = UnreliableStore(store)
     far.away()
     with SpillingEpisodes(far, folder=tmp_path / "spill") as episodes:
         episodes.append(EPISODE)
-    write_sealed(tmp_path / "copy.json", b"tools", "copy")
-    assert mode(tmp_path / "copy.json") == 0o600
     (spilled,) = (tmp_path / "spill").iterdir()
     assert (mode(tmp_path / "spill"), mode(spilled)) == (0o700, 0o600)
 

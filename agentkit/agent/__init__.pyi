@@ -24,6 +24,7 @@ from .session import (
     Router as Router,
     RouteRequest as RouteRequest,
     new_episode_id as new_episode_id,
+    pending_approvals as pending_approvals,
 )
 from .types import (
     REFINE_PROMPT as REFINE_PROMPT,

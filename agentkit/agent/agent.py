@@ -60,7 +60,7 @@ from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
-from agentkit.tools.invocation import DepsT, OutputT, check_deps, check_tool_deps
+from agentkit.tools.invocation import ANY_DEPS, DepsT, OutputT, check_deps, check_tool_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Agent(Generic[DepsT, OutputT]):
         store: Store | str | None = None,
         store_policy: StorePolicy = StorePolicy(),  # noqa: B008 - immutable
         instructions: Instruction[DepsT] | Sequence[Instruction[DepsT]] = "",
-        deps_type: type[DepsT] | None = None,
+        deps_type: type[DepsT] = ANY_DEPS,
         output_type: type[OutputT] | JsonObject | None = None,
         retriever: Retriever | Literal["auto"] | None = "auto",
         selection: SelectionPolicy = SelectionPolicy(),  # noqa: B008 - immutable

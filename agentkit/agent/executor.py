@@ -34,6 +34,7 @@ from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
     NO_SPAN,
+    WAITS_FOR_PERSON,
     Approval,
     Approver,
     AskedLater,
@@ -107,37 +108,9 @@ class Execution:
     def __post_init__(self) -> None:
         object.__setattr__(self, "contracts", ContractChecker(self.policy.contracts))
 
-    def executor(
-        self,
-        library: Library,
-        tools: SelectedTools,
-        *,
-        said: Sequence[Message] = (),
-        emit: Emit = ignore,
-        run: RunFacts | None = None,
-        guardrails: Guardrails | None = None,
-    ) -> Executor:
-        """What runs the calls of one run.
-
-        Args:
-            library: The pinned snapshot.
-            tools: The tools that the model may call.
-            said: The conversation before the run.
-            emit: Receives events.
-            run: What tools may know of the run.
-            guardrails: Look at calls and results; None for none.
-        """
-        return Executor(
-            library=library,
-            tools=tools,
-            shared=self,
-            approve=self.policy.approve,
-            validators=self._validators.setdefault(library, {}),
-            said=said,
-            emit=emit,
-            run=run or RunFacts(library_version=library.version),
-            guardrails=guardrails,
-        )
+    def validators(self, library: Library) -> dict[str, ArgumentValidator]:
+        """Validators of a library's tools by name, shared between runs."""
+        return self._validators.setdefault(library, {})
 
 
 @dataclass(kw_only=True)
@@ -145,36 +118,33 @@ class Executor:
     """Runs the calls of one run. Holds that run's budget, so make a new one for each run.
 
     Attributes:
-        library: The pinned snapshot.
-        tools: The tools that the model may call.
         shared: What all runs of an agent have in common.
-        approve: Asks a person; without it, calls that need approval are deferred.
-        validators: Validators by tool name, shared between the runs of an agent.
-        emit: Receives events.
+        tools: The tools that the model may call, with the pinned snapshot.
         said: The conversation before the run.
+        emit: Receives events.
         run: What tools may know of the run.
         guardrails: Look at calls and results; None for none.
+        approve: Asks a person; without it, calls that need approval are deferred.
         finished: Results of the current turn so far, in order of completion.
     """
 
-    library: Library
-    tools: SelectedTools
     shared: Execution
-    approve: Approver | None = None
-    validators: dict[str, ArgumentValidator] = field(default_factory=dict)
-    emit: Emit = ignore
+    tools: SelectedTools
     said: Sequence[Message] = ()
+    emit: Emit = ignore
     run: RunFacts = field(default_factory=RunFacts)
     guardrails: Guardrails | None = None
+    approve: Approver | None = field(init=False)
     finished: list[ToolResult] = field(init=False, default_factory=list)
-    _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
     _failed_runs: Counter[str] = field(init=False, default_factory=Counter)
     _final: set[tuple[str, bytes]] = field(init=False, default_factory=set)
-    _history: CallHistory = field(init=False)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.library = self.tools.library
+        self.approve = self.shared.policy.approve
+        self._validators = self.shared.validators(self.library)
         self._calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
 
@@ -305,9 +275,9 @@ class Executor:
 
     async def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """The arguments as they can be run, or the first rule that they break."""
-        validator = self.validators.get(tool.name)
+        validator = self._validators.get(tool.name)
         if validator is None:
-            validator = self.validators[tool.name] = tools_door.ArgumentValidator(tool.definition)
+            validator = self._validators[tool.name] = tools_door.ArgumentValidator(tool.definition)
         if validator.is_plainly_valid(arguments):
             return arguments
         return await run_in_daemon_thread(partial(validator.runnable, arguments))
@@ -562,9 +532,6 @@ def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
 
 DEFERRED_TEXT = "This call waits for an answer from outside; there is no result yet."
 """Text of a call that somebody outside this process has to answer."""
-
-WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
-"""Text of a call that a person has to approve."""
 
 
 class CallHistory:

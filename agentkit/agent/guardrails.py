@@ -201,7 +201,8 @@ class Guardrails:
         return decision
 
     async def _asked(self, one: Guardrail[Any], value: Any) -> Any:
-        context = RunContext[Any](run=self._facts, call_id=getattr(value, "call_id", ""))
+        call_id = getattr(value, "call_id", "")
+        context: RunContext[Any] = RunContext(run=self._facts, call_id=call_id)
         async with asyncio.timeout(one.timeout_seconds):
             if inspect.iscoroutinefunction(one.function):
                 return await one.function(context, value)

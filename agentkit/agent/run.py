@@ -40,7 +40,15 @@ from agentkit.agent.types import (
     deferred_calls,
     ignore,
 )
-from agentkit.episodes import CutReason, Episode, RefineTrace, StopReason, Turn
+from agentkit.episodes import (
+    CutReason,
+    Episode,
+    HistoryTrace,
+    RefineTrace,
+    RetrievalTrace,
+    StopReason,
+    Turn,
+)
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -174,17 +182,24 @@ class Run:
         )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
-        self._guards = self._guardrails()
-        self._history = self._history_run()
+        self._guards: Guardrails | None = None
+        self._history: HistoryRun | None = None
+        if agent.guardrails:
+            self._guards = agent_door.Guardrails(agent.guardrails, self._facts)
+        if agent.history_processors:
+            self._history = agent_door.HistoryRun(agent.history_processors, self._facts)
         self._system: tuple[SystemMessage, ...] = ()
-        self._messages = self._opening()
+        self._messages: list[Message] = [*start.history]
+        if start.request:
+            self._messages.append(UserMessage(text=start.request))
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = False
 
     async def result(self, answers: DeferredResults | None) -> RunResult:
         """Run until there is an answer, something to wait for, or a limit, and keep the episode."""
-        self._emit(RunStarted(library_version=self._start.library.version, labels=self._labels))
+        labels = dict(self._start.metadata)
+        self._emit(RunStarted(library_version=self._start.library.version, labels=labels))
         try:
             asked, (stop_reason, output) = await self._work(answers)
             self._facts.is_over = True
@@ -200,22 +215,35 @@ class Run:
             raise
         result = await self._kept(stop_reason, output)
         if self._agent.observers:
-            self._agent.observers.tell(self._finished(asked, result))
+            finished = FinishedRun(
+                result=result,
+                library=self._start.library,
+                model=self._agent.model,
+                request=asked,
+                refinement=self._agent.refinement,
+                ends_loop=self._start.ends_loop,
+            )
+            self._agent.observers.tell(finished)
         return result
 
     async def _kept(
         self, stop_reason: StopReason, output: Any, error: BaseException | None = None
     ) -> RunResult:
         """The result of a run whose episode is kept."""
-        episode = self._episode(stop_reason, error, output=self._as_data(stop_reason, output))
+        form = self._agent.output_format
+        if form is None or stop_reason != "finished":
+            episode = self._episode(stop_reason, error, output=output)
+        else:
+            episode = self._episode(stop_reason, output=form.to_data(output))
         unkept = await self._agent.queue.put(episode)
         goes_on = isinstance(unkept, EpisodeNotKeptError)
         if unkept is not None and not (goes_on and self._agent.queue.on_failure != "refuse_runs"):
             raise unkept
+        start = self._start
         result = RunResult(
             output=output,
             episode=episode,
-            messages=tuple(self._messages) if error is None else self._start.history,
+            messages=tuple(self._messages) if error is None or self._turns else start.history,
             is_kept=unkept is None,
         )
         self._emit(RunFinished(result=result))
@@ -230,7 +258,9 @@ class Run:
             self._under_way = lambda: answers.so_far(executor)
             self._add(await answers.turn(executor))
         if self._guards is not None and self._start.request:
-            await self._check_input(self._guards)
+            request, _ = await self._guards.check("input", self._start.request)
+            self._start = replace(self._start, request=request)
+            self._messages[-1] = UserMessage(text=request)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -264,13 +294,21 @@ class Run:
             message=message, results=tuple(executor.finished), tokens=response.tokens
         )
         results = await executor.execute(message.tool_calls) if message.tool_calls else ()
-        search = self._selection.search
-        searches, searching = search.taken() if search else ((), Usage())
-        changes, processing = self._history.taken() if self._history else ((), Usage())
+        searches: tuple[RetrievalTrace, ...] = ()
+        changes: tuple[HistoryTrace, ...] = ()
+        usage = response.usage
+        if trace is not None:
+            usage += trace.usage
+        if self._selection.search is not None:
+            searches, spent = self._selection.search.taken()
+            usage += spent
+        if self._history is not None:
+            changes, spent = self._history.taken()
+            usage += spent
         turn = Turn(
             message=message,
             results=results,
-            usage=response.usage + (trace.usage if trace else Usage()) + searching + processing,
+            usage=usage,
             retrieval=None if self._turns else self._selection.trace,
             searches=searches,
             refine=trace,
@@ -282,20 +320,6 @@ class Run:
         )
         self._add(turn)
         return turn
-
-    def _guardrails(self) -> Guardrails | None:
-        given = self._agent.guardrails
-        return agent_door.Guardrails(given, self._facts) if given else None
-
-    def _history_run(self) -> HistoryRun | None:
-        processors = self._agent.history_processors
-        return agent_door.HistoryRun(processors, self._facts) if processors else None
-
-    async def _check_input(self, guards: Guardrails) -> None:
-        """Let guardrails see the request, and go on with what they make of it."""
-        request, _ = await guards.check("input", self._start.request)
-        self._start = replace(self._start, request=request)
-        self._messages[-1] = UserMessage(text=request)
 
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = await self._request()
@@ -441,11 +465,6 @@ class Run:
         self._messages.append(UserMessage(text=correction))
         return None
 
-    def _as_data(self, stop_reason: StopReason, output: Any) -> Any:
-        if self._agent.output_format is None or stop_reason != "finished":
-            return output
-        return self._agent.output_format.to_data(output)
-
     async def _request(self) -> ModelRequest:
         agent, start, tools = self._agent, self._start, self._executor.tools
         said: Sequence[Message] = self._messages
@@ -457,6 +476,7 @@ class Run:
             tool_choice=self._tool_choice(),
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
+            examples=agent.selector.examples,
         )
 
     def _tool_choice(self) -> ToolChoice:
@@ -466,17 +486,10 @@ class Run:
         choice = self._agent.execution.policy.choice
         return "auto" if choice == "required" and self._turns else choice
 
-    def _opening(self) -> list[Message]:
-        """What the model reads first."""
-        opening: list[Message] = [*self._start.history]
-        if self._start.request:
-            opening.append(UserMessage(text=self._start.request))
-        return opening
-
     def _executor_for(self, tools: SelectedTools) -> Executor:
-        return self._agent.execution.executor(
-            self._start.library,
-            tools,
+        return Executor(
+            shared=self._agent.execution,
+            tools=tools,
             said=self._start.history,
             emit=self._emit,
             run=self._facts,
@@ -504,24 +517,10 @@ class Run:
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
             error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
-            metadata=self._labels,
+            metadata=dict(start.metadata),
             guardrails=() if self._guards is None else tuple(self._guards.records),
         )
         return episode
-
-    @property
-    def _labels(self) -> dict[str, str]:
-        return dict(self._start.metadata)
-
-    def _finished(self, asked: ModelRequest | None, result: RunResult) -> FinishedRun:
-        return FinishedRun(
-            result=result,
-            library=self._start.library,
-            model=self._agent.model,
-            request=asked,
-            refinement=self._agent.refinement,
-            ends_loop=self._start.ends_loop,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -560,14 +559,13 @@ class DeferredResults:
 
         executor.approve = decide
         waiting = deferred_calls(self.episode)
-        executor.remember([*self._before, *self._given])
+        executor.remember(self._known)
         await executor.execute([call for call in waiting if call.call_id not in self.values])
         return self.so_far(executor)
 
     def so_far(self, executor: Executor) -> Turn:
         """The turn with those results that there are, also where running a call was broken off."""
-        known = [*self._before, *self._given, *executor.finished]
-        results = {result.call_id: result for result in known}
+        results = {result.call_id: result for result in (*self._known, *executor.finished)}
         turn = self.episode.turns[-1]
         calls = [call.call_id for call in turn.message.tool_calls]
         return replace(
@@ -578,20 +576,12 @@ class DeferredResults:
             model_seconds=0.0,
         )
 
-    @property
-    def _before(self) -> Sequence[ToolResult]:
-        results = self.episode.turns[-1].results
-        return [result for result in results if result.status != "deferred"]
-
     @cached_property
-    def _given(self) -> Sequence[ToolResult]:
-        """Results that were found outside this process."""
-        waiting = deferred_calls(self.episode)
-        return [
-            _answered(call, self.values[call.call_id])
-            for call in waiting
-            if call.call_id in self.values
-        ]
+    def _known(self) -> Sequence[ToolResult]:
+        """Results from before, and those that were found outside this process."""
+        before = [one for one in self.episode.turns[-1].results if one.status != "deferred"]
+        waiting = [one for one in deferred_calls(self.episode) if one.call_id in self.values]
+        return [*before, *(_answered(call, self.values[call.call_id]) for call in waiting)]
 
 
 def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[str]) -> None:

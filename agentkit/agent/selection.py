@@ -99,19 +99,13 @@ class SelectedTools:
         """Remember of which tools the model is shown a card."""
         self._shown.update(names)
 
-    def add(self, names: Iterable[str]) -> tuple[str, ...]:
-        """SelectedTools more tools of the library; names that it lacks are ignored.
-
-        Returns:
-            The names of those that were not offered before.
-        """
-        found = ((name, self.library.get(name)) for name in names)
-        new = {name: one for name, one in found if one is not None and not _is_foreign_search(one)}
-        added = tuple(name for name in new if name not in self._tools)
-        if added:
-            self._tools |= {name: new[name] for name in added}
-            self._definitions = None
-        return added
+    def add(self, names: Iterable[str]) -> None:
+        """Offer more tools of the library; names that it lacks are ignored."""
+        for name in names:
+            tool = self.library.get(name)
+            if tool is not None and name not in self._tools and not _is_foreign_search(tool):
+                self._tools[name] = tool
+                self._definitions = None
 
 
 OFFER_ALL_UP_TO = 32
@@ -356,8 +350,10 @@ class ToolSelector:
                     f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
                     "None to offer every tool"
                 )
-            retriever, self._all_up_to = retrieval.default_retriever(), OFFER_ALL_UP_TO
+            retriever = retrieval.default_retriever(examples=policy.examples)
+            self._all_up_to = OFFER_ALL_UP_TO
         self._retriever: Retriever | None = retriever
+        self.examples = policy.examples
         self._policy = policy
         self._tracing = tracing
 
@@ -392,7 +388,8 @@ class ToolSelector:
         found = None if goes_on else await _retrieved(retriever, query, library, self._tracing)
         tools = SelectedTools(library=library)
         tools.add(shown.offered)
-        tools.add(one.name for one in found.offered) if found else ()
+        if found is not None:
+            tools.add(one.name for one in found.offered)
         return self._searchable(tools, found, shown, retriever, emit)
 
     def _searchable(

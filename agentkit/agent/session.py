@@ -10,13 +10,13 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import Emit, RunResult, ignore
-from agentkit.episodes import Episode, Turn
+from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, deferred_calls, ignore
+from agentkit.episodes import Episode
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.code_binding import (
@@ -65,7 +65,6 @@ class RunStart:
         metadata: The caller's labels.
         settings: How to generate this time; None as ever.
         resumes: Id of the episode whose waiting calls are answered.
-        answered: The waiting turn with its results, for a resumed run.
         emit: Receives events.
         ends_loop: Whether the event loop ends with the run.
         episode_id: Id of the episode that the run will be.
@@ -82,7 +81,6 @@ class RunStart:
     metadata: Mapping[str, str] = field(default_factory=dict)
     settings: ModelSettings | None = None
     resumes: str | None = None
-    answered: Turn | None = None
     emit: Emit = ignore
     ends_loop: bool = False
     episode_id: str = field(default_factory=new_episode_id)
@@ -158,12 +156,12 @@ def untraced(labels: Mapping[str, str]) -> dict[str, str]:
 def happened(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes of a conversation without shadow runs and other records beside it.
 
-    What a guardrail blocked is no part of it: neither a request nor an answer is to come back.
+    A request that a guardrail blocked is no part of it.
     What was imported is no part of it: a file could make up results, and route it by its labels.
     """
     labelled = ((one, one.metadata) for one in episodes)
     own = (one for one, of in labelled if not (is_extra_record(of) or is_imported(of)))
-    return [one for one in own if one.stop_reason != "blocked"]
+    return [one for one in own if one.stop_reason != "blocked" or one.turns]
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
@@ -186,11 +184,12 @@ def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
 
 
 def _complete(episode: Episode) -> Episode:
-    """The episode without a last turn whose calls were interrupted before all had results."""
+    """The episode without a last turn that was blocked, or whose calls do not all have results."""
     if not episode.turns:
         return episode
     last = episode.turns[-1]
     complete = len(last.results) == len(last.message.tool_calls)
+    complete &= bool(last.results) or episode.stop_reason != "blocked"
     return episode if complete else replace(episode, turns=episode.turns[:-1])
 
 
@@ -400,6 +399,36 @@ def _answered_before(episode_id: str) -> UsageError:
         f"the waiting calls of {episode_id} were answered before, and nothing runs twice; go on "
         "with a new request"
     )
+
+
+def pending_approvals(store: EpisodeStore, *, limit: int = 100) -> tuple[Episode, ...]:
+    """The kept runs with calls that a person has to approve, newest first.
+
+    Decide with ``Agent.resume(episode, approvals={call_id: True})``. What was decided before, was
+    imported, or also waits for a value that only its caller has, is left out.
+
+    Args:
+        store: Where episodes are kept.
+        limit: Most runs; ten times as many are looked at.
+    """
+    waiting = store.select(EpisodeFilter(stop_reason="deferred", limit=10 * limit))
+    found = (
+        one
+        for one in waiting
+        if awaits_person(one)
+        and not is_imported(one.metadata)
+        and not is_extra_record(one.metadata)
+        and store.get(continuation_id(one.episode_id)) is None
+    )
+    return tuple(islice(found, limit))
+
+
+def awaits_person(episode: Episode) -> bool:
+    """Whether a person's decision is all that a run waits for."""
+    calls = deferred_calls(episode)
+    texts = {one.call_id: one.text for one in episode.turns[-1].results} if calls else {}
+    waits = (texts[one.call_id] == WAITS_FOR_PERSON.format(name=one.name) for one in calls)
+    return bool(calls) and all(waits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

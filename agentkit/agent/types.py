@@ -13,7 +13,14 @@ from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, 
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta, ToolChoice
+from agentkit.models.base import (
+    ChatModel,
+    ModelRequest,
+    ModelSettings,
+    ReasoningDelta,
+    TextDelta,
+    ToolChoice,
+)
 from agentkit.tools.invocation import DepsT, OutputT, RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
@@ -86,6 +93,10 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     metadata: Mapping[str, str] | None
     settings: ModelSettings | None
     episode_id: str | None
+
+
+WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
+"""Text of a call that a person has to approve."""
 
 
 def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
@@ -236,10 +247,13 @@ class SelectionPolicy:
             tool named ``search_tools``. A library that has a tool of that name keeps it instead.
         show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
             first request of a conversation, within the retriever's token budget.
+        examples: How many worked calls (L4) of each offered tool the model reads, at most. They are
+            learned from what went well; long ones are left out.
     """
 
     search_tool: bool = True
     show_cards: bool = True
+    examples: int = 0
 
 
 Instruction: TypeAlias = str | Callable[[RunContext[DepsT]], str | Awaitable[str]]
@@ -276,7 +290,8 @@ class Instructions:
         """
         if not self.functions:
             return self.text
-        texts, context = [self.text], RunContext[Any](run=facts)
+        texts = [self.text]
+        context: RunContext[Any] = RunContext(run=facts)
         for function in self.functions:
             made = function(context)
             text = await made if inspect.isawaitable(made) else made
@@ -396,6 +411,7 @@ class RunFinished:
 
 RunEvent: TypeAlias = (
     TextDelta
+    | ReasoningDelta
     | RunStarted
     | ToolsRetrieved
     | CallsRefined

@@ -30,14 +30,14 @@ def approve(
 ) -> None:
     """Show the tools that an MCP server lists, and approve them.
 
-    Approved tools are kept in the library with a fingerprint of all that the server said of them. A
-    server that is given these approvals offers no other tool, and none that has changed since.
+    Approved tools are kept in the library with a fingerprint of everything the server said about
+    them. A server that is given these approvals offers no other tool, and none that has changed.
 
     Args:
-        tool (TOOL): Approve this tool, also where a check found something in it, or where it
-            changed. Otherwise all new tools in which nothing was found
-        env (VARIABLE): Hand this environment variable to COMMAND
-        yes: Do not ask; needed where nobody can be asked.
+        tool (TOOL): Approve this tool, even if a check found something in it or it changed.
+            Otherwise all new tools without findings
+        env (VARIABLE): Pass this environment variable to COMMAND
+        yes: Do not ask; needed without a terminal.
 
     Examples:
       agentkit tools approve orders -- python orders_server.py

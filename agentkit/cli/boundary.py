@@ -30,7 +30,7 @@ EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
 
 EXIT_RULE = (
-    "Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed or something found, "
+    "Data goes to stdout, messages to stderr. Exit status: 0 success, 1 failure or findings, "
     "2 misuse, such as a missing file, store or name, 130 interrupted."
 )
 """The rule for all commands, as ``agentkit --help`` tells it."""
@@ -121,7 +121,7 @@ class LazyGroup(CommandGroup):
 
     def _hint(self, ctx: click.Context, name: str) -> str:
         if name in _FIRST_PARTY:
-            return f" A plugin brings it. Run: pip install {_FIRST_PARTY[name]}"
+            return f" It comes with a plugin. Run: pip install {_FIRST_PARTY[name]}"
         return super()._hint(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -154,7 +154,7 @@ class LazyGroup(CommandGroup):
         except OSError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         except KeyboardInterrupt:
-            click.echo("\nInterrupted; what was complete until now is kept.", err=True)
+            click.echo("\nInterrupted; completed work is kept.", err=True)
             ctx.exit(EXIT_INTERRUPTED)
         except Exception as error:
             raise Failure(

@@ -22,7 +22,7 @@ from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.hand_edits import EditedStore
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.chain_check import event_digests
+from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
 from agentkit.library.directory.store import folder_of
@@ -30,7 +30,6 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import file_of, open_to_read
 from agentkit.library.pins import library_faults, pin_faults, repinned, with_current_pins
-from agentkit.library.signing import KEY_VARIABLE, key_texts, read_verifier
 from agentkit.tools.definition import ToolDefinition
 
 _SHOWN = 20
@@ -80,8 +79,8 @@ def check(
     that AGENTKIT_AUDIT_KEY_FILE names.
 
     Args:
-        repin: First pin composites, and those above them, to the current tools. It says that you
-            looked at what changed; nothing is validated by it.
+        repin: First pin composites, and those above them, to the current tools. You vouch for the
+            changes; nothing is validated.
 
     Examples:
       agentkit check

@@ -43,18 +43,18 @@ def doctor(
     exit_code: bool = False,
     store_url: StoreUrl,
 ) -> Output:
-    """Look for what is wrong with a catalogue of tools, without a model.
+    """Examine a catalogue of tools, without a model.
 
-    What it costs in tokens; texts that are missing, empty or unclean; types that are not declared;
-    near duplicates; pairs that retrieval confuses, with the words that cause it; names that stand
-    in each other's way; schemas that providers refuse; tools that episodes never used.
+    Reports token costs; missing, empty or unclean texts; undeclared types; near duplicates; pairs
+    that retrieval confuses, with the words that cause it; clashing names; schemas that providers
+    refuse; tools that episodes never used.
 
     Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
     plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
 
     Args:
-        check (CODE): Only this finding, each in full
-        tool (NAME): Only what was found in this tool, in full
+        check (CODE): Only this kind of finding, in full
+        tool (NAME): Only findings about this tool, in full
         limit: Most findings of a kind, 0 for all. [default: 20, all with --json]
         exit_code: Exit status 1 when there are errors.
 
@@ -114,7 +114,7 @@ def _print_overview(checkup: Checkup) -> None:
     click.echo()
     print_table(["check", right("found"), right("tokens"), fold("what")], _rows(groups))
     click.echo()
-    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
+    say("--check CODE shows one kind in full, --tool NAME what concerns one tool")
 
 
 def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:

@@ -42,8 +42,8 @@ from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000
 _NONE = (
-    "the store holds no episodes yet; 'agentkit run' makes one. Those of 'agentkit eval' lie in a "
-    "store of their own, which it names at its end"
+    "the store has no episodes yet; 'agentkit run' records one. 'agentkit eval' keeps its episodes "
+    "in a store of their own, which it names at the end"
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -55,7 +55,7 @@ class EpisodeChoice:
     Attributes:
         session (ID): Only this conversation.
         tool (NAME): Only episodes that called this tool.
-        verdict: Only episodes that were judged so; fault: the reference or the verifier is broken;
+        verdict: Only episodes with this verdict; fault: the reference or the verifier is broken;
             none: not judged.
         label (KEY=VALUE): Only episodes with this label
     """
@@ -81,7 +81,7 @@ class EpisodeChoice:
 
 @click.group(cls=CommandGroup)
 def episodes() -> None:
-    """Look at what happened: every run is kept as an episode."""
+    """List, show, export and prune episodes; every run is recorded as one."""
 
 
 @command("list", group=episodes)
@@ -93,8 +93,8 @@ def list_(
 ) -> Output:
     """List episodes, newest first.
 
-    Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
-    another view or a later judgement of an episode.
+    Records that no user saw are marked: (shadow), a candidate tried unseen, and (view), another
+    view or a later judgement of an episode.
 
     Args:
         limit: Most rows, 0 for all.
@@ -171,8 +171,8 @@ def show(
 ) -> Output:
     """Show one episode from the request to the verdict.
 
-    ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
-    not in the store is looked up among the answers of 'agentkit eval'.
+    ID is an episode's id, a prefix of it, or 'last', the last one that a user saw. Answers of
+    'agentkit eval' are found too.
 
     Examples:
       agentkit episodes show last
@@ -232,13 +232,13 @@ def export(
 ) -> None:
     """Write episodes to stdout or a file, newest first.
 
-    A few are held at a time. A file takes the place of an old one when all are written. On stdout
-    episodes are JSON lines in any case; of a file --json tells how many it holds.
+    A file replaces an old one once all are written. On stdout episodes are always JSON lines;
+    for a file --json prints how many it holds.
 
     Args:
         output (FILE): Where to write: a file, compressed if it ends in .gz, or stdout.
-        oldest_first: In the order in which they were kept.
-        redact: Without personal data and secrets of known formats.
+        oldest_first: Oldest first.
+        redact: Remove personal data and secrets of known formats.
 
     Examples:
       agentkit episodes export -o episodes.jsonl
@@ -260,7 +260,7 @@ def _write(out: str, found: Iterable[Episode]) -> int:
     try:
         return export_episodes(out, found)
     except OSError as error:
-        raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
+        raise UsageError(f"{out}: cannot be written ({error.strerror or error})") from error
 
 
 def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
@@ -283,13 +283,13 @@ def prune(
 ) -> Output:
     """Delete old episodes, the oldest first.
 
-    Definitions and their history stay. Export first what is to be learned from later: evidence
-    that proposals and events name by id is then looked for in vain.
+    Definitions and their history stay. Export first what you want to learn from later: proposals
+    and events name their evidence by episode id.
 
     Args:
         max_age (TIME): Delete older ones: 30d, 12h, 2w.
-        max_bytes: Keep at most so much.
-        max_count: Keep at most N.
+        max_bytes: Keep at most N bytes.
+        max_count: Keep at most N episodes.
 
     Examples:
       agentkit episodes prune --max-age 30d
@@ -297,7 +297,7 @@ def prune(
     """
     retention = Retention(max_age=max_age, max_bytes=max_bytes, max_count=max_count)
     if retention == Retention():
-        raise UsageError("say what may stay: --max-age, --max-bytes or --max-count")
+        raise UsageError("give --max-age, --max-bytes or --max-count")
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
         gone, kept = keeper.prune(retention), keeper.volume()

@@ -1,4 +1,4 @@
-"""``agentkit eval``: how good is an agent on a benchmark, or on tasks of your own."""
+"""``agentkit eval``: measure an agent on a benchmark or on tasks of your own, and print reports."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.evaluate_report import (
-    earlier_run,
-    listener,
-    print_comparison,
-    print_evaluation,
-    tell_left_out,
-    tell_next,
-)
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
@@ -35,8 +28,18 @@ from agentkit.cli.options import (
     command,
     is_typed,
     option,
+    typed,
 )
-from agentkit.cli.output import LineProgress, Output, plural, say
+from agentkit.cli.output import (
+    Column,
+    LineProgress,
+    Output,
+    plural,
+    print_table,
+    print_text,
+    say,
+    say_some,
+)
 from agentkit.cli.run import tell_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
@@ -47,6 +50,7 @@ from agentkit.evaluation.environments import (
     tools_of,
     with_tools,
 )
+from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
 from agentkit.evaluation.results.comparison import Comparison, compare
 from agentkit.evaluation.results.pages import (
@@ -57,16 +61,26 @@ from agentkit.evaluation.results.pages import (
 )
 from agentkit.evaluation.results.report import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.tables import (
+    Table,
+    comparison_tables,
+    headline,
+    notes,
+    report_tables,
+    verdict_line,
+)
+from agentkit.evaluation.results.texts import many, shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import (
+    EvaluationProgress,
     EvaluationSettings,
+    Listener,
     ToolSource,
     episodes_of_run,
     settings_text,
 )
 from agentkit.evaluation.task import Benchmark, stratified
-from agentkit.library import Library, Store
+from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
@@ -83,13 +97,13 @@ class AskingOptions:
     """How a model is asked, by ``eval`` and by the comparisons of ``evolve``.
 
     Attributes:
-        environment (FILE.py): The world that the tools of the tasks act on, as FILE.py or
+        environment (FILE.py): The environment that the tasks' tools act on, as FILE.py or
             FILE.py:NAME.
-        data (PATH): Where the benchmark's files are.
+        data (PATH): Folder of the benchmark's files.
         tool_choice: Whether the model may or must call a tool.
         max_tokens: Longest answer. [default: the model's own]
         max_steps: Model turns for each request. [default: 1; 21 where tools are run]
-        concurrency: Tasks at the same time. [default: 1 for local models, 8 for others]
+        concurrency: Concurrent tasks. [default: 1 for local models, 8 for others]
     """
 
     model: ModelName
@@ -115,15 +129,15 @@ class EvalOptions:
     """What is asked, and of which definitions.
 
     Attributes:
-        offer: Offer the tools that the benchmark names for each question, or retrieve them.
+        offer: Offer the tools that the benchmark gives for each question, or retrieve them.
         category (NAME): Only this category
         sample: Ask a random sample of this many tasks, spread evenly over the categories.
         seed: Chooses the sample.
         attempts: How often each task is tried, for pass@k and pass^k.
-        temperature (X): Of sampling; 0 is greedy decoding.
+        temperature (X): Sampling temperature; 0 is greedy decoding.
         judge (NAME): The model that judges tasks with a rubric.
-        run (NAME): Name of the run. [default: made of benchmark, model, settings and your files, so
-            that the same command resumes where it stopped]
+        run (NAME): Name of the run. [default: derived from benchmark, model, settings and files, so
+            that the same command resumes]
     """
 
     targets: Targets
@@ -158,17 +172,17 @@ def evaluation(
         tuple[Path, ...], option(type=click.Path(dir_okay=False, path_type=Path))
     ] = (),
 ) -> Output:
-    """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
+    """Measure an agent on BENCHMARK: ask, judge the answers, and report.
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
-    describes them; code that it does not know is registered. Every answer is kept as an episode
-    with its verdict and diagnosis. The same command resumes an interrupted run; finished tasks are
-    never asked twice. When your file of tasks or your environment has changed, it is another run.
-    Exit status 1: the model failed in some tasks, which the same command tries again.
+    describes them; new code is registered. Every answer is recorded as an episode with its verdict
+    and diagnosis. The same command resumes an interrupted run; finished tasks are never asked
+    twice. A changed task file or environment starts another run. Exit status 1: the model failed
+    in some tasks; the same command retries them.
 
     Args:
-        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished, and ask
-            nothing; --report writes the comparison.
+        compare_runs (RUN RUN): Compare two runs on the tasks that both have finished; nothing is
+            asked, and --report writes the comparison.
         report (FILE): Also write the report here, as .html or .md
 
     Examples:
@@ -356,3 +370,117 @@ def _write_reports(found: EvaluationReport | Comparison, paths: Sequence[Path]) 
         with replaced(path.expanduser()) as draft:
             draft.write_text(text, encoding="utf-8")
         say(f"written: {path}")
+
+
+_WORST = 8
+_WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
+"""Columns that a terminal has no room for."""
+
+_ELSEWHERE = frozenset({"Settings", "Left out"})
+"""Tables of what was said before the run, or beside it."""
+
+
+def print_evaluation(report: EvaluationReport) -> None:
+    """Print a report as tables; what spoils it goes to stderr."""
+    for note in notes(report):
+        say(note)
+    print_text(shown(", ".join(filter(None, (report.benchmark, ", ".join(report.models))))))
+    click.echo()
+    for name, value, more in headline(report):
+        click.echo(f"{name:<22}{value:>8}  {more}")
+    for tables in report_tables(report).values():
+        for table in tables:
+            if table.title not in _ELSEWHERE:
+                _print(table, most=None if table.title == "Accuracy by category" else _WORST)
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print a comparison as tables; its warnings go to stderr."""
+    for warning in comparison.warnings:
+        say(warning)
+    print_text(verdict_line(comparison))
+    total = comparison.total
+    click.echo(f"{many(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
+    runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
+    click.echo(f"a is {runs[0]}, b is {runs[1]}")
+    table, *others = comparison_tables(comparison)
+    first, tasks, a, b, difference, *rest = table.columns
+    named = zip(("a", "b", "b - a"), (a, b, difference), strict=True)
+    short = [(title, align) for title, (_, align) in named]
+    _print(replace(table, columns=(first, tasks, *short, *rest)))
+    for other in others:
+        if other.title == "What differs":
+            _print(other)
+
+
+def _print(table: Table, most: int | None = None) -> None:
+    """A table under its title."""
+    kept = [at for at, (title, _) in enumerate(table.columns) if title not in _WIDE]
+    columns = [
+        Column(title=title, align=align, fit="fold" if align == "left" else "keep")
+        for title, align in (table.columns[at] for at in kept)
+    ]
+    click.echo(f"\n{table.title}")
+    print_table(columns, ([row[at] for at in kept] for row in table.rows[:most]))
+    if most is not None and len(table.rows) > most:
+        shown_rows = f"{most:,} of {len(table.rows):,} shown"
+        say(f"{shown_rows}; the report in HTML or Markdown has more")
+
+
+def tell_left_out(benchmark: Benchmark, place: str) -> None:
+    """Say which rows of a file of tasks are not asked, why, and what to do."""
+    rows = benchmark.left_out
+    say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
+    if rows and not is_benchmark_name(place):
+        say(
+            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
+            "these lines, or give the code of their tools with --tools or --environment"
+        )
+
+
+def listener(told: Callable[[float, float, str], None]) -> Listener:
+    """What tells a person how far an evaluation is."""
+
+    def listen(news: EvaluationProgress) -> None:
+        judged = news.passed + news.failed
+        parts = {
+            f"{news.passed:,} of {judged:,} passed": judged,
+            f"{news.resumed:,} were done before": news.resumed,
+            f"{news.unfinished:,} not finished, since the model failed": news.unfinished,
+            f"the last one with: {shown(news.error, 80)}": news.error,
+        }
+        told(news.done, news.total, ", ".join(part for part, counts in parts.items() if counts))
+
+    return listen
+
+
+_MOST_LOOKED_AT = 5_000
+"""Episodes among which an earlier run is looked for."""
+
+_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
+"""What to do where a model calls no tool by itself."""
+
+
+def tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
+    """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
+    run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
+    failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
+    learn = "agentkit evolve" if failed else ""
+    if report.total.turn_labels.keys() == {"missing_tool_call"}:
+        say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
+        has_to_call = report.settings.get("tool_choice") == "required"
+        learn = "agentkit eval --model NAME" if has_to_call else _CALLING
+    lines = ["", "Where to look next:", *([f"  {learn}"] if learn else [])]
+    lines.append(f"  agentkit episodes list {failed}--label run={run} {store}")
+    if earlier:
+        kept = typed("answers", "answers")
+        lines.append(f"  agentkit eval --compare {shlex.quote(earlier)} {run}{kept}")
+    say("\n".join(lines))
+
+
+def earlier_run(store: Store, report: EvaluationReport) -> str:
+    """The last other run of the same tasks; empty where there is none among the newest episodes."""
+    same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
+    runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
+    others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
+    return next(others, "")

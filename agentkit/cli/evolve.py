@@ -16,8 +16,7 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import AskingOptions, is_local
-from agentkit.cli.evaluate_report import listener, tell_left_out
+from agentkit.cli.evaluate import AskingOptions, is_local, listener, tell_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
@@ -79,21 +78,21 @@ class RoundOptions:
     """What a round looks at, and what it may do.
 
     Attributes:
-        source (URL|FILE): What happened: a store, or JSON lines. [default: the store of --store,
+        source (URL|FILE): The episodes: a store, or JSON lines. [default: the store of --store,
             and the one of 'agentkit eval']
-        own: Learn from imported episodes too, and from another store or file of --episodes: your
-            own agents made them. What a stranger wrote could teach anything.
+        own: Also learn from imported episodes, and from another store or file of --episodes: your
+            own agents made them. Episodes of strangers could teach anything.
         run (NAME): Only the episodes of this run of 'agentkit eval'.
-        tool (NAME): Look only at this tool
+        tool (NAME): Only this tool
         tasks (NAME|FILE): Held-out tasks, as for 'agentkit eval'. Those that the episodes come from
-            are left out; where all were asked, one half teaches and the other decides. Without
-            tasks proposals wait for a person.
-        feedback_model (NAME): A model that reads what went wrong and what went well, and suggests
-            changes and composites; without one, only what tools and verifiers said is used.
+            are left out; if all were asked, one half teaches and the other decides. Without tasks
+            proposals wait for a person.
+        feedback_model (NAME): A model that reads failures and successes and proposes changes and
+            composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
-        only (STEPS): Do only these steps, between commas: evidence, evolution,
-            feedback, composites, mine, learn. [default: all]
+        only (STEPS): Do only these steps, comma-separated: evidence, evolution, feedback,
+            composites, mine, learn. [default: all]
     """
 
     source: Annotated[str | None, option("--episodes")] = None
@@ -142,18 +141,18 @@ def evolution_round(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    """Learn from what happened: suggest changes of definitions, promote what gains.
+    """Learn from episodes: propose changes of definitions, and promote what helps.
 
-    Every suggestion is checked, then compared with the present definition on held-out tasks; only
-    a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
-    and canary show. Each round also advances what waited. The exit status is 1 when nothing was
-    learned because the library does not know the tools.
+    Every proposal is checked, then compared with the current definition on held-out tasks; only a
+    gain is promoted. Without tasks it waits for you ('agentkit review'), or for the results of
+    shadow and canary. Each round also advances earlier proposals. The exit status is 1 when nothing
+    was learned because the library does not know the tools.
 
     Args:
-        shadow: Try proposals unseen beside the answers first.
-        canary: Let proposals serve a share of the sessions first.
-        watch ([SECONDS]): Go on: make a round when there are new episodes, looked for every
-            30 s.
+        shadow: First try proposals beside the answers, unseen.
+        canary: First let proposals serve a share of the sessions.
+        watch ([SECONDS]): Keep running: make a round whenever there are new episodes, checked
+            every 30 s.
         while_process: End --watch with this process.
 
     Examples:

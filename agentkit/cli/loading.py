@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any, get_type_hints
 
 import click
 
@@ -14,6 +16,7 @@ from agentkit.errors import DuplicateToolError, ReadingLimitError, UsageError
 from agentkit.library import Library
 from agentkit.reading import open_plain, read_stored, unpacked
 from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.invocation import ANY_DEPS, DepsFactory
 from agentkit.tools.sources.function import import_place
 from agentkit.tools.tool import Tool
 
@@ -31,6 +34,29 @@ def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
         DuplicateToolError: A file defines two tools of one name.
     """
     return tuple(tool for target in targets for tool in _load(target))
+
+
+def load_deps(target: str | None) -> tuple[DepsFactory | None, Any]:
+    """The function that makes the deps of runs, and the type that it says it returns.
+
+    Args:
+        target: ``package.module:function`` or ``path/to/file.py:function``, after the tools of that
+            file were loaded; None for none.
+
+    Raises:
+        UsageError: There is no such function, or its annotation can not be read.
+    """
+    if target is None:
+        return None, ANY_DEPS
+    place, _, attribute = target.partition(":")
+    loaded = sys.modules.get(f"agentkit_tools_{Path(place).stem}")  # its types are those of tools
+    factory = getattr(loaded or import_place(place), attribute, None) if attribute else None
+    if not callable(factory):
+        raise UsageError(f"--deps {target} names no function; write FILE.py:FUNCTION")
+    try:
+        return factory, get_type_hints(factory).get("return", ANY_DEPS)
+    except NameError as error:
+        raise UsageError(f"--deps {target}: what it returns can not be read ({error})") from error
 
 
 def _load(target: str) -> list[Tool]:
@@ -97,4 +123,4 @@ def read_content(name: str) -> bytes:
             return unpacked(read_stored(file))
     except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{name}: can not be read ({reason})") from error
+        raise UsageError(f"{name}: cannot be read ({reason})") from error

@@ -12,27 +12,33 @@ from agentkit._version import __version__
 from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "init": ("agentkit.cli.project:init", "Begin a project in a folder, with a sample that runs."),
+    "init": ("agentkit.cli.project:init", "Create a project with a working sample."),
     "demo": ("agentkit.cli.demo.command:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
-    "chat": ("agentkit.cli.run:chat", "Talk with an agent, turn by turn."),
+    "chat": ("agentkit.cli.run:chat", "Chat with an agent."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
-    "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
-    "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),
-    "review": ("agentkit.cli.review:review", "Decide on suggested changes of tools."),
-    "rollback": ("agentkit.cli.rollback:rollback", "Take a change back, or hold a version."),
-    "log": ("agentkit.cli.log:log", "Show and verify who changed the library."),
-    "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
+    "eval": (
+        "agentkit.cli.evaluate:evaluation",
+        "Measure an agent on a benchmark or on your own tasks.",
+    ),
+    "evolve": (
+        "agentkit.cli.evolve:evolution_round",
+        "Learn from failures, and promote what helps.",
+    ),
+    "review": ("agentkit.cli.review:review", "Decide on proposed changes."),
+    "rollback": ("agentkit.cli.review:rollback", "Undo a change, or pin a version."),
+    "log": ("agentkit.cli.log:log", "Show and verify the change log."),
+    "tools": ("agentkit.cli.tools:tools", "List, show, add and examine tools."),
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
-    "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
+    "episodes": ("agentkit.cli.episodes:episodes", "List, show, export and prune recorded runs."),
     "export": (
         "agentkit.cli.transfer:export",
-        "Write the library for others, or an artifact.",
+        "Export the library as an artifact or for a provider.",
     ),
-    "import": ("agentkit.cli.transfer:import_file", "Bring in an artifact, or episodes."),
-    "store": ("agentkit.cli.transfer:store", "Copy stores, and compare them."),
-    "models": ("agentkit.cli.models:models", "List and install the weights of local models."),
-    "check": ("agentkit.cli.check:check", "Report what is wrong, and what to do about it."),
+    "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
+    "store": ("agentkit.cli.transfer:store", "Copy and compare stores."),
+    "models": ("agentkit.cli.models:models", "List and install local models, and show prices."),
+    "check": ("agentkit.cli.check:check", "Find problems, and say how to fix them."),
 }
 """Command name to the place of its implementation and what the help page says about it.
 
@@ -59,9 +65,9 @@ The words stand here so that ``agentkit --help`` imports no command.
 def main(context: click.Context, debug: bool) -> None:  # noqa: ARG001 - LazyGroup reads it
     """Agents whose tool definitions are living, versioned data.
 
-    Start with 'agentkit demo': a small local model fails, its tools learn from that, and it is
-    right. 'agentkit init' begins a project of your own, where options have their defaults in
-    agentkit.toml. 'agentkit COMMAND --help' explains each command with examples.
+    Start with 'agentkit demo': a small local model fails, its tools learn from the failures, and
+    the same questions succeed. 'agentkit init' creates a project, whose agentkit.toml sets the
+    defaults of options. 'agentkit COMMAND --help' explains a command with examples.
     """
     if context.invoked_subcommand is not None:
         import_module("agentkit.cli.project").give_defaults(context, COMMANDS)

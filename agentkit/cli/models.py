@@ -122,9 +122,9 @@ def prices(
 
     Args:
         name: The model, as the provider calls it.
-        prompt: Price of tokens read.
-        completion: Price of tokens written.
-        cached: Price of tokens read from the provider's prompt cache; as others unless given.
+        prompt (DOLLARS): Price of tokens read.
+        completion (DOLLARS): Price of tokens written.
+        cached (DOLLARS): Price of tokens from the prompt cache; as others unless given.
 
     Examples:
       agentkit models prices

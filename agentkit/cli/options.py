@@ -8,20 +8,19 @@ A parameter whose type is a dataclass stands for the options that its fields are
 Options of several commands have a type of their own below, and are told here.
 
 Args:
-    store_url (URL): Where definitions and episodes are kept, such as sqlite:///library.db.
+    store_url (URL): The store of definitions and episodes, such as sqlite:///library.db.
     as_json: Print JSON instead of a table.
     reason (TEXT): Why, for the log.
-    at (VERSION): An earlier version.
+    at (VERSION): Use an earlier library version.
     model (NAME): The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...
-    targets (MODULE:NAME|FILE.py[:NAME]): Python tools, whose code runs
-    library_place (FILE|URL): Take definitions from an artifact or another store instead of --store;
-        it is only read.
-    answers (URL): Where the answers of evaluations are kept; known ones are not asked again.
-    on_conflict: When a name stands for another definition: report it, keep the old one, take the
-        new one, or add the new one as NAME__2.
-    pin (VERSION): Use this version of the library, whatever is promoted.
-    frozen: Refuse to start where your tools' code and the library differ.
-    refine: Let the model look over its calls before they run.
+    targets (MODULE:NAME|FILE.py[:NAME]): Python tools to load and run
+    library_place (FILE|URL): Read definitions from an artifact or another store, not from --store.
+    answers (URL): The store of evaluation answers; a task is never asked twice.
+    on_conflict: If a name already has another definition: report an error, keep the old one, take
+        the new one, or add the new one as NAME__2.
+    pin (VERSION): Use this library version, whatever is promoted.
+    frozen: Refuse to start if your tools' code and the library differ.
+    refine: Let the model revise its calls before they run.
     session (ID): Continue this conversation.
     yes: Do not ask.
 """

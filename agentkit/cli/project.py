@@ -148,7 +148,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     command = context.command.get_command(context, name)
     if isinstance(command, click.Group):
         if name in project.tables:
-            words = f"'agentkit {name}' has commands of its own, whose options can not be set here"
+            words = f"'agentkit {name}' has commands of its own, whose options cannot be set here"
             raise UsageError(f"{project.root / FILE}: [{name}]: {words}")
         values = {leaf: dict(project.defaults) for leaf in command.list_commands(context)}
         context.default_map = {name: values}
@@ -271,10 +271,10 @@ def init(
     *,
     model: ModelName,
 ) -> Output:
-    """Begin a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
+    """Create a project in FOLDER: agentkit.toml, a sample tool, and tasks that measure it.
 
-    Commands that are started in the folder or below it take their options from agentkit.toml.
-    Nothing that is there already is overwritten.
+    Commands run in the folder or below it take their defaults from agentkit.toml. Existing files
+    are never overwritten.
 
     Examples:
       agentkit init
@@ -283,8 +283,8 @@ def init(
     there = [name for name in SAMPLE if (folder / name).exists()]
     if there:
         raise UsageError(
-            f"{folder.absolute()} has {' and '.join(there)} already, and nothing was written; "
-            "name another folder: agentkit init FOLDER"
+            f"{folder.absolute()} already has {' and '.join(there)}; nothing was written. "
+            "Name another folder: agentkit init FOLDER"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for name in SAMPLE:

@@ -1,7 +1,8 @@
-"""``agentkit review``: what evolution suggests, in words, and the decision of a person."""
+"""``agentkit review`` and ``agentkit rollback``: decide on proposals, and take changes back."""
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import (
     Answers,
+    FromZero,
     Reason,
     StoreUrl,
     Targets,
@@ -26,6 +28,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.review import Review, pin_words, review_of
+from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
 
 _LONGEST = 300
@@ -45,10 +48,10 @@ class _ListsWhenAlone(CommandGroup):
 
 @click.group(cls=_ListsWhenAlone)
 def review() -> None:
-    """Read what evolution suggests, and approve, try or reject it.
+    """Read proposals, and approve, try or reject them.
 
-    Name a proposal by its id, by the beginning of one, by its tool, or say 'last'. Typed alone,
-    it lists what waits.
+    Name a proposal by its id, a prefix of it, its tool, or 'last'. Without a command, the open
+    proposals are listed.
     """
 
 
@@ -59,11 +62,11 @@ def list_(
     tool: str = "",
     store_url: StoreUrl,
 ) -> Output:
-    """List what waits, oldest first, and for what.
+    """List open proposals, oldest first, and what they wait for.
 
     Args:
-        shows_all: Also those that are decided.
-        tool (NAME): Only for this tool.
+        shows_all: Also decided ones.
+        tool (NAME): Only this tool.
 
     Examples:
       agentkit review list
@@ -105,7 +108,7 @@ def _row(one: Review) -> tuple[object, ...]:
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
 def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
-    """Show what models would see, why it was suggested, how it did, and what to type next.
+    """Show what models would see, why it was proposed, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
 
@@ -123,7 +126,7 @@ def show(which: Which, *, answers: Answers, store_url: StoreUrl) -> Output:
     return Output(record=found.to_json(), view=lambda: print_review(found))
 
 
-@command(short_help="Agree, and put it into use.", group=review)
+@command(short_help="Approve, and promote.", group=review)
 def approve(
     which: Which,
     *,
@@ -133,13 +136,12 @@ def approve(
     targets: Targets,
     store_url: StoreUrl,
 ) -> Output:
-    """Agree as a person, and move it on as far as the policy allows.
+    """Approve a proposal as a person, and advance it as far as the policy allows.
 
-    The command says which library version then serves, and what models see from now on.
+    Prints the library version that serves afterwards, and what models see.
 
     Args:
-        overrule (CODE): Say that this check is wrong about a rejected proposal; name all that
-            reject it
+        overrule (CODE): Overrule this check of a rejected proposal; name all that reject it
         judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
@@ -158,14 +160,14 @@ def approve(
         return _outcome(manager, proposal_id, before)
 
 
-@command(short_help="Say no.", group=review)
+@command(short_help="Reject a proposal.", group=review)
 def reject(
     which: Which,
     *,
     reason: Annotated[str, option(required=True)],
     store_url: StoreUrl,
 ) -> Output:
-    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'.
+    """Reject a proposal that is not in use; 'rollback' takes back one that is.
 
     Args:
         reason (TEXT): Why, for the log.
@@ -192,7 +194,7 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     return share
 
 
-@command(short_help="Let it serve a share of the sessions first.", group=review)
+@command(short_help="Serve a share of the sessions first.", group=review)
 def canary(
     which: Which,
     *,
@@ -202,8 +204,9 @@ def canary(
 ) -> Output:
     """Let a proposal serve a share of the sessions until its numbers decide.
 
-    'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
-    taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+    'agentkit serve' and its replicas route by it. A session keeps the definitions it began with.
+    The change is taken back automatically if it does worse; otherwise 'agentkit evolve' promotes
+    it.
 
     Args:
         share (PERCENT): The share of new sessions that the change serves.
@@ -251,7 +254,10 @@ def print_served(before: Library, after: Library) -> None:
     """Which version serves after a decision, and what models see otherwise."""
     click.echo(f"library version {after.version}")
     for name, changes in library_changes(before, after).items():
-        print_diff(changes, title=f"What models see of {shown(name)} now")
+        if name in after:
+            print_diff(changes, title=f"What models see of {shown(name)} now")
+        else:
+            click.echo(f"{shown(name)} is removed")
 
 
 def _brief(one: Review) -> dict[str, Any]:
@@ -266,3 +272,130 @@ def _brief(one: Review) -> dict[str, Any]:
         "proposer": one.proposer,
         "created_at": one.history[0].at,
     }
+
+
+_NAMED = 5
+"""Tools of a change that are named; of more there is the count."""
+
+
+@command()
+def rollback(
+    which: Annotated[str, argument("[TOOL|ID]")] = "",
+    *,
+    to: FromZero | None = None,
+    pin: int | None = None,
+    unpin: bool = False,
+    tool: str = "",
+    yes: bool = False,
+    reason: Reason,
+    store_url: StoreUrl,
+) -> Output:
+    """Take back the last change, the last one of TOOL, or the proposal or change ID.
+
+    Any change can be taken back: a promotion, 'tools add', an import, registered code, mining, an
+    edit. Tools get their earlier definitions, as a new library version, and new tools are removed;
+    the history keeps everything. Later promotions of the same tool are taken back too. Prints what
+    models see afterwards.
+
+    Args:
+        to (VERSION): Give TOOL the definition it had at this library version.
+        pin (VERSION): Pin runs to this library version.
+        unpin: Let runs use the newest version again.
+        tool (NAME): With --pin: only this tool.
+        yes: Do not ask.
+
+    Examples:
+      agentkit rollback                              the last change
+      agentkit rollback loan_offer --reason 'customers were sent away'
+      agentkit rollback loan_offer --to 3            as at library version 3
+      agentkit rollback --pin 12                     the kill switch, until --unpin
+    """
+    holds = pin is not None or unpin
+    if (pin is not None) + unpin + (to is not None) > 1:
+        raise UsageError("--to, --pin and --unpin exclude each other; give one")
+    if to is not None and not which:
+        raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
+    if which if holds else tool:
+        raise UsageError("--tool NAME belongs to --pin and --unpin, and TOOL to the others")
+    with managed(store_url) as manager:
+        before = manager.served
+        taken: list[str] = []
+        if holds:
+            _hold(manager, tool, pin, reason)
+        elif to is not None:
+            manager.restore(which, to_version=to, author=person(), reason=reason)
+        else:
+            taken = _take_back(manager, which, reason, is_sure=yes)
+        after = manager.served
+        pins = dict(manager.ledger.pins)
+        version = manager.library.version
+    changed = library_changes(before, after)
+    seen = {name: [one.to_json() for one in some] for name, some in changed.items()}
+    record = {"taken_back": taken, "pins": pins, "library_version": version}
+
+    def view() -> None:
+        for name, held in pins.items():
+            click.echo(shown(pin_words(name, held)))
+        if unpin and not pins:
+            click.echo("nothing is pinned; runs use the newest version")
+        print_served(before, after)
+
+    return Output(record=record | {"served": after.version, "changes": seen}, view=view)
+
+
+def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:
+    """Pin a tool, or all, to a version; without one take the pin off."""
+    if version is not None:
+        manager.pin(version, tool_name, reason=reason, author=person())
+        return
+    if tool_name not in manager.ledger.pins:
+        raise UsageError(f"{repr(tool_name) if tool_name else 'the whole library'} is not pinned")
+    manager.unpin(tool_name, reason=reason, author=person())
+
+
+def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) -> list[str]:
+    """The ids of the proposals, or the version, that were taken back, said before and after."""
+    trial = manager.ledger.experiment(which) if which else None
+    is_tried = trial is not None and trial.state == "canary"
+    change = None if is_tried else manager.last_change(which)
+    if change is not None and not change.proposal_id:
+        return [_undo(manager, change, reason, is_sure=is_sure)]
+    if change is None and not is_tried and (not which or which in manager.library):
+        raise UsageError(
+            f"nothing is left to take back; type 'agentkit rollback {which or 'TOOL'} --to VERSION'"
+        )
+    if not which and change is not None:
+        told = review_of(manager, change.proposal_id)
+        what = f"the promotion of {shown(told.proposal_id)} of {shown(told.tool)}"
+        _confirm(f"the last change is {what}: {shown(told.summary)}", is_sure=is_sure)
+    named = _named(manager, which) if change is None else change.proposal_id
+    taken = manager.roll_back(named, reason=reason, author=person())
+    if not is_sure or taken:
+        say(f"taken back: {', '.join(map(shown, taken)) or 'nothing, it was done already'}")
+    return list(taken)
+
+
+def _undo(manager: ToolManager, change: Undoable, reason: str, *, is_sure: bool) -> str:
+    """Take back what no proposal made; the words for what it was."""
+    names = ", ".join(map(shown, change.names[:_NAMED]))
+    rest = len(change.names) - _NAMED
+    what = f"library version {change.version} ({names}{f', {rest:,} more' if rest > 0 else ''})"
+    why = shown(change.reason) or "no reason was given"
+    _confirm(f"{what} changed {plural(len(change.names), 'tool')}: {why}", is_sure=is_sure)
+    manager.undo(change, reason=reason, author=person())
+    say(f"taken back: {what}")
+    return f"version {change.version}"
+
+
+def _confirm(what: str, *, is_sure: bool) -> None:
+    say(what)
+    if not is_sure and sys.stdin.isatty() and sys.stdout.isatty():
+        click.confirm("Take it back?", abort=True, err=True)
+
+
+def _named(manager: ToolManager, which: str) -> str:
+    """A tool that is there is meant as a tool, with its canary first; else a proposal is."""
+    ledger = manager.ledger
+    if which in manager.library or ledger.promoted.get(which):
+        return which
+    return ledger.find(which).proposal_id

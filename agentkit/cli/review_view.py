@@ -44,7 +44,6 @@ def print_review(review: Review) -> None:
         "What it demands": (Line(text, WRONG) for text in review.demands),
         "Whose words these are": map(Line, review.foreign_words),
         "What else changes": _other_changes(review),
-        "The program": text_diff(review.program_before, review.program_after),
         f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
         "Held-out tasks and traffic": _comparisons(review.comparisons),
         "Checks": _checks(review),

@@ -32,7 +32,7 @@ from agentkit.agent.types import (
     ToolsRetrieved,
 )
 from agentkit.cli.episodes import call_line, result_line
-from agentkit.cli.loading import load_tools, read_content
+from agentkit.cli.loading import load_deps, load_tools, read_content
 from agentkit.cli.options import (
     AsJson,
     Frozen,
@@ -54,7 +54,7 @@ from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
-from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.invocation import made_deps, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tracing.tracing import Tracing
 
@@ -66,14 +66,16 @@ class AgentOptions:
     """The options that describe an agent.
 
     Attributes:
-        catalogue: Also offer tools of the library that have no code here: a call to one is checked,
-            printed and left to you.
+        catalogue: Also offer library tools without code here; their calls are validated, printed
+            and left to you.
+        deps (FILE.py:FUNCTION): Function that makes RunContext.deps of a run, annotated with its
+            type. It gets the request under 'serve', None otherwise.
         instructions (TEXT): The system message.
         tool_choice: Whether the model may, must not or must call a tool in its first turn.
-        max_steps: Most model turns in answer to one question.
+        max_steps: Most model turns for one question.
         yes: Run destructive tools without asking.
-        trace: Make OpenTelemetry spans of runs (start the command with opentelemetry-instrument,
-            which says where they go).
+        trace: Emit OpenTelemetry spans; start the command with opentelemetry-instrument, which
+            configures the exporter.
     """
 
     model: ModelName
@@ -81,6 +83,7 @@ class AgentOptions:
     catalogue: bool = False
     pin: Pin
     frozen: Frozen
+    deps: str | None = None
     instructions: str = ""
     refine: Refine
     tool_choice: ToolChoice = "auto"
@@ -107,14 +110,16 @@ def make_agent(
     library = None
     if library_place is not None:
         if options.pin is not None or options.frozen:
-            raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
+            raise UsageError("--pin and --frozen apply to --store, not to --library")
         with read_source(library_place) as source:
             library = source.load()
+    tools = load_tools(options.targets)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
-        agent = Agent(
+        agent: Agent[Any, Any] = Agent(
             options.model,
-            tools=load_tools(options.targets),
+            tools=tools,
+            deps_type=load_deps(options.deps)[1],
             library=library,
             store=store,
             store_policy=StorePolicy(
@@ -138,8 +143,8 @@ def make_agent(
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
         say(
-            f"not offered: {plural(hidden, 'tool')} of the library without code here; --catalogue "
-            "offers all, --tools gives code"
+            f"not offered: {plural(hidden, 'library tool')} without code; load code with --tools, "
+            "or offer all with --catalogue"
         )
     return agent
 
@@ -184,12 +189,13 @@ async def _answer(
     agent: Agent,
     request: str,
     session_id: str | None,
+    deps: Any,
     *,
     print_record: Callable[[Any], None] | None,
 ) -> None:
     """Run a request and print its answer: text as it arrives, all else on stderr; or JSON."""
     if print_record is not None:
-        result = await agent.run(request, session_id=session_id)
+        result = await agent.run(request, session_id=session_id, deps=deps)
         episode = result.episode
         record: dict[str, Any] = {
             "output": episode.output,
@@ -202,7 +208,7 @@ async def _answer(
         }
         print_record(record)
         return
-    result = await _shown(agent, request, session_id)
+    result = await _shown(agent, request, session_id, deps)
     for call in result.deferred:
         click.echo(call_line(call))
     episode = result.episode
@@ -213,11 +219,11 @@ async def _answer(
     )
 
 
-async def _shown(agent: Agent, request: str, session_id: str | None) -> RunResult:
+async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) -> RunResult:
     """Run a request; text goes to stdout as it arrives, everything else to stderr."""
     writing = False
     try:
-        async for event in agent.stream(request, session_id=session_id):
+        async for event in agent.stream(request, session_id=session_id, deps=deps):
             if isinstance(event, TextDelta):
                 click.echo(event.text, nl=False)
                 writing = writing or bool(event.text)
@@ -256,9 +262,9 @@ def run(
 ) -> None:
     """Ask an agent QUESTION ('-' reads it from stdin) and print its answer.
 
-    The answer goes to stdout, tool calls and their results to stderr. Calls that wait for somebody
-    else (a tool without code) are printed to stdout, one a line. Every run is kept as an episode,
-    see 'agentkit episodes show last'.
+    The answer goes to stdout, tool calls and results to stderr. Calls left to you (tools without
+    code) are printed to stdout, one a line. Every run is recorded as an episode; see
+    'agentkit episodes show last'.
 
     Examples:
       agentkit run "What is 17 * 23?" --tools calculator.py
@@ -272,7 +278,8 @@ def run(
 
     async def ask() -> None:
         try:
-            await _answer(agent, text, session, print_record=print_json if as_json else None)
+            deps = await made_deps(load_deps(options.deps)[0], None)
+            await _answer(agent, text, session, deps, print_record=print_json if as_json else None)
         except RunError as error:
             if isinstance(error.episode, Episode):
                 say(f"[error, episode {error.episode.episode_id}]")
@@ -295,10 +302,10 @@ def chat(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    r"""Talk with an agent, turn by turn; it remembers the conversation.
+    r"""Chat with an agent; it remembers the conversation.
 
-    On a terminal you are asked before a destructive tool runs. Piped in, each line is one
-    message. /help lists what else you can type. With --json each answer is one line of JSON.
+    On a terminal you are asked before a destructive tool runs. In a pipe, each line is a message.
+    /help lists other commands. With --json each answer is one line of JSON.
 
     Examples:
       agentkit chat --tools my_shop.py --instructions "You sell used cars."
@@ -312,6 +319,7 @@ def chat(
         approve = AskAtTerminal(yes=options.yes)
         agent = make_agent(options, store, library_place=library_place, approve=approve)
         session = session or new_episode_id()
+        deps = runner.run(made_deps(load_deps(options.deps)[0], None))
         if has_terminal:
             tools = f"{plural(len(agent.library), 'tool')} of library version"
             say(f"{agent.model.name}, {tools} {agent.library.version}. {_HELP}")
@@ -333,7 +341,9 @@ def chat(
                         failure = None
                         print_record = print_json_line if as_json else None
                         try:
-                            runner.run(_answer(agent, text, session, print_record=print_record))
+                            runner.run(
+                                _answer(agent, text, session, deps, print_record=print_record)
+                            )
                         except RunError as error:  # the conversation can go on
                             say(f"Error: {error}")
                             failure = error

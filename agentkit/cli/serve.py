@@ -20,7 +20,7 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
-from agentkit.cli.loading import load_tools
+from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
 from agentkit.cli.run import AgentOptions, make_agent, tell_binding
@@ -48,7 +48,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP = frozenset(
     {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
-    | {"refresh", "pin", "frozen"}
+    | {"refresh", "pin", "frozen", "deps"}
 )
 
 
@@ -57,13 +57,13 @@ class ServerOptions:
     """The options of the server, whatever it serves.
 
     Attributes:
-        host: Address to listen at.
-        port: Port to listen at; 0 takes a free one.
-        keys_from (VARIABLE|FILE): Keys that clients must show, as name=key: several between commas
-            in a variable, one a line in a file. A file that changes is read again.
+        host: Address to listen on.
+        port: Port to listen on; 0 picks a free one.
+        keys_from (VARIABLE|FILE): API keys as name=key, comma-separated in a variable, one a line
+            in a file. A changed file is read again.
         insecure: Let other machines in without keys.
-        drain: How long runs may go on after SIGTERM.
-        refresh: How often to look for a new version of the library.
+        drain: How long runs may continue after SIGTERM.
+        refresh: How often to look for a new library version.
     """
 
     host: str = "127.0.0.1"
@@ -93,6 +93,7 @@ def serve(
     rate: float | None = None,
     timeout: float = _DEFAULTS.request_seconds,
     client_approval: bool = False,
+    approver: tuple[str, ...] = (),
     open_metrics: bool = False,
     spill: Annotated[str | None, option(type=click.Path(file_okay=False))] = None,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
@@ -104,31 +105,32 @@ def serve(
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
+    """Serve an agent over HTTP with an OpenAI-compatible API.
 
-    POST /v1/chat/completions answers, whole or streamed; POST /v1/feedback takes what users say
-    of an answer; GET /healthz, /readyz and /metrics are for monitoring. Every run is kept as an
-    episode. SIGTERM and Ctrl-C let runs end first. Calls of destructive tools wait for an
-    approval, unless --yes lets them run.
+    POST /v1/chat/completions answers, whole or streamed; POST /v1/feedback takes user feedback;
+    GET /healthz, /readyz and /metrics are for monitoring. Every run is recorded as an episode.
+    SIGTERM and Ctrl-C let runs finish first. Calls of destructive tools wait for approval unless
+    --yes is given.
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
 
     Args:
         name: The model's name as clients see it.
-        max_concurrent: Most runs at once; more requests are answered with 503.
-        rate (N): Most requests a minute for each key; more are answered with 429.
+        max_concurrent: Most concurrent runs; further requests get 503.
+        rate (N): Most requests a minute for each key; further requests get 429.
         timeout: Longest run.
-        client_approval: Let clients approve calls of destructive tools; otherwise such calls wait.
+        client_approval: Let clients approve calls of destructive tools.
+        approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
-        spill (FOLDER): Keep answering while the store takes no episodes: they wait in files of this
-            folder.
-        on_store_failure: While no episode can be kept: begin no run, run only tools that are
-            declared read-only, or go on.
-        shadow: Ask the model again, unseen, with definitions that are in shadow; no tool is run,
-            and at most 200,000 tokens an hour are spent.
+        spill (FOLDER): Keep answering while the store takes no episodes; they wait in files in
+            this folder.
+        on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
+            continue.
+        shadow: Also ask the model, unseen, with definitions in shadow; no tool is run, and at most
+            200,000 tokens an hour are spent.
         evolve ([SECONDS]): Run 'agentkit evolve --watch' beside the server.
-        log: Write a line on stderr for each request.
-        mcp: Serve the store's library as an MCP server instead, without a model.
+        log: Log each request on stderr.
+        mcp: Serve the library as an MCP server instead, without a model.
 
     Examples:
       agentkit serve --tools my_shop.py --instructions "You sell used cars."
@@ -168,6 +170,8 @@ def serve(
             keys=keys,
             limits=limits,
             client_approval=client_approval,
+            approvers=approver,
+            deps_factory=load_deps(options.deps)[0],
             open_metrics=open_metrics,
             allowed_hosts=("*",) if server.insecure else None,
         )
@@ -215,7 +219,12 @@ def _serve_mcp(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
-                source, tools=code, name="agentkit", pin=options.pin, frozen=options.frozen
+                source,
+                tools=code,
+                name="agentkit",
+                pin=options.pin,
+                frozen=options.frozen,
+                deps_factory=load_deps(options.deps)[0],
             )
         tell_binding(served.binding)
         exposure = served.exposure

@@ -6,7 +6,7 @@ import getpass
 import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,10 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
-from agentkit.interop import export as exporting
 from agentkit.library import Author, Library, LibraryChange, Store
+from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
-from agentkit.library.signing import environment_signer, key_texts
 from agentkit.models.base import resolve_model
 from agentkit.tools.tool import Tool
 
@@ -82,27 +81,17 @@ def is_there(url: str) -> bool:
     return path is None or path.exists()
 
 
-@contextmanager
-def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
-    """What stands at a place: an artifact's file, or the URL of a store.
-
-    Args:
-        place: Which.
-        version: A version that must be there; None for the newest.
+def read_source(place: str) -> AbstractContextManager[Store]:
+    """What is at a place: an artifact's file, or the URL of a store, to be read.
 
     Raises:
-        StoreError: There is nothing there, or not that version.
+        StoreError: There is nothing there.
         ArtifactError: The file is an artifact that can not be used.
         UsageError: The file is something else.
     """
     path = Path(place).expanduser()
-    if file_of(place) is None and (path.is_file() or not re.match(r"\w{2,}:", place)):
-        yield exporting.open_artifact(f"artifact:{place}")
-        return
-    with opened_to_read(place) as store:
-        if version is not None:
-            store.load(version)
-        yield store
+    is_file = file_of(place) is None and (path.is_file() or not re.match(r"\w{2,}:", place))
+    return opened_to_read(f"artifact:{place}" if is_file else place)
 
 
 def label(place: str) -> str:

@@ -49,10 +49,10 @@ _SHAPES = {"composite": '("{}")', "primitive": '(["{}"])', "missing": '["{}"]:::
     },
 )
 def tools() -> None:
-    """Look at the tool library, and change it.
+    """List, show, add and examine tools.
 
     Each change makes a new library version, and nothing is lost: 'agentkit log --tool NAME' shows
-    the history of a tool, and 'agentkit rollback' goes back in it.
+    the history of a tool, and 'agentkit rollback' restores from it.
     """
 
 
@@ -101,7 +101,7 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
 
 @command(group=tools)
 def show(name: str, *, at: AtVersion, store_url: StoreUrl) -> Output:
-    """Show everything that is known about the tool NAME.
+    """Show everything about the tool NAME.
 
     With --json, print the stored definition, which 'tools import' reads back.
 
@@ -207,8 +207,8 @@ def _json(value: Any) -> str:
 def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Output:
     """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
 
-    Composites are boxes with their depth and the calls that they save, primitives are pills. Red
-    is a missing tool; a dashed arrow is a call whose pin does not hold (see 'agentkit check').
+    Boxes are composites with their depth and the calls they save, pills are primitives. Red marks
+    a missing tool, a dashed arrow a call whose pin is broken (see 'agentkit check').
 
     Examples:
       agentkit tools graph > tools.mmd

@@ -49,7 +49,7 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
-from agentkit.library import EpisodeStore, signing
+from agentkit.library import EpisodeStore, chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
@@ -75,7 +75,7 @@ def export(
     """Write the library into a file: all of it, or the tools TOOL with what they call.
 
     An artifact holds definitions, history, evidence and digests. The other formats are those of
-    providers and MCP; what they can not express is counted on stderr, and listed by --json, which
+    providers and MCP; what they cannot express is counted on stderr, and listed by --json, which
     prints a record of what was written instead of the text itself.
 
     Args:
@@ -95,7 +95,7 @@ def export(
     is_artifact = form == "artifact"
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
-    with read_source(store_url, version=at) as store:
+    with read_source(store_url) as store:
         history = is_artifact and not no_history
         artifact = exporting.artifact_of(store, version=at, history=history, only=names)
     library = artifact.library
@@ -114,7 +114,7 @@ def export(
         if output is None:
             click.echo(text, nl=False)
         if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
-            say(f"{form} can not express {lost}; --json lists where")
+            say(f"{form} cannot express {lost}; --json lists where")
 
     told = {"names": dict(rendering.names), "losses": losses}
     return Output(record=record | content | told, view=view)
@@ -138,11 +138,9 @@ def _exported_artifact(
 
 
 def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
-    signer = signing.environment_signer()
+    signer = chain.environment_signer()
     if signer is None:
-        raise UsageError(
-            f"--sign needs a key in {signing.KEY_VARIABLE} or {signing.KEY_FILE_VARIABLE}"
-        )
+        raise UsageError(f"--sign needs a key in {chain.KEY_VARIABLE} or {chain.KEY_FILE_VARIABLE}")
     return exporting.signed(artifact, signer)
 
 
@@ -151,12 +149,12 @@ class ArtifactOptions:
     """What becomes of an artifact.
 
     Attributes:
-        approve (TOOL): Agree to a tool to which a person must agree
-        approve_all: Agree to all of these.
+        approve (TOOL): Approve a tool that needs a person's approval
+        approve_all: Approve all of these.
         key_file (FILE): The key that the artifact must be signed with; of ed25519 the public half
-            will do
-        restore: Make an empty store what the artifact's store was, with all of its history.
-        dry_run: Write nothing, and say what would come of it.
+            suffices
+        restore: Restore the artifact's whole history into an empty store.
+        dry_run: Write nothing, and say what would happen.
     """
 
     on_conflict: OnConflict
@@ -177,20 +175,18 @@ def import_file(
     own: bool = False,
     store_url: StoreUrl,
 ) -> Output:
-    """Bring the artifact FILE into the library, or keep the episodes of each FILE.
+    """Import the artifact FILE into the library, or the episodes of each FILE.
 
-    The content says which it is. Of an artifact the digests are checked, and its signature when a
-    key is given. New primitives whose words pass the checks come in as one library version.
-    Composites, what a check or a missing consent holds, and what would replace a tool become
-    proposals: see 'agentkit review'. Where something is held or refused, the exit status is 1.
-    Worked calls of composites are tried with --tools.
+    The content decides which. An artifact's digests are verified, and its signature if a key is
+    given. New primitives that pass the checks form one library version. Composites, tools that a
+    check or a missing consent holds, and replacements become proposals: see 'agentkit review'. If
+    something is held or refused, the exit status is 1. --tools runs the worked calls of composites.
 
-    Episodes come as JSON lines or Parquet, plain or compressed with gzip. One whose id the store
-    knows is left as it is; lines that hold no episode are reported and left out. Anybody may have
-    written them, so they get the label 'imported', and nothing is learned from them; with --own
-    they are kept as they are.
+    Episodes are JSON lines or Parquet, plain or gzipped. Known ids are skipped; lines that hold no
+    episode are reported. Anybody may have written them, so they are labelled 'imported', and
+    nothing is learned from them; --own keeps them as they are.
 
-    'agentkit tools import' reads files of tools that are no artifacts.
+    'agentkit tools import' reads other files of tools.
 
     Args:
         own: These episodes are of your own agents, as files of 'agentkit serve --spill' are.
@@ -212,10 +208,10 @@ def import_file(
     if "artifact" not in kinds.values():
         of_all = {"files", "own", "store_url", "as_json"}
         if strange := [word for name, word in typed_options().items() if name not in of_all]:
-            raise UsageError(f"{strange[0]} belongs to artifacts, and {files[0]} holds episodes")
+            raise UsageError(f"{strange[0]} is for artifacts, and {files[0]} holds episodes")
         return _import_episodes(files, store_url, own=own)
     if own:
-        raise UsageError(f"--own belongs to episodes, and {files[0]} is an artifact")
+        raise UsageError(f"--own is for episodes, and {files[0]} is an artifact")
     if len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
     return _import_artifact(files[0], choices, store_url)
@@ -232,7 +228,7 @@ def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
                     head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{name}: can not be read ({reason})") from error
+        raise UsageError(f"{name}: cannot be read ({reason})") from error
     if ARTIFACT in head[:4096]:
         return "artifact"
     is_parquet = head.startswith(b"PAR1")
@@ -252,17 +248,15 @@ def _is_episode(line: bytes) -> bool:
 
 def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
     """Bring an artifact into the library; what became of each tool."""
-    texts = tuple(map(signing.key_text, one.key_file))
-    verifier = signing.read_verifier(texts) if texts else None
+    texts = tuple(map(chain.key_text, one.key_file))
+    verifier = chain.read_verifier(texts) if texts else None
     artifact = exporting.read_artifact(file, verifier=verifier)
     if artifact.signature and not texts:
-        say("the artifact is signed, and nobody checked it: give --key-file")
+        say("the signature was not checked; give --key-file")
     if one.restore:
         allowed = {"restore", "key_file", "files", "store_url", "as_json"}
         if typed_options().keys() - allowed:
-            raise UsageError(
-                "--restore takes all of a history or nothing; leave the other choices away"
-            )
+            raise UsageError("--restore takes the whole history; leave the other options out")
         with opened(store_url) as store:
             version = exporting.restore_artifact(artifact, store, trusted=bool(texts))
         count = len(artifact.events)

@@ -1,8 +1,8 @@
 """The composite language: programs over tools, as data. Nothing here runs text as Python.
 
 A lazy door, because most agents have no composite: text → ``parser`` (with ``reading`` for
-expressions) → ``language``, the nodes in memory → ``checks`` (with ``dataflow``) → ``interpreter``
-over ``guards`` and ``functions``, or ``waiting`` when ``children`` have to be waited for.
+expressions, ``calls``, ``dataflow``) → ``language``, the nodes in memory → ``interpreter`` over
+``guards`` and ``functions``, with ``waiting`` when ``children`` have to be waited for.
 ``composite`` binds a program to its children, ``contracts`` evaluates conditions, ``source`` makes
 a definition of a text (with ``annotations`` and ``type_check``), ``decorator`` one of a function.
 ``codec`` is the stored form, ``rendering`` the text of a program, ``rules`` are held against calls.

@@ -1,5 +1,4 @@
 from .annotations import Expr as Expr
-from .checks import check_program as check_program
 from .codec import (
     called_in as called_in,
     program_from_json as program_from_json,

@@ -113,15 +113,6 @@ _TYPES: Mapping[str, Any] = {
     "str": str,
     "tuple": tuple,
 }
-_ARGUMENTS: Mapping[str, tuple[int, str]] = {
-    **dict.fromkeys(("list", "List", "Sequence"), (1, "a list has one type of item")),
-    **dict.fromkeys(
-        ("dict", "Dict", "Mapping"), (2, "a dict has a type of key and a type of value")
-    ),
-    "Optional": (1, "Optional takes one type"),
-}
-"""How many types stand in the brackets, and what to say of another number."""
-
 _MODULES = {"t", "typing", "typing_extensions", "collections.abc", "agentkit"}
 _ADVICE = (
     "Write int, float, str, bool, None, Any, list[...], dict[str, ...], tuple[...], Literal[...], "
@@ -210,35 +201,30 @@ def _subscript(node: ast.Subscript, nesting: int) -> Any:
     """A type in brackets; ``List[...]`` is ``list[...]``, and so on."""
     name = _name(node.value)
     items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    form: Any
     match name, items:
         case "Literal", [_, *_]:
-            form: Any = Literal
+            form = Literal
             return form[tuple(_literal(item) for item in items)]
         case "Annotated", [first, _, *_]:
             form = Annotated
             return form[(_read(first, nesting + 1), *map(_metadata, items[1:]))]
         case "Expr", [ast.Constant(value=str(text))]:
             return Annotated[str, _expr(node, text)]
+        case "Optional", [item]:
+            return _union_of([_read(item, nesting + 1), type(None)])
+        case "Union", [_, *_]:
+            return _union_of([_read(item, nesting + 1) for item in items])
         case "tuple" | "Tuple", [item, ast.Constant(value=value)] if value is ...:
             return types.GenericAlias(tuple, (_read(item, nesting + 1), ...))
-        case "Literal" | "Annotated" | "Expr", _:
-            takes = {
-                "Literal": "holds at least one value",
-                "Annotated": "takes a type and a text",
-                "Expr": 'takes one text, such as Expr["row -> bool"]',
-            }
-            raise _UnknownTypeError(node, f"{name} {takes[name]}")
-    count, complaint = _ARGUMENTS.get(name, (len(items), ""))
-    if name not in {"Optional", "Union"} and not isinstance(_TYPES.get(name), type):
-        raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
-    if len(items) != count:
-        raise _UnknownTypeError(node, complaint)
-    read = [_read(item, nesting + 1) for item in items]
-    if name in {"Optional", "Union"}:
-        return _union_of([*read, type(None)] if name == "Optional" else read)
-    if name in {"dict", "Dict", "Mapping"} and read[0] is not str:
-        raise _UnknownTypeError(items[0], "the keys of a JSON object are text")
-    return types.GenericAlias(_TYPES[name], tuple(read))
+        case ("tuple" | "Tuple", [_, *_]) | ("list" | "List" | "Sequence", [_]):
+            parts = tuple(_read(item, nesting + 1) for item in items)
+            return types.GenericAlias(_TYPES[name], parts)
+        case "dict" | "Dict" | "Mapping", [ast.Name(id="str"), value]:
+            return types.GenericAlias(_TYPES[name], (str, _read(value, nesting + 1)))
+        case "dict" | "Dict" | "Mapping", [key, _]:
+            raise _UnknownTypeError(key, "the keys of a JSON object are text")
+    raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
 
 
 def _literal(item: ast.expr) -> Any:

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import check_program
-from agentkit.composites.parser import ParsedSource, only_function, read_function, syntax_tree
+from agentkit.composites.parser import read_source
 from agentkit.composites.problems import (
     READING_LIMITS,
     CompositeLimits,
@@ -31,6 +30,7 @@ _NODES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Argument, ir.Parameter, ir.Program)
 }
+_Found: TypeAlias = tuple[ir.Program, tuple[SourceProblem, ...]]
 _NO_PROGRAM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a tree raises that holds something else than a program."""
 
@@ -68,15 +68,13 @@ def program_from_json(
         >>> program_from_json(program_to_json(program)) == program
         True
     """
-    limits = limits or CompositeLimits()
     try:
-        read = _read(_text(record), _widened(limits))
+        program, problems = _read(_text(record), name, tools, limits or CompositeLimits())
     except CompositeError as error:
         raise refusal(name, error.problems) from None
-    problems = read.problems or check_program(read.program, tools, name=name, limits=limits)
     if problems:
         raise refusal(name, problems)
-    return read.program
+    return program
 
 
 def program_of(definition: ToolDefinition) -> ir.Program | None:
@@ -92,32 +90,32 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
 def called_in(record: JsonObject) -> frozenset[str]:
     """The tools that a stored program calls, also one that breaks rules of the language."""
     try:
-        read = _read(_text(record), READING_LIMITS)
+        program, _ = _read(_text(record), "", None, READING_LIMITS)
     except CompositeError:
         return frozenset()
-    return frozenset(call.child for call in ir.calls(read.program))
+    return frozenset(call.child for call in ir.calls(program))
+
+
+def _read(
+    text: str, name: str, tools: Mapping[str, Tool] | None, limits: CompositeLimits
+) -> _Found:
+    """A stored text, read; a library asks for the same ones again and again."""
+    if tools is None:
+        return _read_alone(text, name, limits)
+    read = read_source(text, tools, limits=_longer(limits), stored_as=name)
+    return read.program, read.problems
 
 
 @lru_cache(maxsize=4_096)
-def _read(text: str, limits: CompositeLimits) -> ParsedSource:
-    """A stored text, read; a library asks for the same ones again and again."""
-    tree = syntax_tree(text, limits)
-    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
-    if isinstance(found, SourceProblem):
-        raise refusal("", (found,))
-    function, strays = found
-    return read_function(function, text, None, limits=limits, strays=strays)
+def _read_alone(text: str, name: str, limits: CompositeLimits) -> _Found:
+    read = read_source(text, None, limits=_longer(limits), stored_as=name)
+    return read.program, read.problems
 
 
-def _widened(limits: CompositeLimits) -> CompositeLimits:
-    """Limits for reading, so that a program is read once for all who look at it."""
-    wide = READING_LIMITS
-    return replace(
-        limits,
-        source_bytes=max(limits.source_bytes, wide.source_bytes),
-        nodes=max(limits.nodes, wide.nodes),
-        nesting=max(limits.nesting, wide.nesting),
-    )
+def _longer(limits: CompositeLimits) -> CompositeLimits:
+    """Limits for a canonical text, which may be longer than that of its author."""
+    longer = min(8 * limits.source_bytes, READING_LIMITS.source_bytes)
+    return replace(limits, source_bytes=max(limits.source_bytes, longer))
 
 
 def _text(record: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from typing import Any, NoReturn
@@ -34,21 +34,6 @@ from agentkit.tools.tool import Tool, tools_by_name
 _MISSING = object()
 
 Trace = Callable[[TracedCall], None]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Lowered:
-    """A program as closures.
-
-    Attributes:
-        places: Where each parameter stands in the frame.
-        template: A frame in which the parameters have their defaults.
-        body: Runs the statements on a frame; gives an awaitable when children are waited for.
-    """
-
-    places: Mapping[str, int]
-    template: Frame
-    body: Callable[[Frame], Any]
 
 
 class Composite:
@@ -111,10 +96,13 @@ class Composite:
         self._usual = Activation(path=(name,), checking=is_checked, checks_itself=is_checked)
 
     @cached_property
-    def _lowered(self) -> _Lowered:
-        """The program as closures, made at the first run: most composites of a library wait."""
-        slots = FrameLayout(parameter.name for parameter in self.program.parameters)
-        places = {parameter.name: slots.of(parameter.name) for parameter in self.program.parameters}
+    def _lowered(self) -> tuple[Callable[[Frame], Any], Mapping[str, int], Frame]:
+        """The program as a closure, made at the first run: most composites of a library wait.
+
+        With it come the places of the parameters, and a frame in which they have their defaults.
+        """
+        parameters = self.program.parameters
+        slots = FrameLayout(parameter.name for parameter in parameters)
         body: Callable[[Frame], Any]
         if self.needs_event_loop:
             body = WaitingLowering(slots, self._children).program(self.program.body)
@@ -124,10 +112,10 @@ class Composite:
             body = lowering.block(self.program.body)
         template: Frame = [_MISSING] * slots.size
         template[ORDER] = None
-        for parameter in self.program.parameters:
+        for parameter in parameters:
             if parameter.default is not None:
-                template[places[parameter.name]] = parameter.default.value
-        return _Lowered(places=places, template=template, body=body)
+                template[slots.of(parameter.name)] = parameter.default.value
+        return body, {one.name: slots.of(one.name) for one in parameters}, template
 
     def __call__(self, *values: Any, **arguments: Any) -> Any:
         """Run as a function is called: with arguments by position, or as keywords."""
@@ -211,13 +199,12 @@ class Composite:
         self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Any:
         """Check the preconditions of a run, and run it; an awaitable when children are awaited."""
-        lowered = self._lowered
-        frame = lowered.template.copy()
+        body, places, template = self._lowered
+        frame = template.copy()
         frame[METER] = meter
         frame[ACTIVATION] = activation
         if activation.watched:
             frame[ORDER] = ((*place, number) for number in count())
-        places = lowered.places
         for name, value in arguments.items():
             if name not in places:
                 self._refuse_arguments(activation, f"it has no parameter {name!r}")
@@ -231,14 +218,14 @@ class Composite:
         if self.needs_event_loop:
             return self._wait(frame, arguments)
         try:
-            lowered.body(frame)
+            body(frame)
         except RecursionError as error:
             _refuse_depth(activation, error)
         return self._end(frame, arguments)
 
     async def _wait(self, frame: Frame, arguments: Mapping[str, Any]) -> Any:
         try:
-            await self._lowered.body(frame)
+            await self._lowered[0](frame)
         except RecursionError as error:
             _refuse_depth(frame[ACTIVATION], error)
         return self._end(frame, arguments)
@@ -261,7 +248,7 @@ class Composite:
         return {**named, **arguments}
 
     def _refuse_arguments(self, activation: Activation, what: str) -> NoReturn:
-        parameters = ", ".join(self._lowered.places) or "none"
+        parameters = ", ".join(self._lowered[1]) or "none"
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
 

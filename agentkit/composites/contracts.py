@@ -7,7 +7,7 @@ a contract is never true by accident. Conditions in words (``Specification.text`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
@@ -147,84 +147,73 @@ class Conditions:
         }
 
     @cached_property
-    def _pre(self) -> tuple[_Condition, ...]:
-        texts = self._definition.specification.pre
-        return tuple(_Condition("precondition", text, self._names) for text in texts)
+    def _pre(self) -> Sequence[tuple[str, Expression | str]]:
+        return _read(self._definition.specification.pre, self._names)
 
     @cached_property
-    def _post(self) -> tuple[_Condition, ...]:
-        texts, names = self._definition.specification.post, (*self._names, "result")
-        return tuple(_Condition("postcondition", text, names) for text in texts)
+    def _post(self) -> Sequence[tuple[str, Expression | str]]:
+        return _read(self._definition.specification.post, (*self._names, "result"))
 
     def before(
         self, arguments: Mapping[str, Any], *, path: Sequence[str] = ()
     ) -> ContractViolation | None:
         """The first precondition that does not hold; ``path`` ends in the tool's own name."""
-        return self._first(self._pre, {**self._defaults, **arguments}, path)
+        return self._first("precondition", self._pre, {**self._defaults, **arguments}, path)
 
     def after(
         self, arguments: Mapping[str, Any], result: Any, *, path: Sequence[str] = ()
     ) -> ContractViolation | None:
         """The first postcondition that does not hold."""
         values = {**self._defaults, **arguments, "result": result}
-        return self._first(self._post, values, path)
+        return self._first("postcondition", self._post, values, path)
 
     def _first(
         self,
-        conditions: Sequence[_Condition],
+        kind: Literal["precondition", "postcondition"],
+        conditions: Sequence[tuple[str, Expression | str]],
         values: Mapping[str, Any],
         path: Sequence[str],
     ) -> ContractViolation | None:
-        for condition in conditions:
-            reason = condition.broken(values)
-            if reason is not None:
-                return condition.violation(self._definition.name, reason, values, path)
+        for text, expression in conditions:
+            read = values if isinstance(expression, str) else expression.reads
+            shown = {name: values[name] for name in read if name in values}
+            reason = _broken(expression, values, shown)
+            if reason:
+                name = self._definition.name
+                path = tuple(path) or (name,)
+                return ContractViolation(
+                    f"{' → '.join(path)}: the {kind} `{text}` {reason}",
+                    code=kind,
+                    tool_name=name,
+                    condition=text,
+                    values=shown,
+                    path=path,
+                )
         return None
 
 
-class _Condition:
-    """One condition, lowered; one that can not be read keeps the reason."""
-
-    def __init__(
-        self, kind: Literal["precondition", "postcondition"], text: str, names: Sequence[str]
-    ) -> None:
-        self._kind = kind
-        self._text = text
-        self._unreadable = ""
+def _read(texts: Iterable[str], names: Sequence[str]) -> Sequence[tuple[str, Expression | str]]:
+    """Conditions, lowered; one that can not be read has the reason instead."""
+    read: list[tuple[str, Expression | str]] = []
+    for text in texts:
         try:
-            self._expression: Expression | None = Expression.parse(text, names)
+            read.append((text, Expression.parse(text, names)))
         except CompositeError as error:
-            self._expression = None
             problem = error.problems[0] if error.problems else error
-            self._unreadable = f"can not be read: {problem}"
+            read.append((text, f"can not be read: {problem}"))
+    return read
 
-    def broken(self, values: Mapping[str, Any]) -> str | None:
-        """Why it does not hold, as the end of a sentence; None when it does."""
-        if self._expression is None:
-            return self._unreadable
-        try:
-            holds = self._expression.evaluate(values, limits=CONTRACT_LIMITS)
-        except (CompositeRunError, UsageError) as error:
-            return f"can not be evaluated: {error}"
-        if holds:
-            return None
-        shown = ", ".join(f"{name} = {short_repr(value)}" for name, value in self._read(values))
-        return f"does not hold for {shown}" if shown else "does not hold"
 
-    def _read(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        names = tuple(values) if self._expression is None else self._expression.reads
-        return [(name, values[name]) for name in names if name in values]
-
-    def violation(
-        self, tool: str, reason: str, values: Mapping[str, Any], path: Sequence[str]
-    ) -> ContractViolation:
-        """The condition as an error."""
-        path = tuple(path) or (tool,)
-        return ContractViolation(
-            f"{' → '.join(path)}: the {self._kind} `{self._text}` {reason}",
-            code=self._kind,
-            tool_name=tool,
-            condition=self._text,
-            values=dict(self._read(values)),
-            path=path,
-        )
+def _broken(
+    expression: Expression | str, values: Mapping[str, Any], shown: Mapping[str, Any]
+) -> str:
+    """Why a condition does not hold, as the end of a sentence; empty when it does."""
+    if isinstance(expression, str):
+        return expression
+    try:
+        if expression.evaluate(values, limits=CONTRACT_LIMITS):
+            return ""
+    except (CompositeRunError, UsageError) as error:
+        return f"can not be evaluated: {error}"
+    given = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
+    return f"does not hold for {given}" if given else "does not hold"

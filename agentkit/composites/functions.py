@@ -36,9 +36,6 @@ _MISSING = object()
 _MOST_DIGITS = 4_300
 """Python's own limit on integers in texts, which a host may have lifted."""
 
-_FEW = 64
-"""So many characters to strip are looked for one by one."""
-
 
 def iterable(value: Any) -> Iterable[Any]:
     """What may be iterated over; Python's own complaint about anything else."""
@@ -240,65 +237,36 @@ FUNCTIONS: Mapping[str, Function] = {
 
 
 def _text(method: Function) -> Function:
-    """A method that reads a text once and gives a text of about its length."""
+    """A method that reads a text, perhaps looking for others in it."""
 
     def run(meter: Meter, text: str, *arguments: Any) -> Any:
+        check_values(*arguments)
         meter.spend(len(text) >> 3)
+        for argument in arguments:
+            if type(argument) is str:
+                search(meter, text, argument)
+            elif type(argument) in CONTAINERS:
+                meter.look(argument)
         made = method(text, *arguments)
         if type(made) is str and len(made) > len(text):
             meter.make_text(len(made))
+        elif type(made) is list:
+            meter.copy_items(len(made))
+            meter.spend(len(made))  # each a text of its own
         return made
 
     return run
 
 
-def _search(method: Function) -> Function:
-    """A method that looks for a text in a text."""
-
-    def run(meter: Meter, text: str, wanted: Any) -> Any:
-        check_values(wanted)
-        if type(wanted) is str:
-            search(meter, text, wanted)
-        return method(text, wanted)
-
-    return run
-
-
-def _affix(method: Function) -> Function:
-    """A method that looks at one end of a text."""
-
-    def run(meter: Meter, text: str, wanted: Any) -> Any:
-        check_values(wanted)
-        if type(wanted) is str:
-            meter.spend(len(wanted) >> 5)
-        elif type(wanted) in CONTAINERS:
-            meter.look(wanted)
-        return method(text, wanted)
-
-    return run
-
-
 def _strip(method: Function) -> Function:
+    """A method that looks for each character of a text among others."""
+
     def run(meter: Meter, text: str, *characters: Any) -> Any:
-        if characters and type(characters[0]) is str and len(characters[0]) > _FEW:
-            meter.spend(len(characters[0]))
-            characters = ("".join(set(characters[0])),)
-            meter.spend((len(text) >> 3) * (len(characters[0]) >> 6))
+        wanted = characters[0] if characters else None
+        if type(wanted) is str:
+            meter.spend(len(text) * len(wanted) >> 10)
         meter.spend(len(text) >> 3)
         return method(text, *characters)
-
-    return run
-
-
-def _split(method: Function) -> Function:
-    def run(meter: Meter, text: str, *separator: Any) -> Any:
-        meter.spend(len(text) >> 3)
-        if separator and type(separator[0]) is str:
-            search(meter, text, separator[0])
-        parts = method(text, *separator)
-        meter.copy_items(len(parts))
-        meter.spend(len(parts))  # each a text of its own
-        return parts
 
     return run
 
@@ -339,41 +307,26 @@ def _get(meter: Meter, table: dict[Any, Any], key: Any, *default: Any) -> Any:
     return table.get(key, *default)
 
 
-def _view(method: Function) -> Function:
-    def run(_meter: Meter, table: dict[Any, Any]) -> Any:
-        return method(table)
-
-    return run
+def _plain(method: Function) -> Function:
+    return lambda _meter, table: method(table)
 
 
+_TEXT_METHODS = (
+    *(str.capitalize, str.count, str.endswith, str.find, str.index, str.isalpha, str.isdigit),
+    *(str.lower, str.split, str.splitlines, str.startswith, str.title, str.upper),
+)
 _METHODS: Mapping[type, Mapping[str, Function]] = {
     str: {
-        "capitalize": _text(str.capitalize),
-        "count": _search(str.count),
-        "endswith": _affix(str.endswith),
-        "find": _search(str.find),
-        "index": _search(str.index),
-        "isalpha": _text(str.isalpha),
-        "isdigit": _text(str.isdigit),
+        **{method.__name__: _text(method) for method in _TEXT_METHODS},
+        **{method.__name__: _strip(method) for method in (str.lstrip, str.rstrip, str.strip)},
         "join": _join,
-        "lower": _text(str.lower),
-        "lstrip": _strip(str.lstrip),
         "replace": _replace,
-        "rstrip": _strip(str.rstrip),
-        "split": _split(str.split),
-        "splitlines": _split(str.splitlines),
-        "startswith": _affix(str.startswith),
-        "strip": _strip(str.strip),
-        "title": _text(str.title),
-        "upper": _text(str.upper),
     },
     list: {"count": _among(list.count), "index": _among(list.index)},
     tuple: {"count": _among(tuple.count), "index": _among(tuple.index)},
     dict: {
         "get": _get,
-        "items": _view(dict.items),
-        "keys": _view(dict.keys),
-        "values": _view(dict.values),
+        **{method.__name__: _plain(method) for method in (dict.items, dict.keys, dict.values)},
     },
 }
 """By type and name; called with the meter, the receiver and the arguments."""

@@ -12,16 +12,14 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import (
-    find_expression_faults,
-    find_faults,
-    size_faults,
-    too_deep,
-)
+from agentkit.composites.calls import Located, place_of, too_deep
+from agentkit.composites.dataflow import dead_calls
+from agentkit.composites.language import is_dotted, written
 from agentkit.composites.problems import (
     CompositeLimits,
     Fault,
@@ -30,7 +28,7 @@ from agentkit.composites.problems import (
     placed,
     refusal,
 )
-from agentkit.composites.reading import ExpressionReader, Located, operator_of, place_of
+from agentkit.composites.reading import ExpressionReader, operator_of
 from agentkit.errors import SourceProblem
 from agentkit.tools.tool import Tool
 
@@ -74,7 +72,7 @@ class ParsedSource:
 
 
 def parse(
-    source: str, tools: Mapping[str, Tool] | None, *, limits: CompositeLimits | None = None
+    source: str, tools: Mapping[str, Tool], *, limits: CompositeLimits | None = None
 ) -> ParsedSource:
     """Read the text of a composite.
 
@@ -82,8 +80,7 @@ def parse(
         source: One function.
         tools: What it may call, by the name used in the text. A key that Python can not write is
             written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
-            between names as they are (``weather.now(...)``). With None, any tool; its arguments
-            are given by name.
+            between names as they are (``weather.now(...)``).
         limits: Caps on the program.
 
     Raises:
@@ -101,16 +98,38 @@ def parse(
         ...     print(error.problems[0].message, error.problems[0].column)
         `lambda: x` is not in the language 22
     """
+    parsed = read_source(source, tools, limits=limits)
+    if parsed.problems:
+        raise refusal(parsed.name, parsed.problems)
+    return parsed
+
+
+def read_source(
+    source: str,
+    tools: Mapping[str, Tool] | None,
+    *,
+    limits: CompositeLimits | None = None,
+    stored_as: str | None = None,
+) -> ParsedSource:
+    """``parse``, which tells what is wrong with a function and does not raise it.
+
+    Args:
+        source: One function.
+        tools: What it may call; None only for a stored text, when nothing is known of them.
+        limits: Caps on the program.
+        stored_as: The composite's name, where the text is a stored one: its calls name tools and
+            arguments as the library does.
+
+    Raises:
+        CompositeError: The text is no function at all.
+    """
     limits = limits or CompositeLimits()
     tree = syntax_tree(source, limits)
     found = tree if isinstance(tree, SourceProblem) else only_function(tree)
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     function, strays = found
-    parsed = read_function(function, source, tools, limits=limits, strays=strays)
-    if parsed.problems:
-        raise refusal(parsed.name, parsed.problems)
-    return parsed
+    return read_function(function, source, tools, limits=limits, strays=strays, stored_as=stored_as)
 
 
 def read_function(
@@ -120,8 +139,9 @@ def read_function(
     *,
     limits: CompositeLimits | None = None,
     strays: Sequence[Fault] = (),
+    stored_as: str | None = None,
 ) -> ParsedSource:
-    """``parse`` from the syntax of a text on; what is wrong with it is told, not raised.
+    """``read_source`` from the syntax of a text on.
 
     Args:
         function: The function.
@@ -129,8 +149,14 @@ def read_function(
         tools: What it may call.
         limits: Caps on the program.
         strays: What is wrong with the text around it.
+        stored_as: As for ``read_source``.
     """
-    reader = _Reader(text, tools=tools, limits=limits or CompositeLimits(), root=function)
+    is_stored = stored_as is not None
+    name = function.name if stored_as is None else stored_as
+    limits = limits or CompositeLimits()
+    reader = _Reader(
+        text, tools=tools, limits=limits, root=function, name=name, is_stored=is_stored
+    )
     reader.faults.extend(strays)
     program = reader.program(function)
     return ParsedSource(
@@ -162,49 +188,70 @@ def parse_expression(
     if isinstance(found, SourceProblem):
         raise refusal("", (found,))
     reader = _Reader(text, tools={}, limits=limits, root=found)
+    reader.variables, reader.bound = dict.fromkeys(names), set(names)
+    made: ir.Expression = ir.Constant(value=None)
     try:
         made = reader.expression(found)
-        if not reader.faults:
-            reader.faults.extend(find_expression_faults(made, names))
     except RecursionError:
         reader.faults.append(too_deep(found, limits))
-    if reader.faults:
-        raise refusal("", reader.problems())
+    if problems := reader.problems():
+        raise refusal("", problems)
     return made
 
 
 class _Reader(ExpressionReader):
-    """Reads the statements of one text, and holds the program to the rules."""
+    """Reads the statements of one text."""
+
+    _loops = 0
 
     def problems(self) -> tuple[SourceProblem, ...]:
-        """The faults with their places."""
+        """What is outside the language, or else what breaks its rules, with the places."""
 
         def place(node: object) -> Place:
             syntax = self.nodes.get(id(node), node)
             return place_of(syntax, self.source) if isinstance(syntax, Located) else (1, 1)
 
-        return placed(self.faults, place)
+        return placed(self.faults or self.broken, place)
 
     def program(self, function: Function) -> ir.Program:
         """Read a function; faults are noted."""
         statements = function.body[docstring_of(function) is not None :]
         try:
             parameters = self._parameters(function)
-            program = ir.Program(parameters=parameters, body=self._block(statements))
-            self.faults.extend(self._broken_rules(program))
+            body, goes_on = self._block(statements)
+            program = ir.Program(parameters=parameters, body=body)
+            most = self.limits.nodes
+            if len(self.nodes) >= most and sum(1 for _ in ir.walk(program)) > most:
+                what = f"the program has more than {most} nodes"
+                self.refuse(function, "too_large", what)
         except RecursionError:  # limits above what this process can hold
             self.faults.append(too_deep(function, self.limits))
             return ir.Program(parameters=(), body=())
+        if goes_on:
+            what = "a way through the function ends without `return`"
+            self.breaks((statements or [function])[-1], "missing_return", what)
+        for child in self.called:
+            name = child.partition(".")[0] if is_dotted(child) else written(child)
+            if name in self.variables and child != self.name:
+                what = f"`{name}` is a variable, and the tool {child!r} is called by that name"
+                advice = f"Rename the variable, such as `{name}_result`."
+                self.breaks(self.variables[name], "name_shadowing", what, advice)
+        for call in dead_calls(program, self.children):
+            what = f"the result of `{call.child}` is never used, and the tool changes nothing"
+            self.breaks(call, "dead_call", what)
         return program
 
-    def _broken_rules(self, program: ir.Program) -> list[Fault]:
-        """What breaks the rules of the language; not looked for in what was read in part only."""
-        if self.faults:
-            return []
-        if len(self.nodes) >= self.limits.nodes and (faults := size_faults(program, self.limits)):
-            return faults
-        children = None if self._any_tool else self.children
-        return find_faults(program, children, name=self.name, tool_names=self.tools)
+    def _bind(self, names: Sequence[str], node: object, code: str = "underscore_name") -> None:
+        """Variables are set from here on; a name is complained about once."""
+        for name in names:
+            if name not in self._seen:
+                self._seen.add(name)
+                self.check_name(name, node, code)
+        self.bound.update(names)
+
+    @cached_property
+    def _seen(self) -> set[str]:
+        return set()
 
     # --- parameters -------------------------------------------------------------------------------
 
@@ -221,6 +268,10 @@ class _Reader(ExpressionReader):
             default = None if value is None else self._default(value)
             made.append(ir.Parameter(name=argument.arg, default=default))
             self.nodes[id(made[-1])] = argument
+            if argument.arg in self.bound:
+                message = f"the parameter `{argument.arg}` is there twice"
+                self.breaks(argument, "parameter", message)
+            self._bind((argument.arg,), argument, "parameter")
         return tuple(made)
 
     def _default(self, node: ast.expr) -> ir.Constant:
@@ -241,61 +292,105 @@ class _Reader(ExpressionReader):
 
     # --- statements -------------------------------------------------------------------------------
 
-    def _block(self, nodes: Sequence[ast.stmt]) -> ir.Block:
-        """Read the statements of a block; ``pass`` and what is refused leave nothing."""
+    def _block(self, nodes: Sequence[ast.stmt]) -> tuple[ir.Block, bool]:
+        """Read a block, and whether control can come out at its end.
+
+        ``pass`` and what is refused leave nothing.
+        """
         if not nodes:
-            return ()
+            return (), True
         if self.depth >= self.limits.nesting:
             self.refuse_depth(nodes[0])
-            return ()
+            return (), True
         self.depth += 1
-        made = []
+        made: list[ir.Statement] = []
+        goes_on, is_reported = True, False
         for node in nodes:
-            statement = self._statement(node)
-            if statement is not None:
-                self.nodes[id(statement)] = node
-                made.append(statement)
+            statement, comes_out = self._statement(node)
+            if statement is None:
+                continue
+            if not goes_on and not is_reported:
+                is_reported = True
+                what = "nothing comes here: all ways before end in return, break or continue"
+                self.breaks(node, "unreachable_code", what)
+            goes_on = goes_on and comes_out
+            self.nodes[id(statement)] = node
+            made.append(statement)
         self.depth -= 1
-        return tuple(made)
+        return tuple(made), goes_on
 
-    def _statement(self, node: ast.stmt) -> ir.Statement | None:
+    def _statement(self, node: ast.stmt) -> tuple[ir.Statement | None, bool]:
+        """A statement, and whether control can come out at its end."""
+        match node:
+            case ast.If():
+                return self._if(node)
+            case ast.For():
+                return self._for(node), True
+            case ast.Return(value=ast.expr() as value):
+                return ir.Return(value=self.expression(value)), False
+            case ast.Break() | ast.Continue():
+                word = "break" if isinstance(node, ast.Break) else "continue"
+                if not self._loops:
+                    advice = "Delete it, or return a value."
+                    self.breaks(node, "syntax", f"`{word}` outside of a loop", advice)
+                return ir.Break() if word == "break" else ir.Continue(), False
+        return self._simple(node), True
+
+    def _if(self, node: ast.If) -> tuple[ir.Statement, bool]:
+        test, before = self.test(node.test), set(self.bound)
+        then, through = self._block(node.body)
+        after_then, self.bound = self.bound, before
+        otherwise, around = self._block(node.orelse)
+        if through and around:
+            self.bound = self.bound & after_then
+        elif through:
+            self.bound = after_then
+        return ir.If(test=test, then=then, otherwise=otherwise), through or around
+
+    def _for(self, node: ast.For) -> ir.Statement:
+        source = self.expression(node.iter, is_consumed=True)
+        targets, before = self.targets(node.target), set(self.bound)
+        self._bind(targets, node)
+        self._loops += 1
+        body, _ = self._block(node.body)
+        self._loops -= 1
+        self.bound = before  # the loop may not run at all
+        if node.orelse:
+            advice = "Set a variable before the loop and test it afterwards."
+            self.refuse_foreign(node.orelse[0], "`else` behind a for statement is", advice)
+        return ir.For(targets=targets, source=source, body=body)
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> ir.Statement:
+        targets, read = self.targets(target), self.expression(value)
+        self._bind(targets, node)
+        return ir.Assign(targets=targets, value=read)
+
+    def _simple(self, node: ast.stmt) -> ir.Statement | None:
         match node:
             case ast.Assign(targets=[target], value=value):
-                return ir.Assign(targets=self.targets(target), value=self.expression(value))
+                return self._assign(node, target, value)
             case ast.Assign():
                 what = "one statement assigns to several targets with `=`"
                 self.refuse(node, "unknown_construct", what, "Write one assignment a line.")
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                return ir.Assign(targets=self.targets(target), value=self.expression(value))
+                return self._assign(node, target, value)
             case ast.AnnAssign():
                 what = f"`{self.quote(node)}` declares a variable without a value"
                 advice = "Give it a value, such as None, or delete the line."
                 self.refuse(node, "unknown_construct", what, advice)
             case ast.AugAssign(target=target, op=op, value=value) if operator_of(op):
                 (name,) = self.targets(target)
-                return ir.Update(
-                    target=name, operator=operator_of(op), value=self.expression(value)
-                )
+                if name not in self.bound and isinstance(target, ast.Name):
+                    message = f"`{name}` is not set on every way to here"
+                    self.breaks(node, "possibly_unbound", message)
+                read = self.expression(value)
+                self._bind((name,), node)
+                return ir.Update(target=name, operator=operator_of(op), value=read)
             case ast.Expr(value=value):
                 return self._bare(node, value)
-            case ast.If(test=test, body=body, orelse=orelse):
-                read, then = self.expression(test), self._block(body)
-                return ir.If(test=read, then=then, otherwise=self._block(orelse))
-            case ast.For(target=target, iter=source, body=body, orelse=orelse):
-                items, targets = self.expression(source), self.targets(target)
-                if orelse:
-                    advice = "Set a variable before the loop and test it afterwards."
-                    self.refuse_foreign(orelse[0], "`else` behind a for statement is", advice)
-                return ir.For(targets=targets, source=items, body=self._block(body))
             case ast.Return(value=None):
                 what = "`return` without a value"
                 self.refuse(node, "unknown_construct", what, "Write `return None`.")
-            case ast.Return(value=ast.expr() as value):
-                return ir.Return(value=self.expression(value))
-            case ast.Break():
-                return ir.Break()
-            case ast.Continue():
-                return ir.Continue()
             case ast.Pass():
                 return None
             case _:

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from types import EllipsisType
-from typing import Any, TypeAlias
+from typing import Any
 
 from agentkit.composites import language as ir
-from agentkit.composites.checks import parameter_list, recursive_call, too_deep
-from agentkit.composites.language import BUILTINS, METHODS, TOOLS, is_plain, is_text, written
-from agentkit.composites.problems import (
-    INSTEAD,
-    CompositeLimits,
-    Fault,
-    Place,
-    did_you_mean,
-    instead_of,
-)
+from agentkit.composites.calls import REFUSED, CallReader, dotted
+from agentkit.composites.dataflow import is_constant
+from agentkit.composites.language import BUILTINS, RESERVED, is_text
+from agentkit.composites.problems import INSTEAD, did_you_mean
 from agentkit.composites.rendering import OPERATORS, SIGNS
-from agentkit.tools.tool import Tool
-
-Located: TypeAlias = ast.expr | ast.stmt | ast.arg | ast.keyword
-"""Syntax that has a place in the text."""
-
-_HINTS = 3
-"""For how many unknown names similar tools are looked for, among any number of tools."""
-
-_QUOTED = 60
-_REFUSED = ir.Name(name="refused")
 
 _OPERATOR_OF: Mapping[type[ast.AST], Any] = {type(sign): name for name, sign in OPERATORS.items()}
 _SIGN_OF: Mapping[type[ast.AST], Any] = {type(sign): name for name, sign in SIGNS.items()}
@@ -62,126 +45,51 @@ def operator_of(node: ast.operator | ast.cmpop) -> Any:
     return _OPERATOR_OF.get(type(node))
 
 
-def place_of(node: Located, source: str) -> Place:
-    """Where syntax starts; Python counts columns in bytes from 0, we in characters from 1."""
-    if source.isascii():
-        return node.lineno, node.col_offset + 1
-    before = _line(source, node).encode("utf-8")[: node.col_offset]
-    return node.lineno, len(before.decode("utf-8", "replace")) + 1
-
-
-def _line(source: str, node: Located) -> str:
-    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")[node.lineno - 1]
-
-
-def names_set(node: ast.AST) -> Iterator[str]:
-    """The names that a piece of syntax assigns, parameters included."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-            yield part.id
-        elif isinstance(part, ast.arg):
-            yield part.arg
-
-
-class ExpressionReader:
-    """Reads the expressions of one text.
-
-    Attributes:
-        source: The text.
-        tools: What a call may name; None where any tool may be called, arguments by name.
-        limits: Caps on the program.
-        name: The function's own name; empty for a condition, and for what was stored.
-        children: The tools called so far, by their name in the library.
-        faults: What is wrong so far.
-        nodes: The syntax that each node was read from, by the node's ``id``.
-    """
-
-    def __init__(
-        self,
-        source: str,
-        *,
-        tools: Mapping[str, Tool] | None,
-        limits: CompositeLimits,
-        root: ast.expr | ast.stmt,
-    ) -> None:
-        self.source = source
-        self.tools = tools or {}
-        self._any_tool = tools is None
-        self.limits = limits
-        is_named = isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) and tools is not None
-        self.name = root.name if is_named else ""  # type: ignore[union-attr]  # just seen
-        self.children: dict[str, Tool] = {}
-        self.faults: list[Fault] = []
-        self.nodes: dict[int, Located] = {}
-        self.depth = 0
-        self._root = root
-        self._hints = 0
-        self._is_too_deep = False
-
-    # --- what was refused -------------------------------------------------------------------------
-
-    def refuse(self, node: Located, code: str, message: str, advice: str = "") -> ir.Name:
-        """Note a fault; gives what stands for the refused part, where nobody looks any more."""
-        self.faults.append(Fault(node, code, message, advice))
-        return _REFUSED
-
-    def refuse_foreign(self, node: Any, what: str = "", advice: str = "") -> ir.Name:
-        """Note what the language does not have."""
-        message = f"{what or f'`{self.quote(node)}` is'} not in the language"
-        return self.refuse(node, "unknown_construct", message, advice or instead_of(node))
-
-    def refuse_depth(self, node: Located) -> ir.Name:
-        """Refuse what is nested beyond the limit, once; what is in it stays unknown."""
-        if not self._is_too_deep:
-            self.faults.append(too_deep(node, self.limits))
-        self._is_too_deep = True
-        return _REFUSED
-
-    def quote(self, node: ast.expr | ast.stmt) -> str:
-        """The text of a node, shortened."""
-        line = _line(self.source, node).encode("utf-8")
-        ends_here = node.end_lineno == node.lineno
-        text = line[node.col_offset : node.end_col_offset if ends_here else None].decode("utf-8")
-        return text if len(text) <= _QUOTED and ends_here else f"{text[:_QUOTED]} ..."
+class ExpressionReader(CallReader):
+    """Reads the expressions of one text, and holds them to the rules of the language."""
 
     # --- expressions ------------------------------------------------------------------------------
 
-    def expression(self, node: ast.expr) -> ir.Expression:
-        """Read one expression; a hole when it is refused."""
+    def expression(self, node: ast.expr, *, is_consumed: bool = False) -> ir.Expression:
+        """Read one expression, a hole when it is refused; an iterator has to be consumed."""
         depth = self.depth
         if depth >= self.limits.nesting:
             return self.refuse_depth(node)
         self.depth = depth + 1
-        made = self._read(node)
+        made = self._read(node, is_consumed=is_consumed)
         self.depth = depth
         self.nodes[id(made)] = node
         return made
 
-    def expressions(self, nodes: Sequence[ast.expr]) -> tuple[ir.Expression, ...]:
-        """Read several expressions."""
-        return tuple([self.expression(node) for node in nodes])
+    def test(self, node: ast.expr) -> ir.Expression:
+        """Read an expression that decides which way to go."""
+        made = self.expression(node)
+        if is_constant(made):
+            self.breaks(node, "constant_condition", "this condition always comes out the same")
+        return made
 
-    def _read(self, node: ast.expr) -> ir.Expression:
+    def _read(self, node: ast.expr, *, is_consumed: bool) -> ir.Expression:
         match node:
             case ast.Name(id=name):
+                self._look_at_name(node, name)
                 return ir.Name(name=name)
             case ast.Constant():
                 return self._constant(node)
             case ast.Call():
-                return self._call(node)
+                return self.call(node, is_consumed=is_consumed)
             case ast.BinOp(op=op) if operator_of(op):
                 left, right = self.expression(node.left), self.expression(node.right)
                 return ir.Binary(operator=operator_of(op), left=left, right=right)
             case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _SIGN_OF:
                 return ir.Unary(operator=_SIGN_OF[type(sign)], operand=self.expression(operand))
             case ast.Compare(left=first, ops=ops, comparators=others):
-                operands = self.expressions([first, *others])
-                return ir.Compare(operators=tuple(map(operator_of, ops)), operands=operands)
+                return self._compare(node, [first, *others], [*map(operator_of, ops)])
             case ast.BoolOp(op=word, values=values):
                 boolean = _OPERATOR_OF[type(word)]
                 return ir.Boolean(operator=boolean, operands=self.expressions(values))
             case ast.IfExp():
-                test, then, otherwise = self.expressions([node.test, node.body, node.orelse])
+                test, then = self.test(node.test), self.expression(node.body)
+                otherwise = self.expression(node.orelse)
                 return ir.Conditional(test=test, then=then, otherwise=otherwise)
             case ast.Subscript(value=value, slice=ast.Slice() as cut):
                 whole, start = self.expression(value), self._if_given(cut.lower)
@@ -198,7 +106,7 @@ class ExpressionReader:
             case ast.JoinedStr():
                 return self._fstring(node)
             case ast.ListComp() | ast.DictComp() | ast.GeneratorExp():
-                return self._comprehension(node)
+                return self._comprehension(node, is_consumed=is_consumed)
             case ast.Attribute(value=value, attr=name):
                 advice = f"Read an entry of a dict: `{self.quote(value)}[{name!r}]`."
                 what = f"`{self.quote(node)}` reads an attribute"
@@ -225,6 +133,45 @@ class ExpressionReader:
             return item.id
         self.refuse(item, "unknown_construct", *_FOREIGN_TARGETS.get(type(item), _OTHER_TARGET))
         return "refused"
+
+    def _look_at_name(self, node: ast.Name, name: str) -> None:
+        if name in self.targets_around or name in self.bound:
+            return
+        if name in self.variables:
+            self.breaks(node, "possibly_unbound", f"`{name}` is not set on every way to here")
+        elif name in BUILTINS or name in self.tools:
+            what = "function" if name in BUILTINS else "tool"
+            advice = f"Call it, `{name}(...)`; {what}s are no values here."
+            message = f"`{name}` is a {what} and can only be called"
+            self.breaks(node, "unknown_name", message, advice)
+        else:
+            advice = did_you_mean(name, self.variables) or (
+                f"Add it to the parameters, or write it in quotes if it is a text: '{name}'."
+            )
+            self.breaks(node, "unknown_name", f"there is no variable `{name}`", advice)
+
+    def check_name(self, name: str, node: object, code: str = "underscore_name") -> bool:
+        """Whether a name may be set."""
+        if name[:1] == "_":
+            message = f"the name `{name}` starts with an underscore"
+            self.breaks(node, code, message, "Use a plain name, such as `item`.")
+        elif name in RESERVED or name == self.name:
+            what = "a function of the language" if name in RESERVED else "the composite's own name"
+            self.breaks(node, "name_shadowing", f"`{name}` is {what}")
+        else:
+            return True
+        return False
+
+    def _compare(
+        self, node: ast.Compare, operands: Sequence[ast.expr], operators: Sequence[Any]
+    ) -> ir.Expression:
+        none = [isinstance(one, ast.Constant) and one.value is None for one in operands]
+        for at, operator in enumerate(operators):
+            if operator in {"is", "is not"} and not any(none[at : at + 2]):
+                equal = "==" if operator == "is" else "!="
+                message = f"`{operator}` compares with None only"
+                self.breaks(node, "unknown_construct", message, f"Use `{equal}` to compare values.")
+        return ir.Compare(operators=tuple(operators), operands=self.expressions(operands))
 
     def _constant(self, node: ast.Constant) -> ir.Expression:
         value, limits = node.value, self.limits
@@ -284,179 +231,51 @@ class ExpressionReader:
             self.refuse(node, "format_specification", what)
         return self.expression(node.value)
 
-    def _comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp) -> ir.Expression:
-        clause = node.generators[0]
+    def _comprehension(
+        self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp, *, is_consumed: bool
+    ) -> ir.Expression:
+        """Its source belongs to the function, the rest to a scope of its own."""
+        clause, kind = node.generators[0], _COMPREHENSIONS[type(node)]
         if len(node.generators) > 1:
             what = "a comprehension has more than one `for`"
             advice = "Use one `for`, and a for statement around it."
             return self.refuse(node, "nested_comprehension", what, advice)
         if clause.is_async:
             return self.refuse_foreign(node, "`async for` is", "Use a plain `for`.")
+        if self._comprehensions:
+            self.breaks(node, "nested_comprehension", "a comprehension stands inside another one")
+        elif kind == "generator" and not is_consumed:
+            message = "a generator may only stand where it is consumed, as in `sum(...)`"
+            advice = "Write a list comprehension, in square brackets."
+            self.breaks(node, "iterator_escapes", message, advice)
+        self._comprehensions += 1
+        source = self.expression(clause.iter, is_consumed=True)
+        targets = self.targets(clause.target)
+        outer, self.targets_around = self.targets_around, self.targets_around + targets
+        for target in targets:
+            if self.check_name(target, node) and target in self.variables:
+                message = f"the comprehension sets `{target}`, which is a variable of the function"
+                advice = f"Use another name, such as `{target}_item`."
+                self.breaks(node, "name_shadowing", message, advice)
+        conditions = tuple([self.test(condition) for condition in clause.ifs])
         key, element = (
             (node.key, node.value) if isinstance(node, ast.DictComp) else (None, node.elt)
         )
-        return ir.Comprehension(
-            kind=_COMPREHENSIONS[type(node)],
-            targets=self.targets(clause.target),
-            source=self.expression(clause.iter),
-            conditions=self.expressions(clause.ifs),
+        made = ir.Comprehension(
+            kind=kind,
+            targets=targets,
+            source=source,
+            conditions=conditions,
             key=self._if_given(key),
             element=self.expression(element),
         )
-
-    # --- calls ------------------------------------------------------------------------------------
-
-    @cached_property
-    def _variables(self) -> frozenset[str]:
-        """Names that are variables anywhere in the text, and parameters."""
-        return frozenset(names_set(self._root))
-
-    @cached_property
-    def _keys(self) -> Mapping[str, Sequence[str]]:
-        """Keys of tools that the text writes in another way, by that way."""
-        found: dict[str, list[str]] = {}
-        for key in self.tools:
-            if not is_plain(key):
-                found.setdefault(written(key), []).append(key)
-        return found
-
-    def _call(self, node: ast.Call) -> ir.Expression:
-        match node.func:
-            case ast.Name(id=name) if name in BUILTINS:
-                arguments = self.expressions(self._positional(node))
-                keywords = self._keywords(node, ())
-                return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
-            case ast.Name(id=name):
-                return self._named_child(node, name)
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if (
-                name == TOOLS
-            ):
-                return self._child(node, key)
-            case ast.Attribute() as function:
-                path = dotted(function)
-                is_tool = path and path.partition(".")[0] not in self._variables
-                if is_tool and (path in self.tools or self._any_tool):
-                    return self._child(node, path)
-                if is_tool and function.attr not in METHODS:
-                    return self._unknown_tool(node, path)
-                return self._method(node, function)
-        what = f"`{self.quote(node.func)}` is not a name that can be called"
-        advice = "Call a tool or a function of the language by its name."
-        return self.refuse(node, "unknown_construct", what, advice)
+        self.targets_around = outer
+        self._comprehensions -= 1
+        return made
 
     def _await(self, node: ast.Await, value: ast.expr) -> ir.Expression:
-        made = self._call(value) if isinstance(value, ast.Call) else None
-        if isinstance(made, ir.Call) or made is _REFUSED:
+        made = self.call(value) if isinstance(value, ast.Call) else None
+        if isinstance(made, ir.Call) or made is REFUSED:
             return made
         what = "only a call of a tool is awaited"
         return self.refuse(node, "unknown_construct", what, "Drop the `await`.")
-
-    def _method(self, node: ast.Call, function: ast.Attribute) -> ir.Expression:
-        name = function.attr
-        if name not in METHODS:
-            what = f"`{self.quote(function)}`: there is no method `.{name}()`"
-            advice = INSTEAD.get(f".{name}") or did_you_mean(name, METHODS)
-            advice = advice or f"The methods are {', '.join(METHODS)}."
-            return self.refuse(node, "unknown_method", what, advice)
-        receiver = self.expression(function.value)
-        arguments = self.expressions(self._positional(node))
-        if node.keywords:
-            what = f"the method `.{name}()` takes no keywords"
-            advice = "Give its arguments by position."
-            self.refuse(node.keywords[0], "wrong_arity", what, advice)
-        return ir.Method(receiver=receiver, method=name, arguments=arguments)
-
-    def _named_child(self, node: ast.Call, name: str) -> ir.Expression:
-        if name == self.name:
-            self.faults.append(recursive_call(node, name))
-            return _REFUSED
-        keys = () if name in self.tools or self._any_tool else self._keys.get(name, ())
-        return self._child(node, keys[0] if len(keys) == 1 else name, keys)
-
-    def _unknown_tool(self, node: ast.Call, name: str, keys: Sequence[str] = ()) -> ir.Expression:
-        if keys:
-            what = f"`{name}` can be any of the tools {', '.join(map(repr, keys))}"
-            advice = "Rename one of them: for `_` stands each character that Python does not allow."
-        elif name in self._variables:
-            what = f"`{name}` is a variable and can not be called"
-            advice = "Call a tool by its name; functions are no values here."
-        else:
-            self._hints += 1
-            what, advice = f"there is no tool `{name}`", INSTEAD.get(name.rpartition(".")[2], "")
-            if not advice and self._hints <= _HINTS:
-                advice = did_you_mean(name, [*self.tools, *BUILTINS])
-        return self.refuse(node, "unknown_tool", what, advice)
-
-    def _child(self, node: ast.Call, key: str, keys: Sequence[str] = ()) -> ir.Expression:
-        """A call of the tool that ``tools`` holds under ``key``."""
-        tool = self.tools.get(key)
-        if tool is None and not self._any_tool:
-            return self._unknown_tool(node, key, keys)
-        known: tuple[str, ...] = ()
-        if tool is not None:
-            self.children[tool.name] = tool
-            known = tuple(tool.definition.signature.properties)
-        arguments = self._bound(node, tool, known) if node.args else ()
-        arguments += self._keywords(node, known) if node.keywords else ()
-        return ir.Call(child=key if tool is None else tool.name, arguments=arguments)
-
-    def _bound(
-        self, node: ast.Call, tool: Tool | None, names: Sequence[str]
-    ) -> tuple[ir.Argument, ...]:
-        """Positional arguments, with the names that they are bound to."""
-        made = []
-        for place, value in enumerate(self._positional(node)):
-            read = self.expression(value)
-            if place < len(names):
-                made.append(self._argument(names[place], read, value))
-            elif tool is None:
-                what = "a call in a stored program gives an argument without its name"
-                self.refuse(value, "malformed_program", what, "Compose it from its text.")
-            elif place == len(names):
-                what = f"`{tool.name}` takes {len(names)} arguments, got {len(node.args)}"
-                advice = f"It takes {parameter_list(tool.definition.signature)}."
-                self.refuse(value, "wrong_arity", what, advice)
-        return tuple(made)
-
-    def _argument(self, name: str, value: ir.Expression, node: Located) -> ir.Argument:
-        argument = ir.Argument(name=name, value=value)
-        self.nodes[id(argument)] = node
-        return argument
-
-    def _positional(self, node: ast.Call) -> list[ast.expr]:
-        values = []
-        for value in node.args:
-            if isinstance(value, ast.Starred):
-                advice = "Write the arguments out one by one."
-                self.refuse_foreign(value, "`*` in front of an argument is", advice)
-            else:
-                values.append(value)
-        return values
-
-    def _keywords(self, node: ast.Call, known: Collection[str]) -> tuple[ir.Argument, ...]:
-        made = []
-        for keyword in node.keywords:
-            match keyword:
-                case ast.keyword(arg=str(name), value=value):
-                    if known and name not in known:
-                        keys = [key for key in known if written(key) == name]
-                        name = keys[0] if len(keys) == 1 else name
-                case ast.keyword(
-                    value=ast.Dict(keys=[ast.Constant(value=str(name))], values=[value])
-                ):
-                    pass  # a name that Python can not write
-                case _:
-                    advice = "Write the arguments out by name."
-                    self.refuse_foreign(keyword, "`**` in front of an argument is", advice)
-                    continue
-            made.append(self._argument(name, self.expression(value), keyword))
-        return tuple(made)
-
-
-def dotted(node: ast.expr) -> str:
-    """``a.b.c`` as text; empty when it is no chain of names."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute):
-        names.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""

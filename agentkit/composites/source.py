@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.composites.annotations import read_annotation, shown
+from agentkit.composites.calls import Located, place_of
 from agentkit.composites.codec import program_to_json
 from agentkit.composites.parser import ParsedSource, parse, parse_expression
 from agentkit.composites.problems import CompositeLimits, Fault, Place, placed, refusal
-from agentkit.composites.reading import Located, place_of
 from agentkit.composites.type_check import type_check
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.messages import JsonObject

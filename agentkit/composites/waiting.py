@@ -149,6 +149,8 @@ class WaitingLowering(Lowering):
             case ir.If(test=test):
                 steps, left = self._left(test)
                 return [*steps, replace(node, test=left)]
+            case ir.For(source=source) if self._is_slow(source):
+                raise _iterator_escapes()
             case ir.For(source=source):
                 steps, left = self._left(source)
                 return [*steps, replace(node, source=left)]
@@ -190,7 +192,9 @@ class WaitingLowering(Lowering):
                 return self._operation(node)
 
     def _is_slow(self, node: ir.Expression) -> bool:
-        return isinstance(node, ir.Comprehension) and self._waits(*ir.within(node))
+        if not isinstance(node, ir.Comprehension) or node.kind != "generator":
+            return False
+        return self._waits(*ir.within(node))
 
     def _operation(self, node: Any) -> tuple[_Steps, Any]:
         """An operation: what Python evaluates before the last operand that waits is held."""
@@ -394,7 +398,7 @@ async def _side_by_side(begun: Iterator[Coroutine[Any, Any, Any]]) -> list[Any]:
 def _iterator_escapes() -> Exception:
     problem = SourceProblem(
         code="iterator_escapes",
-        message="`enumerate` and `zip` do not take a generator whose items have to be waited for",
+        message="`for`, `enumerate` and `zip` take no generator whose items have to be waited for",
         advice="Make it a list.",
     )
     return refusal("", (problem,))

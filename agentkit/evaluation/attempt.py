@@ -428,7 +428,7 @@ class _Conversation:
             instructions="\n\n".join(filter(None, said)),
             retriever=self._with.retriever,
             # Where one answer is judged it is to be the call.
-            selection=SelectionPolicy(search_tool=self._max_steps > 1),
+            selection=SelectionPolicy(search_tool=self._max_steps > 1, examples=settings.examples),
             refine=RefineSettings(mode=settings.refine, max_refinements=settings.max_refinements),
             limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
             # The world was made for this attempt; how often to try is the model's business.

@@ -124,6 +124,7 @@ class EvaluationSettings:
             the single-turn benchmarks, and 21 in an environment, as in BFCL's multi-turn part.
         tool_choice: Whether the model may or must call a tool.
         instructions: A system message before the task's own.
+        examples: How many worked calls of each tool the model is shown.
         settings: How to generate. From its seed, if there is one, each attempt at each task has
             one of its own, see ``attempt_seed``.
         seed: Of the sample that was drawn, for the record.
@@ -140,6 +141,7 @@ class EvaluationSettings:
     max_steps: int | None = None
     tool_choice: ToolChoice = "auto"
     instructions: str = ""
+    examples: int = 0
     settings: ModelSettings = ModelSettings(temperature=0.0)  # noqa: RUF009 - immutable
     seed: int = 0
     sample: int | None = None

@@ -471,7 +471,7 @@ def gold_call_problems(
         unknown: Arguments whose values are not known, so that any will do.
     """
     yield from _undeclared(call.arguments, definition)
-    arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
+    arguments = coerce(dict(call.arguments), definition.signature.parameters)
     for problem in validator_of(definition).check(arguments):
         if not (problem.path and problem.path[0] in unknown):
             yield problem.rule
@@ -501,7 +501,7 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
 
 def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
     """What the schema has against one argument; empty when nothing."""
-    given = coerce({name: value}, definition.signature.parameters, fill="none")
+    given = coerce({name: value}, definition.signature.parameters)
     for problem in validator_of(definition).check(given):
         if problem.path and problem.path[0] == name:
             return problem.rule

@@ -11,7 +11,7 @@ from .gates import (
     shadow_gate as shadow_gate,
 )
 from .hand_edits import propose_edits as propose_edits
-from .insertion import InsertOutcome as InsertOutcome, RejectionCode as RejectionCode
+from .insertion import InsertOutcome as InsertOutcome
 from .learning import (
     LearnReport as LearnReport,
     feedback_on as feedback_on,

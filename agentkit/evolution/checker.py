@@ -404,8 +404,7 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
-        change = with_origins(change, proposal)
+        change = with_origins(change_of(newest, moved, library, sources), proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
@@ -443,7 +442,7 @@ class CandidateChecker:
                 advice="ToolManager.insert moves its worked calls to that tool",
             )
             return CheckResult(candidate=candidate, failed=(failed,), by="library")
-        report = self.validate(with_origins(change_of_new(candidate, library, sources), proposal))
+        report = self.validate(with_origins(change_of(None, candidate, library, sources), proposal))
         words = tuple(
             one
             for one in _standing(report.failed, overruled)
@@ -576,10 +575,15 @@ def _named(calls: Iterable[ObservedCall]) -> str:
     return ", ".join(places[:_MOST_NAMED]) + (" and others" if len(places) > _MOST_NAMED else "")
 
 
-def change_of_new(
-    candidate: ToolDefinition, library: Library, sources: tuple[str, ...]
+def change_of(
+    base: ToolDefinition | None,
+    candidate: ToolDefinition,
+    library: Library,
+    sources: tuple[str, ...] = (),
 ) -> ProposedChange:
-    """A tool that is new, as a change of itself without any words."""
+    """What checks and judges see; a tool that is new is a change of itself without any words."""
+    if base is not None:
+        return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
     blank = replace(candidate, description=Description(), specification=Specification())
     return ProposedChange(
         base=blank,

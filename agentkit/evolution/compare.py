@@ -34,7 +34,7 @@ from agentkit.evolution.gates import (
     regression_gate,
     shadow_gate,
 )
-from agentkit.evolution.ledger import Ledger
+from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
 from agentkit.evolution.serving import with_overrides
@@ -56,7 +56,12 @@ def shadow_pairs(episodes: Iterable[Episode], experiment: str) -> tuple[PairedSc
         experiment: The proposal's id.
     """
     return tuple(
-        _pair(control, _passed(control), _passed(candidate))
+        PairedScore(
+            task=control.episode_id,
+            control=_passed(control),
+            candidate=_passed(candidate),
+            group=control.session_id or "",
+        )
         for control, candidate in _shadow_runs(episodes, experiment)
         if _is_judged(control) and _is_judged(candidate)
     )
@@ -98,15 +103,6 @@ def shadow_selections(episodes: Iterable[Episode], experiment: str) -> tuple[Pai
         )
         for control, candidate in _shadow_runs(episodes, experiment)
         if not _is_judged(control) or _passed(control)
-    )
-
-
-def _pair(episode: Episode, control: float, candidate: float) -> PairedScore:
-    return PairedScore(
-        task=episode.episode_id,
-        control=control,
-        candidate=candidate,
-        group=episode.session_id or "",
     )
 
 
@@ -172,34 +168,21 @@ class EpisodeGates:
         Raises:
             StoreError: The store failed.
         """
-        if record.state == "shadow":
-            return self._shadow(record, ledger)
+        name, rules = record.proposal_id, self.rules
+        if record.state not in EXPERIMENTS:
+            return ()
+        wanted = EpisodeFilter(labels={EXPERIMENT: name}, oldest_first=True)
+        runs = list(self.episodes.select(wanted))
         if record.state == "canary":
-            return (self._canary(record),)
-        return ()
-
-    def _shadow(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
-        level = ledger.place_of(record.proposal_id).level(self.rules.alpha)
-        name, both = record.proposal_id, self._both_arms(record)
-        gain = shadow_gate(shadow_pairs(both, name), rules=self.rules, level=level)
-        selections = shadow_selections(both, name)
-        veto = regression_gate(selections, tool=record.tool_name, rules=self.rules)
-        return (gain,) if veto.decision == "wait" else (gain, veto)
-
-    def _both_arms(self, record: ProposalRecord) -> list[Episode]:
-        """The shadow runs, and the episodes that they repeat."""
-        runs = list(self._labelled(record))
+            return (canary_gate(canary_scores(runs, name), rules=rules),)
         repeated = {run.metadata[SHADOW_OF] for run in runs if SHADOW_OF in run.metadata}
         controls = (self.episodes.get(episode_id) for episode_id in sorted(repeated))
-        return [*runs, *(control for control in controls if control is not None)]
-
-    def _canary(self, record: ProposalRecord) -> GateReport:
-        found = canary_scores(self._labelled(record), record.proposal_id)
-        return canary_gate(found, rules=self.rules)
-
-    def _labelled(self, record: ProposalRecord) -> Iterator[Episode]:
-        wanted = EpisodeFilter(labels={EXPERIMENT: record.proposal_id}, oldest_first=True)
-        return self.episodes.select(wanted)
+        both = [*runs, *(control for control in controls if control is not None)]
+        level = ledger.place_of(name).level(rules.alpha)
+        gain = shadow_gate(shadow_pairs(both, name), rules=rules, level=level)
+        selections = shadow_selections(both, name)
+        veto = regression_gate(selections, tool=record.tool_name, rules=rules)
+        return (gain,) if veto.decision == "wait" else (gain, veto)
 
 
 # --- Held-out tasks -------------------------------------------------------------------------------

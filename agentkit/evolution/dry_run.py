@@ -215,9 +215,7 @@ _MOST_VALUES = 12
 _DEEPEST = 4
 
 
-def probes(
-    signature: Signature, calls: Sequence[JsonObject], *, count: int = PROBES
-) -> Iterator[dict[str, Any]]:
+def probes(signature: Signature, calls: Sequence[JsonObject]) -> Iterator[dict[str, Any]]:
     """Arguments that fit the parameters, the same ones each time.
 
     Every value that one of ``calls`` gives a parameter, and then the edges of its type (zero,
@@ -228,17 +226,15 @@ def probes(
     Args:
         signature: Whose parameters to fill; optional ones are filled as well.
         calls: Arguments of worked calls, under the names of the signature.
-        count: How many to give; fewer when the values do not make so many.
     """
-    if count <= 0:
-        return
     pools = {name: _pool(name, schema, calls) for name, schema in signature.properties.items()}
-    if not all(pools.values()):
+    if not pools or not all(pools.values()):
         return
-    seen = [dict(arguments) for arguments in calls]
-    for turn in range(count * 2 if pools else 0):
+    seen, given = [dict(arguments) for arguments in calls], 0
+    for turn in range(2 * PROBES):
+        # Each pool is walked through in turn; a later round is shifted against the other pools.
         arguments = {
-            name: pool[_at(turn, number, len(pool))]
+            name: pool[(turn + number * (1 + turn // len(pool))) % len(pool)]
             for number, (name, pool) in enumerate(pools.items())
         }
         if any(same_json(arguments, earlier) for earlier in seen):
@@ -246,14 +242,9 @@ def probes(
         seen.append(arguments)
         if fits(arguments, signature.parameters) is not False:
             yield arguments
-            count -= 1
-        if not count:
+            given += 1
+        if given == PROBES:
             return
-
-
-def _at(turn: int, number: int, size: int) -> int:
-    """Each pool is walked through in turn; a later round is shifted against the other pools."""
-    return (turn + number * (1 + turn // size)) % size
 
 
 def _pool(name: str, schema: Any, calls: Sequence[JsonObject]) -> list[Any]:
@@ -398,11 +389,8 @@ class DryRun:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
         self._check_time()
-        given = dict(arguments)
         try:
-            if isinstance(tool.function, Composite):
-                return Ran(value=await _run_composite(tool.function, given))
-            return await _run_primitive(tool, given)
+            return Ran(value=await _result_of(tool, dict(arguments)))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
             self._check_time()
             return _failed(tool.name, error)
@@ -430,23 +418,27 @@ class DryRun:
             raise BudgetSpent(f"more than {self.policy.seconds:g} s (InsertPolicy.seconds)")
 
 
-async def _run_composite(composite: Composite, arguments: JsonObject) -> Any:
-    if composite.needs_event_loop:
-        value = await composite.run_async(arguments)
-    else:
-        value = composite.run(arguments)
-    return encode_result(value)[0]
+async def _result_of(tool: Tool, arguments: dict[str, Any]) -> Any:
+    """What a prepared tool returns, as JSON data; its own contract is checked.
 
-
-async def _run_primitive(tool: Tool, arguments: JsonObject) -> RunResult:
-    violation = check_pre(tool.definition, arguments)
-    if violation is None:
-        value = tool(**tool.convert(arguments))
-        data, _ = encode_result(await value if tool.is_async else value)
-        violation = check_post(tool.definition, arguments, data)
-        if violation is None:
-            return Ran(value=data)
-    return _broken_contract(violation)
+    Raises:
+        ContractViolation: A condition does not hold.
+        Exception: Whatever the tool raises.
+    """
+    if isinstance(tool.function, Composite):  # which checks its conditions itself
+        composite = tool.function
+        is_async = composite.needs_event_loop
+        value = await composite.run_async(arguments) if is_async else composite.run(arguments)
+        return encode_result(value)[0]
+    broken = check_pre(tool.definition, arguments)
+    if broken is not None:
+        raise broken
+    value = tool(**tool.convert(arguments))
+    data, _ = encode_result(await value if tool.is_async else value)
+    broken = check_post(tool.definition, arguments, data)
+    if broken is not None:
+        raise broken
+    return data
 
 
 def _failed(name: str, error: Exception) -> Failed:
@@ -456,18 +448,14 @@ def _failed(name: str, error: Exception) -> Failed:
         if isinstance(current, MissingStub):
             return Failed(cause="no_stub", tool=current.tool_name, message=str(current))
         if isinstance(current, ContractViolation):
-            return _broken_contract(current)
+            return Failed(
+                cause="precondition" if current.code == "precondition" else "postcondition",
+                tool=current.tool_name,
+                message=str(current),
+                condition=current.condition,
+            )
         current = None if current is None else current.__cause__
     return Failed(cause="error", tool=name, message=str(error))
-
-
-def _broken_contract(violation: ContractViolation) -> Failed:
-    return Failed(
-        cause="precondition" if violation.code == "precondition" else "postcondition",
-        tool=violation.tool_name,
-        message=str(violation),
-        condition=violation.condition,
-    )
 
 
 def call_text(name: str, arguments: JsonObject) -> str:

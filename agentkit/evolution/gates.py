@@ -8,10 +8,10 @@ behind them, ``compare`` takes the scores out of stored episodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import (
@@ -123,6 +123,9 @@ def _text(value: object) -> str:
     return value
 
 
+_LARGEST = 1e15  # beyond it sums lose whole numbers
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairedScore:
     """One task done with both definitions.
@@ -134,12 +137,22 @@ class PairedScore:
         candidate: Score of the one that is proposed.
         group: What several pairs have in common that makes them depend on each other, such as a
             conversation; empty for a pair that stands alone.
+
+    Raises:
+        UsageError: A score is not finite, or beyond 1e15.
     """
 
     task: str
     control: float
     candidate: float
     group: str = ""
+
+    def __post_init__(self) -> None:
+        if not abs(self.control) <= _LARGEST >= abs(self.candidate):
+            raise UsageError(
+                f"task {self.task!r} scored {self.control} and {self.candidate}; scores are finite "
+                "numbers: fix the verifier"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,11 +163,20 @@ class ArmScore:
         session: The session; each counts once.
         arm: Which definition served it.
         score: From 0 to 1.
+
+    Raises:
+        UsageError: It is not.
     """
 
     session: str
     arm: Arm
     score: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.score <= 1:
+            raise UsageError(
+                f"session {self.session!r} scored {self.score}, not from 0 to 1: fix the verifier"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,30 +241,7 @@ class GateConfig:
                 raise UsageError(f"{name} must be {allowed}, got {getattr(self, name)}")
 
 
-# --- Scores that a gate can count, and words for those that it can not ----------------------------
-
-_LARGEST = 1e15  # beyond it sums lose whole numbers
-_One = TypeVar("_One", PairedScore, ArmScore)
-
-
-def _counted(
-    given: Sequence[_One], is_number: Callable[[_One], bool], words: Callable[[_One], str]
-) -> tuple[tuple[_One, ...], str]:
-    """The scores that a gate can count, and what is wrong with the others; empty for nothing."""
-    good = tuple(filter(is_number, given))
-    bad = next((one for one in given if not is_number(one)), None)
-    if bad is None:
-        return good, ""
-    count = f"{len(given) - len(good)} of {len(given)} scores"
-    return good, f"{count} can not be counted ({words(bad)}): mend the verifier and ask again"
-
-
-def _counted_pairs(pairs: Iterable[PairedScore]) -> tuple[tuple[PairedScore, ...], str]:
-    return _counted(
-        tuple(pairs),
-        lambda one: abs(one.control) <= _LARGEST >= abs(one.candidate),
-        lambda one: f"task {one.task!r} scored {one.control} and {one.candidate}",
-    )
+# --- The gates ------------------------------------------------------------------------------------
 
 
 def _first(better: Evidence, worse: Evidence) -> Decision:
@@ -250,13 +249,6 @@ def _first(better: Evidence, worse: Evidence) -> Decision:
     if better.reached is not None and (worse.reached is None or better.reached < worse.reached):
         return "pass"
     return "wait" if worse.reached is None else "fail"
-
-
-def _held_up(report: GateReport, problem: str) -> GateReport:
-    """The report, which passes nothing while some scores can not be counted."""
-    if report.decision != "pass" or not problem:
-        return report
-    return replace(report, decision="wait", reason=f"{problem}; else: {report.reason}")
 
 
 # --- The offline gate: recorded tasks that nobody learned from, each done with both definitions ---
@@ -317,7 +309,7 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = Non
         ('pass', 15, 0.5)
     """
     rules = rules or GateConfig()
-    counted, problem = _counted_pairs(pairs)
+    counted = tuple(pairs)
     gains: dict[str, list[float]] = {}
     for pair in counted:
         gains.setdefault(pair.task, []).append(pair.candidate - pair.control)
@@ -328,8 +320,6 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateConfig | None = Non
     p_value = one_sided_mid_p(wins, losses)
     gain = _gain(counted, rules.alpha)
     decision, reason = _decide_offline(wins, losses, p_value, gain.value, rules)
-    if problem:  # the tasks are fixed, so a verdict on a part of them is none
-        decision, reason = "wait", problem
     before = math.fsum(pair.control for pair in counted) / max(1, len(counted))
     after = math.fsum(pair.candidate for pair in counted) / max(1, len(counted))
     return GateReport(
@@ -399,8 +389,7 @@ def shadow_gate(
     not change what was decided, and the gate may be asked after each: a candidate that is not
     better passes with probability at most ``level``.
 
-    Pairs of one group depend on each other, so only the first of each counts. A pair whose score is
-    not finite is not counted, and holds a pass up.
+    Pairs of one group depend on each other, so only the first of each counts.
 
     Args:
         pairs: In the order of time; a higher score is better, by however much.
@@ -417,7 +406,7 @@ def shadow_gate(
     """
     rules = rules or GateConfig()
     level = rules.alpha if level is None else level
-    counted, problem = _counted_pairs(pairs)
+    counted = tuple(pairs)
     first: dict[tuple[bool, str], PairedScore] = {}
     for pair in counted:
         first.setdefault((bool(pair.group), pair.group or pair.task), pair)
@@ -440,7 +429,7 @@ def shadow_gate(
         reason = f"no evidence of a gain in {MAX_PAIRS} pairs {shown}, which is not evidence that "
         reason += "there is none"
     counts = f"; {sum(wins)} of {len(wins)} pairs that differ were won, of {len(within)} in all"
-    report = GateReport(
+    return GateReport(
         gate=SHADOW,
         decision=decision,
         reason=reason + counts,
@@ -455,7 +444,6 @@ def shadow_gate(
             "alarm_log_e": worse.log_e,
         },
     )
-    return _held_up(report, problem)
 
 
 # --- The canary gate: sessions of two arms, is the candidate no worse, and the alarm if it is ----
@@ -522,8 +510,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
     rings the alarm with probability at most ``alpha``.
 
     Args:
-        scores: In the order of time, of the first of each session; a score outside 0 to 1 is not
-            counted, and holds a pass up, though not the alarm.
+        scores: In the order of time, of the first of each session.
         rules: The knobs.
 
     Example:
@@ -536,12 +523,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
     first: dict[str, ArmScore] = {}
     for score in scores:
         first.setdefault(score.session, score)
-    counted, problem = _counted(
-        tuple(first.values()),
-        lambda one: 0 <= one.score <= 1,
-        lambda one: f"session {one.session!r} scored {one.score}, not from 0 to 1",
-    )
-    within = _within(counted)
+    within = _within(tuple(first.values()))
     served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
     sessions = {arm: len(served[arm]) for arm in _ARMS}
     found = list(blocks(within))
@@ -570,7 +552,7 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
         )
     means = {arm: fmean(served[arm]) if served[arm] else 0.0 for arm in _ARMS}
     counts = ", ".join(f"{sessions[arm]} {arm} sessions at {means[arm]:.3f}" for arm in _ARMS)
-    report = GateReport(
+    return GateReport(
         gate=CANARY,
         decision=decision,
         reason=f"{reason}; {counts}",
@@ -587,7 +569,6 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
             "margin": rules.margin,
         },
     )
-    return _held_up(report, problem)
 
 
 _ARMS: tuple[Arm, Arm] = ("control", "candidate")

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.errors import UsageError
 from agentkit.evolution.manager import ToolManager
@@ -34,10 +33,6 @@ class EditedStore(Protocol):
         """What people made of the files."""
         ...
 
-    def take_back(self, name: str) -> Path | None:
-        """Write a tool's file as the library has it; the text that stood there is kept aside."""
-        ...
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposedEdit:
@@ -52,19 +47,6 @@ class ProposedEdit:
     edit: HandEdit
     outcome: EditOutcome
     record: ProposalRecord | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """What came of it as a JSON object."""
-        told: dict[str, Any] = {
-            "tool": self.edit.name,
-            "file": str(self.edit.file),
-            "outcome": self.outcome,
-            "faults": list(self.edit.faults),
-            "is_conflict": self.edit.is_conflict,
-        }
-        if self.record is not None:
-            told |= {"proposal_id": self.record.proposal_id, "state": self.record.state}
-        return told
 
 
 async def propose_edits(

@@ -38,55 +38,6 @@ from agentkit.tools.validation import validate_arguments
 
 # --- What came of a candidate ---------------------------------------------------------------------
 
-RejectionCode = Literal[
-    "outside_language",
-    "type_mismatch",
-    "bad_example",
-    "bad_contract",
-    "malformed",
-    "unknown_child",
-    "changed_child",
-    "unbound_child",
-    "broken_child",
-    "children_mismatch",
-    "effects_mismatch",
-    "childless",
-    "cycle",
-    "name_taken",
-    "no_examples",
-    "child_examples_failed",
-    "no_stub",
-    "child_precondition",
-    "child_postcondition",
-    "precondition",
-    "postcondition",
-    "example_failed",
-    "run_failed",
-    "breaks_parent",
-    "budget",
-]
-"""Why a candidate was rejected; ``docs/insert-tool.md`` says of each what to do."""
-
-REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
-    "unknown_tool": "unknown_child",
-    "missing_child": "unknown_child",
-    "changed_child": "changed_child",
-    "unbound_child": "unbound_child",
-    "recursive_call": "cycle",
-    "argument_type": "type_mismatch",
-    "result_type": "type_mismatch",
-    "annotation": "type_mismatch",
-    "example": "bad_example",
-    "unpinned_call": "children_mismatch",
-    "uncalled_pin": "children_mismatch",
-    "effects": "effects_mismatch",
-    "parameters": "type_mismatch",
-    "condition": "bad_contract",
-    "cycle": "cycle",
-}
-"""The code that stands for a problem of a program's text or for a fault of a library."""
-
-
 Candidate: TypeAlias = str | ToolDefinition
 """The text of a composite, or its definition."""
 
@@ -160,18 +111,23 @@ class InsertOutcome:
         return record
 
     def __str__(self) -> str:
+        version = f"library version {self.version}"
         if self.failed is not None:
             places = "".join(f"\n  {problem}" for problem in self.problems)
             why = f"[{self.failed.code}]: {self.failed.message}"
             return f"{self.name or 'candidate'} rejected {why}{places}"
-        if self.duplicate is not None:
-            return (
-                f"merged into {self.duplicate.name}, {self.duplicate.reason}: "
-                f"{self.examples_moved} worked calls moved, library version {self.version}"
-            )
+        if (found := self.duplicate) is not None:
+            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
+            moved = f"{self.examples_moved} worked call{'' if self.examples_moved == 1 else 's'}"
+            told = f"merged into {found.name}, {found.reason}: {moved} moved there; {version}"
+            return f"{told} ({renamed})" if renamed else told
+        definition = cast("ToolDefinition", self.definition)
+        children = ", ".join(child.name for child in definition.signature.children)
+        saved = f"saves {self.saved_calls} call{'' if self.saved_calls == 1 else 's'}"
+        again = f"; also pinned to it: {', '.join(self.repinned)}" if self.repinned else ""
         return (
-            f"{self.name} {'revised' if self.is_revision else 'added'}: library version "
-            f"{self.version}, depth {self.depth}, flat size {self.flat_size}"
+            f"{self.name} {'revised' if self.is_revision else 'added'}: {version}, depth "
+            f"{self.depth}, {saved}, calls {children}{again}"
         )
 
 
@@ -182,7 +138,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
     """Inside InsertTool: stops a candidate.
 
     Args:
-        code: What is wrong.
+        code: What is wrong, see ``docs/insert-tool.md``; of a text that of its first problem.
         message: What is wrong, with values.
         advice: What to do.
         problems: Places in its text.
@@ -190,7 +146,7 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
 
     def __init__(
         self,
-        code: RejectionCode,
+        code: str,
         message: str,
         advice: str,
         *,
@@ -204,12 +160,10 @@ class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries
 
     @classmethod
     def text(cls, problems: Iterable[SourceProblem]) -> Refused:
-        """For a text that is no program: the code that its problems share."""
-        found = tuple(problems)
-        codes = {REJECTION_OF_FAULT.get(problem.code, "outside_language") for problem in found}
-        code = codes.pop() if len(codes) == 1 else "outside_language"
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        return cls(code, f"{found[0].message}{more}", found[0].advice, problems=found)
+        """For a text that is no program: its first problem, with all others."""
+        first, *others = found = tuple(problems)
+        more = f" (and {len(others)} more)" if others else ""
+        return cls(first.code, f"{first.message}{more}", first.advice, problems=found)
 
 
 # --- Add, merge or reject -------------------------------------------------------------------------
@@ -387,8 +341,7 @@ def check_composite(definition: ToolDefinition, library: Library, limits: Compos
     if not with_candidate.dag.children[name]:
         raise _childless(name)
     for fault in library_faults(with_candidate, [name]):
-        code = REJECTION_OF_FAULT.get(fault.code, "outside_language")
-        raise Refused(code, fault.message, f"{fault.advice}; or hand in its text")
+        raise Refused(fault.code, fault.message, f"{fault.advice}; or hand in its text")
 
 
 def _check_acyclic(candidate: ToolDefinition, library: Library) -> None:
@@ -435,7 +388,7 @@ async def _check_examples(candidate: Tool, trial: DryRun) -> None:
         found = validate_arguments(definition, example.arguments)
         if found:
             raise Refused(
-                "bad_example",
+                "example",
                 f"the worked call {call_text(definition.name, example.arguments)} does not fit "
                 f"the parameters: {found[0].rule}",
                 "correct the example, or the parameter's type",
@@ -476,10 +429,10 @@ def _explained(
     message = f"{call_text(definition.name, arguments)}: {cut(failed.message)}"
     if failed.cause == "other_result":
         message = f"the worked call {failed.message}"
-    return Refused(cast("RejectionCode", code), message, advice)
+    return Refused(code, message, advice)
 
 
-_OWN: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+_OWN: Mapping[FailureCause, tuple[str, str]] = {
     "precondition": ("precondition", "correct the example, or relax the precondition"),
     "postcondition": ("postcondition", "correct the program, or promise less"),
     "other_result": ("example_failed", "correct the program, or the result in the example"),
@@ -488,7 +441,7 @@ _OWN: Mapping[FailureCause, tuple[RejectionCode, str]] = {
         "correct the program, or say in a precondition that these arguments are not allowed",
     ),
 }
-_OF_CHILD: Mapping[FailureCause, tuple[RejectionCode, str]] = {
+_OF_CHILD: Mapping[FailureCause, tuple[str, str]] = {
     "precondition": (
         "child_precondition",
         "test that {condition} holds before {tool} is called, or make it a precondition",

@@ -294,26 +294,22 @@ async def overrule(
 
 
 def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
-    name = repr(record.proposal_id)
-    if record.state != "rejected":
-        raise UsageError(f"the proposal {name} is {record.state}: no check stands against it")
-    if not record.failed:
-        raise UsageError(
-            f"the proposal {name} was rejected by a {record.rejection.facts.get('by')} "
-            f"({record.last_word}); only what checks say of its words can be overruled"
-        )
-    found = {check.code for check in record.failed}
+    name, found = repr(record.proposal_id), {check.code for check in record.failed}
     final = found - record.may_be_overruled
-    if final:
-        raise UsageError(
-            f"nobody may overrule {_listed(final)}, for which the proposal {name} is rejected too; "
-            "let it be suggested in other words"
-        )
-    if codes != found:
-        raise UsageError(
-            f"the proposal {name} is rejected for {_listed(found)}; name each of them, and no "
-            f"others (got {_listed(codes) or 'none'}): you answer for what you overrule"
-        )
+    if record.state != "rejected":
+        why = f"the proposal {name} is {record.state}: no check stands against it"
+    elif not found:
+        why = f"the proposal {name} was rejected by a {record.rejection.facts.get('by')} "
+        why += f"({record.last_word}); only what checks say of its words can be overruled"
+    elif final:
+        why = f"nobody may overrule {_listed(final)}, for which the proposal {name} is rejected "
+        why += "too; let it be suggested in other words"
+    elif codes != found:
+        why = f"the proposal {name} is rejected for {_listed(found)}; name each of them, and no "
+        why += f"others (got {_listed(codes) or 'none'}): you answer for what you overrule"
+    else:
+        return
+    raise UsageError(why)
 
 
 def _listed(codes: Collection[str]) -> str:

@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 
 from agentkit._waiting import wait_for
 from agentkit.agent.checks import normalize_response
-from agentkit.agent.executor import Execution
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.refine import refine_calls
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id, unrouted
@@ -497,7 +497,8 @@ async def checked_calls(calls: Sequence[ToolCall], request: ModelRequest) -> tup
     )
     library = Library(Tool(definition=one) for one in bare)
     execution = Execution(policy=ToolPolicy(contracts="always"))
-    executor = execution.executor(library, SelectedTools.whole(library), said=request.messages)
+    tools = SelectedTools.whole(library)
+    executor = Executor(shared=execution, tools=tools, said=request.messages)
     return tuple(
         one
         if one.status == "failed"

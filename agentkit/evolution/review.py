@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
-from agentkit.errors import CompositeError
-from agentkit.evolution.checker import change_of_new, with_origins
+from agentkit.evolution.checker import change_of, with_origins
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
@@ -27,9 +27,8 @@ from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import WHOLE_LIBRARY
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
-from agentkit.evolution.proposers.composites import source_of
 from agentkit.evolution.validation.approvals import FreshText, fresh_texts
-from agentkit.evolution.validation.report import FailedCheck, OriginKind, ProposedChange
+from agentkit.evolution.validation.report import FailedCheck, OriginKind
 from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
@@ -132,6 +131,7 @@ class Conversation:
         wrong: Names of the arguments that were wrong, as far as anything says so.
         answer: What the tool answered.
         verdict: What a verifier found; empty for nothing.
+        has_failed: Whether a call of the tool failed, or a verifier found something.
     """
 
     episode_id: str
@@ -141,61 +141,48 @@ class Conversation:
     wrong: tuple[str, ...] = ()
     answer: str = ""
     verdict: str = ""
+    has_failed: bool = False
 
 
 def failing_conversations(
     find: FindEpisode, evidence: Iterable[str], tool: str, after: ToolDefinition | None
-) -> Iterator[Conversation]:
+) -> Sequence[Conversation]:
     """Conversations in which the tool failed, or, where none did, what there is."""
-    redact, others, found = Redaction(), list[Conversation](), 0
-    for episode_id in list(dict.fromkeys(evidence))[:_MOST_READ]:
-        episode = find(episode_id)
-        if episode is None:
-            continue
-        told, is_failing = _conversation(redact(episode), tool, after)
-        if is_failing:
-            yield told
-            found += 1
-        else:
-            others.append(told)
-        if found == MOST_CONVERSATIONS:
-            return
-    yield from others[: MOST_CONVERSATIONS - found]
+    ids = islice(dict.fromkeys(evidence), _MOST_READ)
+    redact, episodes = Redaction(), filter(None, map(find, ids))
+    told = [_conversation(redact(episode), tool, after) for episode in episodes]
+    return sorted(told, key=lambda one: not one.has_failed)[:MOST_CONVERSATIONS]
 
 
-def _conversation(
-    episode: Episode, tool: str, after: ToolDefinition | None
-) -> tuple[Conversation, bool]:
-    """An episode in short, and whether a call of the tool failed in it."""
+def _conversation(episode: Episode, tool: str, after: ToolDefinition | None) -> Conversation:
     verdict = episode.verdict
     findings = () if verdict is None or verdict.passed else verdict.evidence
     blamed = {one.parameter for one in findings if one.tool in {"", tool} and one.parameter}
-    results = {one.call_id: one for turn in episode.turns for one in turn.results}
+    results = {one.call_id: one for one in episode.results}
     calls = [
         (call, results.get(call.call_id))
-        for turn in episode.turns
-        for call in turn.message.tool_calls
+        for call in episode.calls
         if episode.library_names.get(call.name, call.name) == tool
     ]
     failed = [pair for pair in calls if pair[1] is not None and pair[1].status != "ok"]
-    said = "; ".join(dict.fromkeys(one.message for one in findings))
     told = Conversation(
-        episode_id=episode.episode_id, request=episode.request, arguments={}, verdict=said
+        episode_id=episode.episode_id,
+        request=episode.request,
+        arguments={},
+        verdict="; ".join(dict.fromkeys(one.message for one in findings)),
     )
     if not calls:
-        return told, False
+        return told
     call, result = (failed or calls)[0]
-    told = replace(
+    values = call.arguments.items()
+    return replace(
         told,
         tool=tool,
-        arguments={
-            name: json.dumps(v, ensure_ascii=False, default=repr)
-            for name, v in call.arguments.items()
-        },
+        arguments={name: json.dumps(v, ensure_ascii=False, default=repr) for name, v in values},
         wrong=_wrong(call, result, blamed, after),
         answer="" if result is None else result.failure.rule if result.failure else result.text,
+        has_failed=bool(failed or findings),
     )
-    return told, bool(failed or findings)
 
 
 def _wrong(
@@ -263,8 +250,6 @@ class Review:
         other_changes: What changes that no model sees, such as worked calls.
         demands: Calls with effects that models would newly have to make first, in sentences.
         foreign_words: New words that are no code's and no person's, or that wait for somebody.
-        program_before: The program of a composite; empty for none.
-        program_after: The program as it would be.
         evidence: How many conversations it was made from.
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
@@ -293,8 +278,6 @@ class Review:
     other_changes: tuple[Difference, ...]
     demands: tuple[str, ...]
     foreign_words: tuple[str, ...]
-    program_before: str
-    program_after: str
     evidence: int
     conversations: tuple[Conversation, ...]
     comparisons: tuple[GateReport, ...]
@@ -356,8 +339,6 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         other_changes=() if candidate is None else tuple(_unseen(base, candidate)),
         demands=tuple(_demands(manager.library, base, candidate)),
         foreign_words=tuple(_foreign_words(manager.library, record, base)),
-        program_before=_program(base),
-        program_after=_program(candidate),
         evidence=len(evidence),
         conversations=tuple(
             failing_conversations(find, evidence, record.tool_name, candidate) if find else ()
@@ -406,10 +387,10 @@ def _plain(value: Any) -> Any:
 
 
 def _unseen(base: ToolDefinition | None, candidate: ToolDefinition) -> Iterator[Difference]:
-    """What no model sees; a program is shown as text elsewhere."""
+    """What no model sees; a program as text."""
     empty = ToolDefinition(name=candidate.name)
     for one in differences(base or empty, candidate):
-        if not one.field.startswith(_SEEN_BY_MODELS) and one.field != "body":
+        if not one.field.startswith(_SEEN_BY_MODELS):
             yield one
 
 
@@ -433,22 +414,10 @@ def _foreign_words(
     candidate = record.candidate
     if candidate is None or record.is_arrival:
         return
-    if base is None:
-        change = change_of_new(candidate, library, ())
-    else:
-        change = ProposedChange(base=base, candidate=candidate, library=library)
+    change = change_of(base, candidate, library)
     for text in fresh_texts(with_origins(change, record.current)):
         if text.waits or (text.origin.where and text.origin.kind != "code"):
             yield _text_words(text, record.needs)
-
-
-def _program(definition: ToolDefinition | None) -> str:
-    if definition is None or not definition.is_composite:
-        return ""
-    try:
-        return source_of(definition)
-    except CompositeError as error:
-        return f"# the body is no program: {error}"
 
 
 def _waits_for(record: ProposalRecord, why: str) -> str:

@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, LEFT_EXPERIMENT
 from agentkit.errors import DefinitionError, StoreError, UsageError
-from agentkit.evolution.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
+from agentkit.evolution.gates import Arm
+from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
 from agentkit.library.library import Library, link
 from agentkit.library.pins import repinned
@@ -40,7 +41,6 @@ class Experiment:
 
     Attributes:
         proposal_id: Which.
-        stage: How it is tried.
         base: Digest of the revision that it changes; empty for a tool that is new.
         candidate: The definition as it would be.
         share: Share of the sessions that the candidate serves, when whoever began the stage named
@@ -48,7 +48,6 @@ class Experiment:
     """
 
     proposal_id: str
-    stage: Stage
     base: str
     candidate: ToolDefinition
     share: float | None = None
@@ -79,15 +78,9 @@ def running(ledger: Ledger, stage: Stage) -> tuple[Experiment, ...]:
     """
     if WHOLE_LIBRARY in ledger.pins:
         return ()
-    found = []
-    for tool_name in sorted(ledger.experiments):
-        record = ledger.experiment(tool_name)
-        if record is None or record.state != stage or tool_name in ledger.pins:
-            continue
-        experiment = experiment_of(record)
-        if experiment is not None:
-            found.append(experiment)
-    return tuple(found)
+    records = (ledger.proposals[ledger.experiments[name]] for name in sorted(ledger.experiments))
+    tried = (one for one in records if one.state == stage and one.tool_name not in ledger.pins)
+    return tuple(one for one in map(experiment_of, tried) if one is not None)
 
 
 def experiment_of(record: ProposalRecord) -> Experiment | None:
@@ -101,7 +94,6 @@ def experiment_of(record: ProposalRecord) -> Experiment | None:
         return None
     return Experiment(
         proposal_id=record.proposal_id,
-        stage=cast("Stage", record.state) if record.state in EXPERIMENTS else "canary",
         base=record.base,
         candidate=candidate,
         share=_share(record),
@@ -119,9 +111,6 @@ def _share(record: ProposalRecord) -> float | None:
 # --- Who takes part in what: pure functions of ids, so that nobody has to remember ---------------
 # A place between 0 and 1 is made of the SHA-256 of the ids, and compared with the share. So a
 # session always gets the same arm, in every process; and raising the share only adds sessions.
-
-
-Arm = Literal["candidate", "control"]
 
 
 def bucket(purpose: str, key: str, proposal_id: str) -> float:
@@ -142,17 +131,6 @@ def bucket(purpose: str, key: str, proposal_id: str) -> float:
     text = json.dumps([purpose, key, proposal_id])
     bits = int.from_bytes(hashlib.sha256(text.encode("ascii")).digest()[:7], "big") >> 3
     return bits / (1 << 53)
-
-
-def arm(key: str, proposal_id: str, share: float) -> Arm:
-    """Which definition serves a session.
-
-    Args:
-        key: The session.
-        proposal_id: The experiment.
-        share: Share of the sessions that get the candidate, from 0 to 1.
-    """
-    return "candidate" if bucket("arm", key, proposal_id) < share else "control"
 
 
 def experiment_for(key: str, experiments: Sequence[Experiment]) -> Experiment | None:
@@ -291,10 +269,6 @@ class LedgerWatch:
         last = None if self._replica is None else self._replica.last_event
         return last is not None and last > ledger.sequence
 
-    def _is_known_to_be_away(self) -> bool:
-        """Whether a replica found that the store does not answer; it looks for it, no run does."""
-        return self._replica is not None and self._replica.status.state == "away"
-
     async def current(self) -> Ledger:
         """The ledger, at most ``refresh_seconds`` old unless the store can not be read.
 
@@ -302,7 +276,8 @@ class LedgerWatch:
             StoreError: The store could not be read, and never was.
         """
         known = self._ledger
-        if known is not None and (self.is_fresh or self._is_known_to_be_away()):
+        is_away = self._replica is not None and self._replica.status.state == "away"
+        if known is not None and (self.is_fresh or is_away):  # the replica looks for it, no run
             return known
         return await asyncio.to_thread(self.read)
 
@@ -413,7 +388,6 @@ class CanaryRouter:
         self.watch = watch if isinstance(watch, LedgerWatch) else LedgerWatch(watch)
         self.share = share
         self._overlays = Overlays()
-        self._running: tuple[Ledger, tuple[Experiment, ...]] = (Ledger(), ())
 
     async def route(self, asked: RouteRequest) -> Route:
         """The library and the labels of a run.
@@ -429,20 +403,13 @@ class CanaryRouter:
 
     def _begun(self, key: str, library: Library, ledger: Ledger) -> Route:
         """Where a conversation that begins goes."""
-        open_to_it = [one for one in self._canaries(ledger) if one.fits(library)]
+        open_to_it = [one for one in running(ledger, "canary") if one.fits(library)]
         experiment = experiment_for(key, open_to_it) if self.watch.is_trusted else None
         if experiment is None:
             return Route(library=library)
         share = self.share if experiment.share is None else experiment.share
-        return self._on(arm(key, experiment.proposal_id, share), experiment, library)
-
-    def _canaries(self, ledger: Ledger) -> tuple[Experiment, ...]:
-        """The experiments of a ledger, worked out once for each."""
-        known, experiments = self._running
-        if known is not ledger:
-            experiments = running(ledger, "canary")
-            self._running = (ledger, experiments)
-        return experiments
+        is_candidate = bucket("arm", key, experiment.proposal_id) < share
+        return self._on("candidate" if is_candidate else "control", experiment, library)
 
     def _gone_on(self, labels: Mapping[str, str], library: Library, ledger: Ledger) -> Route:
         """Where a conversation that began earlier goes."""

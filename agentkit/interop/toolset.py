@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit.agent.checks import normalize_response
-from agentkit.agent.executor import WAITS_FOR_PERSON, Execution, Executor
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
 from agentkit.agent.types import (
+    WAITS_FOR_PERSON,
     Approval,
     AskedLater,
     Decision,
@@ -199,8 +200,8 @@ class Toolset:
         return ToolsetRun(
             start=start,
             selection=selection,
-            executor=self._execution.executor(
-                start.library, selection.tools, said=start.history, emit=start.emit
+            executor=Executor(
+                shared=self._execution, tools=selection.tools, said=start.history, emit=start.emit
             ),
             store=self.store,
             names=self._wire_names(start.library),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import AgentKitError, StoreUnavailableError
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.changes import actual_digest
 from agentkit.library.copying import Progress, counted, episode_count, episodes_of, silent
 from agentkit.library.events import Verifier

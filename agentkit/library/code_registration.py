@@ -17,7 +17,7 @@ from agentkit.errors import (
     ReadOnlyStoreError,
     StoreUnavailableError,
 )
-from agentkit.library.chain_check import event_digests
+from agentkit.library.chain import environment_signer, event_digests
 from agentkit.library.changes import commit_with_retry, now
 from agentkit.library.code_binding import (
     CodeBinding,
@@ -31,7 +31,6 @@ from agentkit.library.code_binding import (
 from agentkit.library.events import Author, EventDraft, Operation, chained, written
 from agentkit.library.library import Library
 from agentkit.library.merging import rebase
-from agentkit.library.signing import environment_signer
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.rules.records import Rule

@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from itertools import islice, takewhile, zip_longest
+from itertools import islice, zip_longest
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
-from agentkit.library.changes import actual_digest
+from agentkit.library.changes import actual_digest, change_to_json
 from agentkit.library.episode_stores import append_all
 from agentkit.library.events import LibraryEvent, storable
 from agentkit.library.library import Library
@@ -153,20 +153,17 @@ def compare_stores(
     second: Store,
     *,
     episodes: bool = True,
-    until: Amount | None = None,
     progress: Progress = silent,
 ) -> Comparison:
     """Compare two histories from their beginnings on, and name where they part.
 
-    Compared are the changes that made the versions (definitions by digests that are worked out
-    anew, their origins, names, times and reasons), the newest library that both have, as each store
-    loads it, events by their hashes and signatures, and episodes by ids and contents.
+    Compared are the changes that made the versions (definitions with their origins, names, times
+    and reasons), the newest library that both have, as each store loads it, events and episodes.
 
     Args:
         first: One store.
         second: The other one.
         episodes: Whether to look at episodes.
-        until: How much of the first to look at, for one that may grow meanwhile; None for all.
         progress: Hears how far it is.
 
     Raises:
@@ -185,22 +182,24 @@ def compare_stores(
 
     Cost: one pass over both; one episode of each is held at a time, and the events of both.
     """
-    limit = Amount(versions=_ALL, events=_ALL, episodes=_ALL) if until is None else until
     total = max(first.versions(), default=0)
     ours = counted(first.changes(), progress("comparing versions"), total=total)
-    versions, of_versions = _walk(islice(ours, limit.versions), second.changes(), _change)
-    events, of_events = _walk(islice(first.events(), limit.events), second.events(), _event)
+    versions, of_versions = _walk(ours, second.changes(), _change)
+    events, of_events = _walk(first.events(), second.events(), _event)
     one, other = (
         store.load(store.versions()[versions - 1]) if versions else Library()
         for store in (first, second)
     )
-    found = [of_versions, _libraries_differ(one, other), of_events]
-    kept = 0
+    of_tools = None
+    if _digests(one) != _digests(other):
+        place = f"version {one.version} as it is loaded"
+        of_tools = Difference(part="tools", place=place, message="the tools are not the same")
+    kept, of_episodes = 0, None
     if episodes:
         report = progress("comparing episodes")
         mine = counted(episodes_of(first), report, total=episode_count(first))
-        kept, of_episodes = _walk(islice(mine, limit.episodes), episodes_of(second), _episode)
-        found.append(of_episodes)
+        kept, of_episodes = _walk(mine, episodes_of(second), _episode)
+    found = (of_versions, of_tools, of_events, of_episodes)
     return Comparison(
         versions=versions,
         tools=len(one),
@@ -210,13 +209,8 @@ def compare_stores(
     )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Item:
-    """Something at its place in a history, as what is said of it by name."""
-
-    part: Part
-    place: str
-    says: Mapping[str, object]
+_Item: TypeAlias = tuple[Part, str, Mapping[str, Any]]
+"""Something in a history: the part that it is of, its place, and what is said of it by name."""
 
 
 def _walk(
@@ -225,47 +219,44 @@ def _walk(
     """How many are the same from the first on, and what comes behind them."""
     count = 0
     for theirs_next, ours_next in zip_longest(theirs, ours):
-        one = None if ours_next is None else item_of(ours_next)
-        other = None if theirs_next is None else item_of(theirs_next)
-        difference = _difference(one, other)
-        if difference is not None:
-            return count, difference
+        if ours_next is None or theirs_next is None:
+            ended: Literal["first", "second"] = "first" if ours_next is None else "second"
+            part, place, _ = item_of(theirs_next if ours_next is None else ours_next)
+            message = f"the {ended} store ends before it"
+            return count, Difference(part=part, place=place, message=message, ended=ended)
+        (part, place, one), (_, _, other) = item_of(ours_next), item_of(theirs_next)
+        for name in dict.fromkeys((*one, *other)):
+            mine, yours = one.get(name, "not touched"), other.get(name, "not touched")
+            if mine != yours:
+                part = "tools" if name.startswith("tool ") else part
+                message = f"{name} {mine!s:.200} or {yours!s:.200}"
+                return count, Difference(part=part, place=place, message=message)
         count += 1
     return count, None
 
 
-def _difference(one: _Item | None, other: _Item | None) -> Difference | None:
-    if one is None or other is None:
-        there = one or other
-        assert there is not None
-        ended: Literal["first", "second"] = "first" if one is None else "second"
-        message = f"the {ended} store ends before it"
-        return Difference(part=there.part, place=there.place, message=message, ended=ended)
-    for name in dict.fromkeys((*one.says, *other.says)):
-        mine, yours = one.says.get(name, "not touched"), other.says.get(name, "not touched")
-        is_unknown = name == "made at" and not (mine and yours)  # a store may not know the time
-        if mine != yours and not is_unknown:
-            part: Part = "tools" if name.startswith("tool ") else one.part
-            return Difference(part=part, place=one.place, message=f"{name} {mine} or {yours}")
-    return None
-
-
 def _change(applied: AppliedChange) -> _Item:
-    change = applied.change
-    says: dict[str, object] = {
-        "library version": applied.version,
-        "proposal id": repr(storable(change.proposal_id)),
-        "author": repr(storable(change.author)),
-        "reason": repr(storable(change.reason)),
-        "evidence": tuple(map(storable, change.evidence)),
-        "made at": _moment(change.created_at),
-    }
-    says |= {f"tool {name!r}": "removed" for name in sorted(change.removals)}
-    for tool in sorted(change.upserts, key=lambda one: one.name):
-        says[f"tool {tool.name!r}"] = f"the definition with digest {actual_digest(tool)}"
-        origin = json.dumps(tool.to_json().get("origin"), sort_keys=True)
-        says[f"tool {tool.name!r}, its origin"] = origin
-    return _Item(part="versions", place=f"version {applied.version}", says=says)
+    says = change_to_json(applied.change) | {"made at": _moment(applied.change.created_at)}
+    says.pop("created_at", None)
+    says |= {f"tool {name!r}": "removed" for name in sorted(says.pop("removals", ()))}
+    for row in sorted(says.pop("upserts", ()), key=lambda row: str(row["definition"]["name"])):
+        says[f"tool {row['definition']['name']!r}"] = row["definition"]
+    return "versions", f"version {applied.version}", _stored(says)
+
+
+def _event(event: LibraryEvent) -> _Item:
+    says = {"event": event.sequence, "its hash": event.hash, "its signature": event.signature}
+    return "events", f"event {event.sequence}", says
+
+
+def _episode(episode: Episode) -> _Item:
+    record = _stored(json.loads(encode_episode(episode)))
+    return "episodes", f"episode {record['episode_id']!r}", record
+
+
+def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of something, with texts as every store holds them."""
+    return {name: storable(one) if isinstance(one, str) else one for name, one in record.items()}
 
 
 def _moment(text: str) -> datetime | str:
@@ -277,34 +268,8 @@ def _moment(text: str) -> datetime | str:
     return text if moment.tzinfo is None else moment
 
 
-def _event(event: LibraryEvent) -> _Item:
-    says = {"event": event.sequence, "its hash": event.hash, "its signature": event.signature}
-    return _Item(part="events", place=f"event {event.sequence}", says=says)
-
-
-def _episode(episode: Episode) -> _Item:
-    episode_id = repr(storable(episode.episode_id))
-    record = json.loads(encode_episode(episode))  # stores may change the order of keys
-    content = json.dumps(record, sort_keys=True)
-    says = {"episode": episode_id, "its content": content}
-    return _Item(part="episodes", place=f"episode {episode_id}", says=says)
-
-
-def _libraries_differ(ours: Library, theirs: Library) -> Difference | None:
-    """How the same version differs as two stores load it."""
-    mine = [(one.name, actual_digest(one)) for one in ours.definitions]
-    yours = [(one.name, actual_digest(one)) for one in theirs.definitions]
-    place = f"version {ours.version} as it is loaded"
-    for one, other in zip(mine, yours, strict=False):
-        if one != other:
-            message = f"{one[0]!r} or {other[0]!r} stands at the same place"
-            if one[0] == other[0]:
-                message = f"tool {one[0]!r} is not the same"
-            return Difference(part="tools", place=place, message=message)
-    if len(mine) != len(yours):
-        message = f"{len(mine):,} or {len(yours):,} tools"
-        return Difference(part="tools", place=place, message=message)
-    return None
+def _digests(library: Library) -> list[tuple[str, str]]:
+    return [(one.name, actual_digest(one)) for one in library.definitions]
 
 
 # Copying.
@@ -323,7 +288,7 @@ class Copied:
     Attributes:
         held: What the target held before.
         copied: What was written to it now.
-        compared: What was compared afterwards, and is the same in both stores.
+        compared: What was compared afterwards. The target may end before the source.
         is_behind: Whether the source got more meanwhile; copying again brings it.
     """
 
@@ -387,28 +352,32 @@ def copy_store(
 
     Memory: the newest library of both, the events of both, a hundred episodes.
     """
-    seen = _seen(source)
-    before = compare_stores(source, target, episodes=episodes, until=seen)
+    versions = source.versions()
+    if versions and versions[0] != 1:
+        raise UsageError(
+            f"there is no history to copy: the source begins with library version {versions[0]}, "
+            "what was before it was left out; 'agentkit import' brings its tools"
+        )
+    before = compare_stores(source, target, episodes=episodes)
     for difference in before.differences:
         if difference.ended != "second":
             raise StoreError(_parted(difference))
     held = Amount(versions=before.versions, events=before.events, episodes=before.episodes)
-    events = source.events()[held.events : seen.events]
-    until, after = seen.versions, held.versions
-    copy_library(source, target, events, after=after, until=until, progress=progress)
+    events = source.events(after=held.events)
+    made = copy_library(source, target, events, after=held.versions, progress=progress)
     kept = _copy_episodes(source, target, after=held.episodes, progress=progress) if episodes else 0
-    done = replace(seen, episodes=held.episodes + kept)
-    compared = compare_stores(source, target, episodes=episodes, until=done, progress=progress)
-    if not compared.is_equal:
+    compared = compare_stores(source, target, episodes=episodes, progress=progress)
+    wrong = [one for one in compared.differences if one.ended != "second"]
+    if wrong:
         raise StoreError(
-            f"what was copied is not the same afterwards: {compared.differences[0]}. Somebody else "
+            f"what was copied is not the same afterwards: {wrong[0]}. Somebody else "
             "writes to the target, or one of the two stores is damaged: 'agentkit check'"
         )
     return Copied(
         held=held,
-        copied=Amount(versions=until - after, events=len(events), episodes=kept),
+        copied=Amount(versions=made, events=len(events), episodes=kept),
         compared=compared,
-        is_behind=_is_behind(source, target, seen, has_episodes=episodes),
+        is_behind=not compared.is_equal,
     )
 
 
@@ -418,10 +387,10 @@ def copy_library(
     events: Sequence[LibraryEvent],
     *,
     after: int,
-    until: int,
+    until: int = _ALL,
     progress: Progress = silent,
-) -> None:
-    """Copy versions with the events of each, then the events that are left.
+) -> int:
+    """Copy versions with the events of each, then the events that are left; how many versions.
 
     A store does not keep which change brought an event. Each goes along with the version that it
     tells of, and so do those of events alone that came behind it.
@@ -439,8 +408,9 @@ def copy_library(
         StoreError: One of the stores failed; what was copied until then stays.
     """
     version, left = after, deque(events)
+    total = max(source.versions(), default=0) - after
     changes = islice(source.changes(after=after), until - after)
-    for applied in counted(changes, progress("copying versions"), total=until - after):
+    for applied in counted(changes, progress("copying versions"), total=total):
         _check_whole(applied)
         change = replace(applied.change, events=_taken(left, applied.version))
         made = target.commit(change, expected_version=version)
@@ -452,6 +422,7 @@ def copy_library(
         version = made
         _copy_events(target, left, version, upto=version)
     _copy_events(target, left, version, upto=_ALL)
+    return version - after
 
 
 def _copy_events(target: ToolStore, left: deque[LibraryEvent], version: int, *, upto: int) -> None:
@@ -491,20 +462,6 @@ def _copy_episodes(source: Store, target: Store, *, after: int, progress: Progre
     return count
 
 
-def _seen(source: Store) -> Amount:
-    """How far the source goes now: its versions, and the events up to the last of them."""
-    versions, events = source.versions(), source.events()
-    if versions and versions[0] != 1:
-        raise UsageError(
-            f"there is no history to copy: the source begins with library version {versions[0]}, "
-            "what was before it was left out; 'agentkit import' brings its tools"
-        )
-    newest = versions[-1] if versions else 0
-    if len(source.versions()) > len(versions):  # a writer came between the questions
-        events = tuple(takewhile(lambda event: event.library_version <= newest, events))
-    return Amount(versions=newest, events=len(events), episodes=_ALL)
-
-
 def _parted(difference: Difference) -> str:
     place, what = difference.place, difference.message
     how = f"holds another history than the source from {place} on: {what}, the source's first"
@@ -514,14 +471,3 @@ def _parted(difference: Difference) -> str:
         f"the target {how}. Nothing was written; a copy goes into an empty store, or into one that "
         "holds a beginning of the same history"
     )
-
-
-def _is_behind(source: Store, target: Store, seen: Amount, *, has_episodes: bool) -> bool:
-    """Whether the source holds more than was copied."""
-    if len(source.versions()) > seen.versions or source.events(after=seen.events):
-        return True
-    newest = [
-        [one.episode_id for one in store.select(EpisodeFilter(limit=1))]
-        for store in (source, target)
-    ]
-    return has_episodes and newest[0] != newest[1]

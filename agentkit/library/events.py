@@ -191,7 +191,7 @@ def check_types(event: LibraryEvent) -> None:
 class Signer(Protocol):
     """Shows that an event was written by somebody who has a key.
 
-    ``agentkit.library.signing`` has two, and reads their keys.
+    ``agentkit.library.chain`` has two, and reads their keys.
     """
 
     def sign(self, event_hash: str) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentkit.composites.checks import check_program
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import READING_LIMITS, Fault
@@ -244,8 +243,13 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
     except CompositeError as error:
         yield from map(partial(_told, name), error.problems)
         return
-    problems = check_program(program, library.tools, name=name, limits=READING_LIMITS)
-    yield from (_told(name, one) for one in problems if one.code not in _CODES_OF_PINS)
+    try:
+        program_from_json(
+            definition.body or {}, tools=library.tools, name=name, limits=READING_LIMITS
+        )
+    except CompositeError as error:
+        told = (one for one in error.problems if one.code not in _CODES_OF_PINS)
+        yield from map(partial(_told, name), told)
     signature = definition.signature
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:

@@ -28,7 +28,6 @@ from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
 from agentkit.library.store import (
-    Confirming,
     LibraryChange,
     Store,
 )
@@ -56,8 +55,7 @@ class ReplicaStatus:
         state: How it stands to its store.
         version: Of the snapshot that it serves.
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
-            machine that nobody sets. It grows to the time between two looks while all is well;
-            of a copy that a store kept nobody knows it, and it is infinite.
+            machine that nobody sets. It grows to the time between two looks while all is well.
         refuses: Whether runs that begin now are refused, because that is too long.
         last_error: What the last look failed of; empty when it did not.
         failed_looks: How often a look at the store failed.
@@ -85,8 +83,6 @@ class ReplicaStatus:
         text = f"the store is away; library version {self.version} was the newest"
         if self.state == "behind":
             text = f"the newest library can not be taken up; version {self.version} was the newest"
-        if math.isinf(self.staleness_seconds):
-            return f"{text} when it was kept in a file"
         return f"{text} {self.staleness_seconds:.0f} s ago"
 
 
@@ -317,14 +313,10 @@ class Replica(ForwardingStore):
     # Looking.
 
     def _begin(self) -> None:
-        """Look for the first time; from a store that is away, take the copy that it kept itself."""
+        """Look for the first time."""
         began = self._clock()
-        error = _failure_of(self._look_for_library)
-        if isinstance(error, StoreUnavailableError) and isinstance(self._store, Confirming):
-            self._library = self._store.load()
-        elif error is not None:
-            raise error
-        self._note(error, began)
+        self._look_for_library()
+        self._note(None, began)
         self._status = replace(self._status, refreshes=0)
 
     def _look(self) -> Exception | None:
@@ -344,8 +336,7 @@ class Replica(ForwardingStore):
 
     def _look_for_library(self) -> None:
         self._check_open()
-        store, known = self._store, self._library
-        newest = store.refresh() if isinstance(store, Confirming) else store.load()
+        known, newest = self._library, self._store.load()
         if newest.version < known.version:
             raise StoreFormatError(
                 f"the store is at library version {newest.version} and was at {known.version} "

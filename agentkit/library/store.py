@@ -163,7 +163,7 @@ class ToolStore(Protocol):
 class EventStore(Protocol):
     """Keeps what was done to the library, by whom and why. ``ToolStore.commit`` appends to it.
 
-    ``agentkit.library.chain_check.verify_chain`` tells whether anybody changed it since.
+    ``agentkit.library.chain.verify_chain`` tells whether anybody changed it since.
     """
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
@@ -220,20 +220,6 @@ class EpisodeStore(Protocol):
 @runtime_checkable
 class Store(ToolStore, EventStore, EpisodeStore, Protocol):
     """All three in one place, as ``memory:`` and ``sqlite:`` give them."""
-
-
-@runtime_checkable
-class Confirming(Protocol):
-    """A store that loads its last snapshot while it is cut off, and can be asked not to."""
-
-    def refresh(self) -> Library:
-        """The newest snapshot, as ``load`` gives it, but only if it is known to be the newest now.
-
-        Raises:
-            StoreUnavailableError: It can not be known now.
-            StoreError: What was told can not be right; ``load`` gives the last snapshot on.
-        """
-        ...
 
 
 @runtime_checkable

@@ -6,6 +6,7 @@ from .base import (
     ModelRequest as ModelRequest,
     ModelResponse as ModelResponse,
     ModelSettings as ModelSettings,
+    ReasoningDelta as ReasoningDelta,
     StreamingChatModel as StreamingChatModel,
     TextDelta as TextDelta,
     ToolChoice as ToolChoice,

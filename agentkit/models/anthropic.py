@@ -25,7 +25,14 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.base import (
+    Delta,
+    FinishReason,
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    TextDelta,
+)
 from agentkit.models.http_model import Exchange, HttpModel
 from agentkit.models.openai_compatible import api_headers
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
@@ -57,6 +64,8 @@ _DEFAULT_MAX_TOKENS = 4096
 _WRAPPED = "value"
 _CACHE_MARK = {"type": "ephemeral"}  # ends what is to be cached
 _KEPT = frozenset({"thinking", "redacted_thinking"})
+_SHOWS_EXAMPLES = {"anthropic-beta": "advanced-tool-use-2025-11-20"}
+
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -101,6 +110,7 @@ def anthropic_model(
             body=encode_body({**fields, "stream": True} if stream else fields),
             decode=codec.decode,
             assembler=MessageAssembler(),
+            headers=_SHOWS_EXAMPLES if request.examples else {},
         )
 
     return HttpModel(
@@ -217,7 +227,8 @@ class AnthropicCodec:
         return [{"type": "text", "text": text, "cache_control": _CACHE_MARK}]
 
     def _tools(self) -> list[dict[str, Any]]:
-        tools = [_tool(definition, self.names) for definition in self._request.tools]
+        shown = self._request.examples
+        tools = [_tool(definition, self.names, shown) for definition in self._request.tools]
         if self._answer_schema is not None:
             tools.append(_answer_tool(self._answer_tool, self._answer_schema))
         if tools:
@@ -237,12 +248,13 @@ class AnthropicCodec:
         return {"type": {"none": "none", "required": "any"}[request.tool_choice]}
 
 
-def _tool(definition: ToolDefinition, names: WireNames) -> dict[str, Any]:
+def _tool(definition: ToolDefinition, names: WireNames, examples: int) -> dict[str, Any]:
+    shown = list(definition.shown_examples(examples))
     return {
         "name": names.encode(definition.name),
         "description": definition.text,
         "input_schema": definition.parameters_schema,
-    }
+    } | ({"input_examples": shown} if shown else {})
 
 
 def _answer_tool(name: str, schema: JsonObject) -> dict[str, Any]:
@@ -322,8 +334,8 @@ class MessageAssembler:
         self._inputs: dict[int, list[str]] = {}
         self.is_finished = False
 
-    def add(self, event: JsonObject) -> str:
-        """Take one event; returns the text that it adds to the answer.
+    def add(self, event: JsonObject) -> Delta | None:
+        """Take one event; returns what it adds to the answer, or to the thinking before it.
 
         Raises:
             ModelResponseError: The event is not what the protocol says.
@@ -344,7 +356,7 @@ class MessageAssembler:
                 }
             case "message_stop":
                 self.is_finished = True
-        return ""
+        return None
 
     def finish(self) -> JsonObject:
         """The whole message object."""
@@ -352,21 +364,21 @@ class MessageAssembler:
             self._blocks[index]["input"] = "".join(parts)
         return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
 
-    def _add_delta(self, index: int, event: JsonObject) -> str:
+    def _add_delta(self, index: int, event: JsonObject) -> Delta | None:
         block = expect(self._blocks.get(index, MISSING), dict, f"$.content[{index}]")
         delta = member(event, "delta", dict, "$")
         match delta.get("type"):
             case "text_delta":
                 text: str = member(delta, "text", str, "$.delta")
                 block["text"] = block.get("text", "") + text
-                return text
+                return TextDelta(text=text) if text else None
             case "thinking_delta":
-                block["thinking"] = block.get("thinking", "") + member(
-                    delta, "thinking", str, "$.delta"
-                )
+                thought: str = member(delta, "thinking", str, "$.delta")
+                block["thinking"] = block.get("thinking", "") + thought
+                return ReasoningDelta(text=thought) if thought else None
             case "signature_delta":
                 block["signature"] = member(delta, "signature", str, "$.delta")
             case "input_json_delta":
                 part = member(delta, "partial_json", str, "$.delta")
                 self._inputs.setdefault(index, []).append(part)
-        return ""
+        return None

@@ -7,6 +7,7 @@ lies outside the seam. ``resolve_model`` finds the model behind a name.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
@@ -67,6 +68,8 @@ class ModelRequest:
         tool_choice: Whether the model may, must not or must call a tool.
         output_schema: JSON Schema that the text of the answer must match, or None.
         settings: How to generate.
+        examples: How many worked calls of each tool the model is shown, at most: as
+            ``input_examples`` by Anthropic, as lines of the description by all others.
     """
 
     messages: tuple[Message, ...]
@@ -74,6 +77,25 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     output_schema: JsonObject | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
+    examples: int = 0
+
+
+def described_tool(definition: ToolDefinition, examples: int = 0) -> str:
+    """The text of a tool as a model reads it, with some of its worked calls.
+
+    Args:
+        definition: The tool.
+        examples: How many.
+
+    Example:
+        >>> from agentkit.tools import Example
+        >>> calls = (Example(arguments={"days": 3}),)
+        >>> print(described_tool(ToolDefinition(name="forecast", examples=calls), 1))
+        Example: {"days": 3}
+    """
+    shown = definition.shown_examples(examples)
+    lines = [f"Example: {json.dumps(one, ensure_ascii=False, default=str)}" for one in shown]
+    return "\n".join(filter(None, [definition.text, *lines]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +124,15 @@ class TextDelta:
     text: str
 
 
-ModelEvent: TypeAlias = TextDelta | ModelResponse
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReasoningDelta:
+    """A piece of what a model thinks before it answers, where its provider shows that."""
+
+    text: str
+
+
+Delta: TypeAlias = TextDelta | ReasoningDelta
+ModelEvent: TypeAlias = Delta | ModelResponse
 """What a stream yields: pieces of text, and last of all the whole response."""
 
 

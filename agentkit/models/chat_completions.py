@@ -24,7 +24,15 @@ from agentkit.messages import (
     Usage,
     UserMessage,
 )
-from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.base import (
+    Delta,
+    FinishReason,
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    TextDelta,
+    described_tool,
+)
 from agentkit.models.wire import (
     ENCODER,
     MISSING,
@@ -83,13 +91,13 @@ def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
             assert_never(message)
 
 
-def encode_tool(definition: ToolDefinition, wire_name: str) -> dict[str, Any]:
+def encode_tool(definition: ToolDefinition, wire_name: str, *, examples: int = 0) -> dict[str, Any]:
     """One tool in the protocol's form."""
     return {
         "type": "function",
         "function": {
             "name": wire_name,
-            "description": definition.text,
+            "description": described_tool(definition, examples),
             "parameters": definition.parameters_schema,
         },
     }
@@ -142,8 +150,10 @@ class RequestEncoder:
     def __init__(self, model: str, *, max_tokens_field: MaxTokensField) -> None:
         self._max_tokens_field = max_tokens_field
         self._head = b'{"model":' + ENCODER.encode(model).encode() + b',"messages":'
-        self._tools: dict[int, tuple[weakref.ref[ToolDefinition], bytes]] = {}
-        self._blocks: dict[int, _ToolBlock] = {}
+        self._tools: dict[
+            tuple[int, int], tuple[weakref.ref[ToolDefinition], bytes]
+        ] = {}  # by identity and how many examples are shown
+        self._blocks: dict[tuple[int, int], _ToolBlock] = {}
 
     def encode(self, request: ModelRequest, *, stream: bool) -> tuple[bytes, WireNames]:
         """The body, and the names needed to read the answer.
@@ -152,7 +162,7 @@ class RequestEncoder:
             UsageError: Something in the request is not JSON data.
         """
         try:
-            block = self._block(request.tools)
+            block = self._block(request.tools, request.examples)
             messages = [encode_message(message, block.names) for message in request.messages]
             options = _options(request, self._max_tokens_field)
             if request.settings.extra:
@@ -165,26 +175,27 @@ class RequestEncoder:
             raise not_json(error) from error
         return b"".join(body), block.names
 
-    def _block(self, tools: tuple[ToolDefinition, ...]) -> _ToolBlock:
-        block = self._blocks.get(id(tools))
+    def _block(self, tools: tuple[ToolDefinition, ...], examples: int) -> _ToolBlock:
+        key = id(tools), examples
+        block = self._blocks.get(key)
         if block is not None:  # it holds the tuple, so the identity can not have been reused
             return block
         names = WireNames(definition.name for definition in tools)
-        parts = b",".join([self._tool(definition, names) for definition in tools])
+        parts = b",".join([self._tool(definition, names, examples) for definition in tools])
         body = b',"tools":[' + parts + b"]" if tools else b""
-        self._blocks[id(tools)] = block = _ToolBlock(tools=tools, names=names, body=body)
+        self._blocks[key] = block = _ToolBlock(tools=tools, names=names, body=body)
         if len(self._blocks) > _KEPT_TOOL_BLOCKS:
             self._blocks.pop(next(iter(self._blocks)), None)
         return block
 
-    def _tool(self, definition: ToolDefinition, names: WireNames) -> bytes:
+    def _tool(self, definition: ToolDefinition, names: WireNames, examples: int) -> bytes:
         """The bytes of one tool; what follows the name is kept as long as the definition lives."""
-        key = id(definition)
+        key = id(definition), examples
         known = self._tools.get(key)
         if known is not None and known[0]() is definition:
             rest = known[1]
         else:
-            function = encode_tool(definition, "")["function"]
+            function = encode_tool(definition, "", examples=examples)["function"]
             del function["name"]
             rest = ENCODER.encode(function).encode()[1:]
             forget = weakref.ref(definition, partial(self._tools.pop, key))
@@ -250,8 +261,11 @@ class CompletionAssembler:
         """Whether the model said why it stopped; usage may still follow."""
         return "finish_reason" in self._choice
 
-    def add(self, chunk: JsonObject) -> str:
-        """Take one chunk; returns the text that it adds to the answer.
+    def add(self, chunk: JsonObject) -> Delta | None:
+        """Take one chunk; returns what it adds to the answer, or to the reasoning before it.
+
+        Reasoning is no part of the protocol: vLLM, DeepSeek and others call it
+        ``reasoning_content``, OpenRouter ``reasoning``.
 
         Raises:
             ModelResponseError: The chunk is not what the protocol says.
@@ -261,7 +275,7 @@ class CompletionAssembler:
                 self._completion[key] = chunk[key]
         choices = expect(chunk.get("choices") or [], list, "$.choices")
         if not choices:  # the last chunk carries usage alone
-            return ""
+            return None
         choice = expect(choices[0], dict, _CHOICE)
         if choice.get("finish_reason"):
             self._choice["finish_reason"] = choice["finish_reason"]
@@ -275,7 +289,10 @@ class CompletionAssembler:
         self._refusal.append(expect(delta.get("refusal") or "", str, f"{path}.refusal"))
         text = _decode_content(delta.get("content"), f"{path}.content")
         self._text.append(text)
-        return clean(text)
+        if text := clean(text):
+            return TextDelta(text=text)
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        return ReasoningDelta(text=clean(thought)) if isinstance(thought, str) else None
 
     def finish(self) -> JsonObject:
         """The whole completion."""

@@ -9,13 +9,19 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    contextmanager,
+    suppress,
+)
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 from agentkit.errors import ModelConnectionError, ModelTimeoutError
 from agentkit.messages import JsonObject
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.base import Delta, ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.prices import Price, Prices, priced
 from agentkit.models.retries import (
     DEFAULT_RETRY,
@@ -126,8 +132,8 @@ class RemoteModel(ABC):
 class StreamAssembler(Protocol):
     """Puts the events of a streamed answer together."""
 
-    def add(self, event: JsonObject) -> str:
-        """Take one event; returns the text that it adds."""
+    def add(self, event: JsonObject) -> Delta | None:
+        """Take one event; returns what it adds to text or reasoning."""
         ...
 
     @property
@@ -148,11 +154,13 @@ class Exchange:
         body: The request.
         decode: Makes the response of an answer.
         assembler: Makes the answer of a stream.
+        headers: Of this request alone.
     """
 
     body: bytes
     decode: Callable[[JsonObject], ModelResponse]
     assembler: StreamAssembler
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class HttpModel(RemoteModel):
@@ -209,8 +217,12 @@ class HttpModel(RemoteModel):
         exchange = self._begin(request, False)
         return await idle.wait(self._whole(exchange))
 
+    def _sent(self, exchange: Exchange) -> AbstractAsyncContextManager[HttpStream]:
+        headers = {**self._headers, **exchange.headers} if exchange.headers else self._headers
+        return self._transport.stream(self._url, headers, exchange.body)
+
     async def _whole(self, exchange: Exchange) -> ModelResponse:
-        sending = self._transport.stream(self._url, self._headers, exchange.body)
+        sending = self._sent(exchange)
         async with sending as answer:
             body = await read_body(answer.pieces)
         return self._priced(exchange.decode(self._decoded(answer, body)))
@@ -220,25 +232,25 @@ class HttpModel(RemoteModel):
     ) -> AsyncGenerator[ModelEvent, None]:
         exchange, has_spoken = self._begin(request, True), False
         async with AsyncExitStack() as stack:
-            opening = self._transport.stream(self._url, self._headers, exchange.body)
+            opening = self._sent(exchange)
             answer = await idle.wait(stack.enter_async_context(opening))
             if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
                 body = await idle.wait(read_body(answer.pieces))
                 response = exchange.decode(self._decoded(answer, body))
             else:
-                async with aclosing(self._texts(exchange, answer, idle)) as texts:
-                    async for text in texts:
-                        has_spoken = True
-                        yield TextDelta(text=text)
+                async with aclosing(self._deltas(exchange, answer, idle)) as deltas:
+                    async for delta in deltas:
+                        has_spoken = has_spoken or isinstance(delta, TextDelta)
+                        yield delta
                 response = exchange.decode(exchange.assembler.finish())
         if response.message.text and not has_spoken:  # it did not stream, or called a tool for it
             yield TextDelta(text=response.message.text)
         yield self._priced(response)
 
-    async def _texts(
+    async def _deltas(
         self, exchange: Exchange, answer: HttpStream, idle: IdleTimeout
-    ) -> AsyncGenerator[str, None]:
-        """The text of a stream, piece by piece; its end is checked."""
+    ) -> AsyncGenerator[Delta, None]:
+        """Text and reasoning of a stream, piece by piece; its end is checked."""
         parser = EventParser()
         while chunk := await idle.wait(anext(answer.pieces, b"")):
             for data in parser.feed(chunk):
@@ -247,9 +259,9 @@ class HttpModel(RemoteModel):
                     return
                 event = parse_object(data, f"an event in the stream of {self._endpoint.place}")
                 self._refuse_error(event, answer.headers)
-                text = exchange.assembler.add(event)
-                if text:
-                    yield text
+                delta = exchange.assembler.add(event)
+                if delta is not None:
+                    yield delta
         if not exchange.assembler.is_finished:
             raise cut_short(self._endpoint.place)
 

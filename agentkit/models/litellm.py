@@ -19,7 +19,7 @@ from agentkit.errors import (
     ModelTimeoutError,
 )
 from agentkit.messages import Usage
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.chat_completions import (
     CompletionAssembler,
     RequestEncoder,
@@ -113,9 +113,9 @@ class LiteLLMModel(RemoteModel):
         while (chunk := await idle.wait(anext(pieces, None))) is not None:
             found = chunk.model_dump()
             stated = (found.get("usage") or {}).get("cost") or stated
-            text = assembler.add(found)
-            if text:
-                yield TextDelta(text=text)
+            delta = assembler.add(found)
+            if delta is not None:
+                yield delta
         heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
         if heard is None or not assembler.is_finished:
             raise cut_short(f"litellm for {self._name!r}")

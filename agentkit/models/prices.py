@@ -103,22 +103,24 @@ def _price_of(name: str) -> Price:
 
 def known_price(name: str) -> Price | None:
     """The price of a model by its name, with or without its date, from the first table it is in."""
-    for table in (_told(), _of_litellm(), _own()["models"]):
-        for one in (name, _DATED.sub("", name)):
-            if one in table:
-                prompt, completion, cached = table[one]
-                return Price(prompt=prompt, completion=completion, cached=cached)
-    return None
+    return next((price for price, _ in _found(name)), None)
 
 
 def all_prices() -> Iterator[tuple[str, Price, str]]:
     """Name, price and source of the models of our table, and of those that were told."""
-    told, own = _told(), _own()
-    for name in sorted({*told, *own["models"]}):
-        price = known_price(name)
-        if price is not None:
-            source = "litellm" if name in _of_litellm() else str(own["date"])
-            yield name, price, "yours" if name in told else source
+    for name in sorted({*_told(), *_own()["models"]}):
+        price, source = next(_found(name))
+        yield name, price, source
+
+
+def _found(name: str) -> Iterator[tuple[Price, str]]:
+    own = _own()
+    tables = (_told(), "yours"), (_of_litellm(), "litellm"), (own["models"], own["date"])
+    for table, source in tables:
+        for one in (name, _DATED.sub("", name)):
+            if one in table:
+                prompt, completion, cached = table[one]
+                yield Price(prompt=prompt, completion=completion, cached=cached), source
 
 
 def tell_price(name: str, price: Price) -> Path:
@@ -156,13 +158,14 @@ def _of_litellm() -> Mapping[str, Any]:
     path = Path(spec.origin).with_name(_OF_LITELLM)
     if not path.is_file():
         return {}
-    return dict(_litellm_rows(json.loads(path.read_text(encoding="utf-8"))))
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return {name: per_million for name, row in rows.items() if (per_million := _per_million(row))}
 
 
-def _litellm_rows(table: Mapping[str, Any]) -> Iterator[tuple[str, tuple[float, float, Any]]]:
-    for name, row in table.items():
-        prompt, completion = row.get("input_cost_per_token"), row.get("output_cost_per_token")
-        cached = row.get("cache_read_input_token_cost")
-        if isinstance(prompt, int | float) and isinstance(completion, int | float):
-            scaled = cached * _MILLION if isinstance(cached, int | float) else None
-            yield name, (prompt * _MILLION, completion * _MILLION, scaled)
+def _per_million(row: Mapping[str, Any]) -> tuple[float, float, float | None] | None:
+    fields = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost")
+    costs = [row.get(field) for field in fields]
+    prompt, completion, cached = (
+        one * _MILLION if isinstance(one, int | float) else None for one in costs
+    )
+    return None if prompt is None or completion is None else (prompt, completion, cached)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall, ToolMessage
+from agentkit.models.base import described_tool
 from agentkit.models.call_parser import ParsedCalls, parse_calls
 from agentkit.models.grammar import ANSWER, CALLS
 from agentkit.models.literals import LiteralReader, UnreadableError
@@ -87,7 +88,12 @@ def render_result(message: ToolMessage) -> str:
     return f"Result of {message.name}: {message.text}"
 
 
-def render_tools(tools: Sequence[ToolDefinition], format: PromptFormat = "python") -> str:  # noqa: A002 - the word of the field
+def render_tools(
+    tools: Sequence[ToolDefinition],
+    format: PromptFormat = "python",  # noqa: A002 - the word of the field
+    *,
+    examples: int = 0,
+) -> str:
     """The tools, in the order given.
 
     For the ``python`` format as ToolACE-R has them: whole definitions as JSON, one a line. For
@@ -104,8 +110,8 @@ def render_tools(tools: Sequence[ToolDefinition], format: PromptFormat = "python
           city: Where.
     """
     if format == "python":
-        return "\n".join(_json(_function(tool)) for tool in tools)
-    return "\n".join(map(_card, tools))
+        return "\n".join(_json(_function(tool, examples)) for tool in tools)
+    return "\n".join(_card(tool, examples) for tool in tools)
 
 
 def render_system_prompt(
@@ -115,6 +121,7 @@ def render_system_prompt(
     is_required: bool = False,
     is_constrained: bool = False,
     output_schema: JsonObject | None = None,
+    examples: int = 0,
 ) -> str:
     """The system prompt that offers ``tools``.
 
@@ -124,9 +131,10 @@ def render_system_prompt(
         is_required: Whether an answer without a call is ruled out.
         is_constrained: Whether the answer is held to ``call_schema``, which puts text into JSON.
         output_schema: What an answer without a call has to match.
+        examples: How many worked calls of each tool are shown.
     """
     matching = "" if output_schema is None else _MATCHING.replace("{schema}", _json(output_schema))
-    offered = render_tools(tools, format)
+    offered = render_tools(tools, format, examples=examples)
     if format == "python":
         rest = f"If no function is needed, answer with JSON{matching}\n" if matching else ""
         return _PYTHON_PROMPT.replace("{tools}", offered) + rest
@@ -180,11 +188,12 @@ def parse_unfinished_answer(text: str) -> str:
     return parse_answer(_UNFINISHED.sub("", text)) if _WORDS_START.match(text) else ""
 
 
-def _function(tool: ToolDefinition) -> JsonObject:
-    return {"name": tool.name, "description": tool.text, "parameters": tool.parameters_schema}
+def _function(tool: ToolDefinition, examples: int) -> JsonObject:
+    text = described_tool(tool, examples)
+    return {"name": tool.name, "description": text, "parameters": tool.parameters_schema}
 
 
-def _card(tool: ToolDefinition) -> str:
+def _card(tool: ToolDefinition, examples: int) -> str:
     parameters = tool.parameters_schema.get("properties", {})
     required = tool.signature.required
     names = (
@@ -192,7 +201,9 @@ def _card(tool: ToolDefinition) -> str:
         for name, schema in parameters.items()
     )
     texts = (f"\n  {path}: {text}" for path, text in tool.description.parameters.items())
-    return f"{tool.name}({', '.join(names)}): {tool.text}{''.join(texts)}"
+    calls = tool.shown_examples(examples)
+    shown = (f"\n  Example: {_json(arguments)}" for arguments in calls)
+    return f"{tool.name}({', '.join(names)}): {tool.text}{''.join(texts)}{''.join(shown)}"
 
 
 def _type(schema: Any, depth: int = 0) -> str:

@@ -25,6 +25,7 @@ from agentkit.models.base import (
     ModelEvent,
     ModelRequest,
     ModelResponse,
+    ReasoningDelta,
     StreamingChatModel,
     TextDelta,
 )
@@ -129,6 +130,9 @@ class PromptedModel:
                 if isinstance(event, ModelResponse):
                     response = self._understood(request, event) if offers else event
                     break
+                if isinstance(event, ReasoningDelta):
+                    yield event
+                    continue
                 written += event.text
                 words = parse_unfinished_answer(written) if offers else written
                 if words[shown:]:
@@ -162,7 +166,7 @@ class PromptedModel:
 
     def _offered(self, request: ModelRequest) -> tuple[str, JsonObject | None]:
         """The prompt and the schema, which stay the same for the same tools and are made once."""
-        key = request.tools, request.tool_choice, request.output_schema
+        key = request.tools, request.tool_choice, request.output_schema, request.examples
         if self._last is not None and self._last[0] == key:
             return self._last[1:]
         is_required = request.tool_choice == "required"
@@ -172,6 +176,7 @@ class PromptedModel:
             is_required=is_required,
             is_constrained=self._constrained,
             output_schema=request.output_schema,
+            examples=request.examples,
         )
         schema: JsonObject | None = None
         if self._constrained:

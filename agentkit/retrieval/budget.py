@@ -53,10 +53,12 @@ class PriceList:
 
     Args:
         count_tokens: Counts the tokens of one text.
+        examples: How many worked calls are shown with a full schema.
     """
 
-    def __init__(self, count_tokens: TokenCounter) -> None:
+    def __init__(self, count_tokens: TokenCounter, *, examples: int = 0) -> None:
         self._count = count_tokens
+        self._examples = examples
         self._cards: dict[int, PricedCard] = {}  # by identity; a card keeps its definition alive
         self._schemas: dict[int, tuple[ToolDefinition, int]] = {}
 
@@ -70,7 +72,10 @@ class PriceList:
         """Tokens of a full schema."""
         known = self._schemas.pop(id(definition), None)
         if known is None:
-            known = definition, counted(schema_text(definition), self._count)
+            known = (
+                definition,
+                counted(schema_text(definition, examples=self._examples), self._count),
+            )
         _remember(self._schemas, id(definition), known)
         return known[1]
 

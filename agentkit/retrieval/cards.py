@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
+from agentkit.models.base import described_tool
 from agentkit.tools.definition import ToolDefinition
 
 TokenCounter: TypeAlias = Callable[[str], int]
@@ -64,14 +65,18 @@ def card(definition: ToolDefinition) -> str:
     return _one_line(f"{definition.name}({', '.join(parameters)}){result}") + comment
 
 
-def schema_text(definition: ToolDefinition) -> str:
+def schema_text(definition: ToolDefinition, *, examples: int = 0) -> str:
     """The full schema as compact JSON in the OpenAI function form, to count what it costs.
+
+    Args:
+        definition: The tool.
+        examples: How many of its worked calls are shown beside it.
 
     Adapters may send another form; they differ by a few tokens a tool.
     """
     function = {
         "name": definition.name,
-        "description": definition.text,
+        "description": described_tool(definition, examples),
         "parameters": definition.parameters_schema,
     }
     record = {"type": "function", "function": function}

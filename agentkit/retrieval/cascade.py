@@ -113,6 +113,7 @@ class CascadeRetriever:
         token_budget: Most tokens that cards and full schemas may cost together.
         count_tokens: Counts the tokens of a text; by default the estimate of four bytes each.
         fall_back: Search the request as it is when no step of a plan found a tool.
+        examples: How many worked calls are shown with each tool in full: they cost tokens, too.
 
     Raises:
         UsageError: No stages, a number below 1, or a negative budget.
@@ -139,6 +140,7 @@ class CascadeRetriever:
         token_budget: int = 1600,
         count_tokens: TokenCounter = estimate_tokens,
         fall_back: bool = True,
+        examples: int = 0,
     ) -> None:
         if stages is not None and not stages:
             raise UsageError("stages is empty; leave it out to get default_stages()")
@@ -155,7 +157,7 @@ class CascadeRetriever:
         self._shortlist = shortlist
         self._offer = offer
         self._budget = token_budget
-        self._prices = PriceList(count_tokens)
+        self._prices = PriceList(count_tokens, examples=examples)
         self._fall_back = fall_back
 
     async def retrieve(self, query: str, library: Library) -> Retrieval:
@@ -304,6 +306,7 @@ def default_retriever(
     shortlist: int = 32,
     offer: int = 5,
     token_budget: int = 1600,
+    examples: int = 0,
 ) -> CascadeRetriever:
     """The retriever behind ``Agent(retriever="auto")``.
 
@@ -312,6 +315,7 @@ def default_retriever(
         shortlist: As for ``CascadeRetriever``.
         offer: The same.
         token_budget: The same.
+        examples: The same.
 
     Raises:
         UsageError: The file can not be read as such.
@@ -326,6 +330,7 @@ def default_retriever(
         shortlist=shortlist,
         offer=offer,
         token_budget=token_budget,
+        examples=examples,
     )
 
 

@@ -82,6 +82,10 @@ class Completion:
         """An event with text."""
         return self._event({"content": text})
 
+    def thought(self, text: str) -> bytes:
+        """An event with reasoning, in the field of vLLM and DeepSeek."""
+        return self._event({"reasoning_content": text})
+
     def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
         """The last events of a stream."""
         events = [
@@ -229,6 +233,11 @@ class StreamedAnswer:
         text, self._between = self._between + text, ""
         await self._write(self._completion.piece(text))
         await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
+
+    async def think(self, text: str) -> None:
+        """Send what the model thinks before it answers."""
+        await self._write(self._completion.thought(text))
+        await asyncio.sleep(0)
 
     def paragraph_ended(self) -> None:
         """What is said next begins a new paragraph: it belongs to another turn of the model."""

@@ -101,7 +101,7 @@ def create_library_app(
         >>> from agentkit import open_store
         >>> from agentkit.server import serving
         >>> with serving(create_library_app(open_store("memory:"))) as url:
-        ...     remote = open_store(f"{url}?cache=none")
+        ...     remote = open_store(url)
         ...     print(remote.load())
         ...     remote.close()
         Library(0 tools, version=0)

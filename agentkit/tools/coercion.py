@@ -16,8 +16,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import same_json
@@ -36,11 +37,8 @@ _MAX_ROUNDS = 4
 _MAX_EXACT_INTEGER = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 
-Fill = Literal["all", "fitting", "none"]
-"""Which defaults are filled in: all, those that satisfy their own schema, or none."""
 
-
-def coerce(value: Any, schema: Any, *, fill: Fill = "fitting") -> Any:
+def coerce(value: Any, schema: Any) -> Any:
     """The value in the form that ``schema`` asks for, where that is clear.
 
     Applying it twice gives what applying it once gives. The value given is never changed in
@@ -49,29 +47,21 @@ def coerce(value: Any, schema: Any, *, fill: Fill = "fitting") -> Any:
     Args:
         value: Decoded JSON, usually the arguments of a call.
         schema: The JSON Schema (2020-12); ``$ref`` into the same document is followed.
-        fill: Which defaults of absent, optional properties to fill in. ``fitting`` leaves out a
-            default that breaks its own schema, such as null for a string.
 
     Returns:
         The coerced value. It need not satisfy the schema: what does not clearly coerce stays.
 
     Example:
-        >>> schema = {
-        ...     "type": "object",
-        ...     "properties": {
-        ...         "days": {"type": "integer"},
-        ...         "unit": {"enum": ["celsius", "kelvin"], "default": "celsius"},
-        ...     },
-        ... }
+        >>> properties = {"days": {"type": "integer"}, "unit": {"enum": ["celsius", "kelvin"]}}
+        >>> schema = {"type": "object", "properties": properties}
         >>> coerce({"days": "3", "unit": " Kelvin"}, schema)
         {'days': 3, 'unit': 'kelvin'}
         >>> coerce({"days": "a few"}, schema)
-        {'days': 'a few', 'unit': 'celsius'}
+        {'days': 'a few'}
     """
-    coercion = _Coercion(root=schema if isinstance(schema, dict) else {}, fill=fill)
+    coercion = _Coercion(root=schema if isinstance(schema, dict) else {})
     try:
-        coerced = coercion.repaired(value, schema)
-        return coerced if fill == "none" else coercion.filled(coerced, schema)
+        return coercion.repaired(value, schema)
     except UncheckableError:  # the schema is broken, or asks for too much work
         return value
 
@@ -98,8 +88,10 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
         {'n': 3, 'unit': 'km'}
     """
     try:
-        coerced = coerce(dict(arguments), parameters, fill="all")
-        return {key: _canonical(coerced[key]) for key in sorted(coerced)}
+        found = coerce(dict(arguments), parameters)
+        with suppress(UncheckableError):  # its defaults multiply each other
+            found = _Coercion(root=parameters).filled(found, parameters)
+        return {key: _canonical(found[key]) for key in sorted(found)}
     except RecursionError as error:
         message = "the arguments, or defaults of their schema, are nested too deeply"
         raise UncheckableError(message) from error
@@ -127,7 +119,6 @@ class _Coercion:
     """One run over a value. Each step returns its input itself when it changes nothing."""
 
     root: JsonObject
-    fill: Fill
     steps: StepBudget = field(default_factory=lambda: StepBudget(_MAX_STEPS))
 
     def repaired(self, value: Any, schema: Any) -> Any:
@@ -210,9 +201,7 @@ class _Coercion:
             if reference in followed or not isinstance(stated, dict) or "default" not in stated:
                 continue
             default = self.repaired(copy.deepcopy(stated["default"]), schema)
-            default = self.filled(default, schema, depth, followed)
-            if self.fill == "all" or fits(default, schema, root=self.root, steps=self.steps):
-                found[name] = default
+            found[name] = self.filled(default, schema, depth, followed)
         return found
 
     def _spend(self, steps: int) -> None:

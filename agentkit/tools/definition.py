@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -34,6 +35,10 @@ FORMAT_VERSION = 3
 all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules."""
 
 EffectName = Literal["reads", "writes", "destructive", "idempotent", "open_world"]
+
+
+_LONGEST_SHOWN = 200
+"""Characters of the arguments of a worked call that models are shown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -330,6 +335,24 @@ class ToolDefinition:
         words = [self.description.summary, *self.description.usage_rules]
         words += [learned.rule_sentence(rule) for rule in self.specification.rules]
         return "\n".join(words).strip()
+
+    def shown_examples(self, most: int) -> tuple[JsonObject, ...]:
+        """The arguments of its first worked calls that are short, for models to read.
+
+        Args:
+            most: How many.
+
+        Example:
+            >>> calls = tuple(Example(arguments={"days": days}) for days in (1, 2))
+            >>> ToolDefinition(name="forecast", examples=calls).shown_examples(1)
+            ({'days': 1},)
+        """
+        short = (
+            one.arguments
+            for one in (self.examples if most else ())
+            if len(json.dumps(one.arguments, ensure_ascii=False, default=str)) <= _LONGEST_SHOWN
+        )
+        return tuple(islice(short, most))
 
     def __hash__(self) -> int:
         return hash((self.name, self.digest))

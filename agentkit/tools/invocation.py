@@ -191,29 +191,6 @@ class RunFacts:
     is_over: bool = False
 
 
-class CancelToken:
-    """Tells a blocking tool that nobody waits for it any more, so that it can stop.
-
-    Async tools are cancelled as usual; a thread has to look for itself.
-    """
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the call was given up: its time is over, or the run was cancelled."""
-        return self._event.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait so long at most; whether the call was given up by then."""
-        return self._event.wait(seconds)
-
-    def cancel(self) -> None:
-        """Give the call up."""
-        self._event.set()
-
-
 class RunContext(Generic[DepsT]):
     """The run that calls a tool, as its first parameter; hidden from the model.
 
@@ -223,6 +200,10 @@ class RunContext(Generic[DepsT]):
         attempt: Number of the attempt at this call, from 1.
         call_id: The call; empty where instructions or guardrails are given the context.
         tool_name: Whose call it is. In a composite, call, attempt and token are the composite's.
+
+    Attributes:
+        cancel_token: Is set when the call is given up: its time is over, or the run was cancelled.
+            Async tools are cancelled as usual; a blocking one has to look for itself.
 
     Example:
         >>> from agentkit import RunContext, tool
@@ -251,7 +232,7 @@ class RunContext(Generic[DepsT]):
         self.attempt = attempt
         self.call_id = call_id
         self.tool_name = tool_name
-        self.cancel_token = CancelToken()
+        self.cancel_token = threading.Event()
 
     @property
     def deps(self) -> DepsT:
@@ -325,7 +306,7 @@ def entered(context: RunContext[Any]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        context.cancel_token.cancel()
+        context.cancel_token.set()
         raise
     finally:
         _CURRENT.reset(token)
@@ -334,6 +315,10 @@ def entered(context: RunContext[Any]) -> Iterator[None]:
 def is_context(annotation: object) -> bool:
     """Whether an annotation is ``RunContext`` or ``RunContext[...]``."""
     return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+ANY_DEPS: type[Any] = object
+"""The ``deps_type`` of an agent that does not say what its runs are given."""
 
 
 def check_deps(deps: object, deps_type: object) -> None:
@@ -359,8 +344,8 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
     (wanted,) = get_args(annotation) or (None,)
     if not _is_class(wanted) or wanted in (object, type(None)):
         return
-    if deps_type is None or (_is_class(deps_type) and not issubclass(deps_type, wanted)):
-        given = "none" if deps_type is None else deps_type.__name__
+    if _is_class(deps_type) and not issubclass(deps_type, wanted):
+        given = "none" if deps_type is ANY_DEPS else deps_type.__name__
         raise UsageError(
             f"the tool {tool_name} takes RunContext[{wanted.__name__}], and deps_type of the agent "
             f"is {given}; make it with deps_type={wanted.__name__}"

@@ -201,7 +201,8 @@ MAX_PORTABLE_LENGTH = 200
 """Longest pattern of a learned rule, in characters."""
 
 _UNPORTABLE = re.compile(r"\(\?(?!:)|\{,|[*+?}]\+|\\[1-9AzZbBkpPGgNuUxc0]")
-_SET_OPERATION = re.compile(r"^\[|--|&&|\|\||~~")  # inside [...], where Python warns of them
+_IN_BRACKETS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
+_SET_OPERATION = re.compile(r"(?<=[^\\])\[|--|&&|\|\||~~")  # of which Python warns
 
 
 def anchored(pattern: str) -> str:
@@ -240,20 +241,11 @@ def why_unsafe(pattern: str) -> str:
     """
     if len(pattern) > MAX_PORTABLE_LENGTH:
         return f"it has {len(pattern)} characters, more than {MAX_PORTABLE_LENGTH}"
-    if found := _UNPORTABLE.search(pattern) or _set_operation(pattern):
+    sets = (_SET_OPERATION.search(part) for part in _IN_BRACKETS.findall(pattern))
+    if found := _UNPORTABLE.search(pattern) or next(filter(None, sets), None):
         return f"it uses {found[0]!r}, which not every reader of JSON Schema knows"
     why = why_unusable(pattern) or why_unusable(anchored(pattern))
     return f"it {why}" if why else ""
-
-
-def _set_operation(pattern: str) -> re.Match[str] | None:
-    """What some readers take for an operation on sets of characters, and others for characters."""
-    for token in _TOKEN.finditer(pattern):
-        if members := token["members"]:
-            inside = re.sub(r"\\.", "_", members[1:-1].removeprefix("^"))
-            if found := _SET_OPERATION.search(inside):
-                return found
-    return None
 
 
 # --- formats --------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from typing import Any, Literal, get_args
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.tools.schema import resolve_local
+from agentkit.tools.sources.type_names import read_type_name
 
 Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
 """A JSON type; every ``integer`` is also a ``number``."""
@@ -124,23 +125,19 @@ class Alternative:
         meaning: What it is about, one of ``MEANINGS``; empty for anything.
         items: What a list holds; None for anything.
         fields: Fields that an object certainly has, by name, in alphabetical order.
-        domain: The only values, each as canonical JSON text; None for any value.
+        value: The only value, as canonical JSON text; None for any value.
     """
 
     base: Base
     meaning: str = ""
     items: TypeSet | None = None
     fields: tuple[tuple[str, TypeSet], ...] = ()
-    domain: frozenset[str] | None = None
+    value: str | None = None
 
     def includes(self, other: Alternative) -> bool:
         """Whether this one allows all that ``other`` allows."""
-        return self._includes_kind(other) and (
-            self.domain is None or (other.domain is not None and other.domain <= self.domain)
-        )
-
-    def _includes_kind(self, other: Alternative) -> bool:
-        """``includes``, allowed values aside."""
+        if self.value is not None and self.value != other.value:
+            return False
         if self.base != other.base and _WIDER_BASE.get(other.base) != self.base:
             return False
         if not includes(self.meaning, other.meaning):
@@ -154,16 +151,20 @@ class Alternative:
 
     def meet(self, other: Alternative) -> Alternative | None:
         """What both allow; None when that is nothing."""
+        value = self.value if other.value is None else other.value
+        if self.value not in (None, value):
+            return None
         base = _common_base(self.base, other.base)
         meaning = common(self.meaning, other.meaning)
         if base is None or meaning is None:
             return None
+        if value is not None and _common_base(own := base_of_text(value), base) != own:
+            return None
         items = _met(self.items, other.items)
         fields = _met_fields(self.fields, other.fields)
-        domain = _met_domain(base, self.domain, other.domain)
-        if fields is None or (items is not None and items.is_never) or domain == frozenset():
+        if fields is None or (items is not None and items.is_never):
             return None
-        return Alternative(base=base, meaning=meaning, items=items, fields=fields, domain=domain)
+        return Alternative(base=base, meaning=meaning, items=items, fields=fields, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +221,8 @@ class TypeSet:
     @classmethod
     def one_of(cls, values: Iterable[Any]) -> TypeSet:
         """Exactly these JSON values, as ``enum`` lists them; lists are compared as a whole."""
-        texts: dict[Base, set[str]] = {}
-        for value in values:
-            text = json_text(value)
-            texts.setdefault(base_of_text(text), set()).add(text)
-        return cls.union(
-            Alternative(base=base, domain=frozenset(domain)) for base, domain in texts.items()
-        )
+        texts = map(json_text, values)
+        return cls.union(Alternative(base=base_of_text(text), value=text) for text in texts)
 
     @classmethod
     def union(cls, alternatives: Iterable[Alternative]) -> TypeSet:
@@ -259,10 +255,7 @@ class TypeSet:
         if len(self.alternatives) != 1:
             return None
         (only,) = self.alternatives
-        if only.domain is None or len(only.domain) != 1:
-            return None
-        (text,) = only.domain
-        return (json.loads(text),)
+        return None if only.value is None else (json.loads(only.value),)
 
     def without_null(self) -> TypeSet:
         """The type without null, unless null is all that it has."""
@@ -286,7 +279,10 @@ class TypeSet:
         return TypeSet.union(met for one, two in pairs if (met := one.meet(two)) is not None)
 
     def __le__(self, other: TypeSet) -> bool:
-        return all(_is_covered(one, other.alternatives) for one in self.alternatives)
+        theirs = other.alternatives
+        return all(
+            one in theirs or any(wide.includes(one) for wide in theirs) for one in self.alternatives
+        )
 
     def __lt__(self, other: TypeSet) -> bool:
         return self != other and self <= other
@@ -294,7 +290,10 @@ class TypeSet:
     def __str__(self) -> str:
         if self.is_any:
             return "any"
-        return " | ".join(sorted(map(_words, self.alternatives))) or "never"
+        kinds: dict[Alternative, list[str]] = {}
+        for one in self.alternatives:
+            kinds.setdefault(replace(one, value=None), []).append(one.value or "")
+        return " | ".join(sorted(_words(kind, texts) for kind, texts in kinds.items())) or "never"
 
 
 @lru_cache(maxsize=1_024)
@@ -366,64 +365,26 @@ def _met_fields(
     return tuple(sorted(fields.items()))
 
 
-def _met_domain(
-    base: Base, left: frozenset[str] | None, right: frozenset[str] | None
-) -> frozenset[str] | None:
-    """The values that both allow and that are of the JSON type that both allow."""
-    if left is None and right is None:
-        return None
-    values = left if right is None else right if left is None else left & right
-    assert values is not None
-    return frozenset(
-        text for text in values if _common_base(own := base_of_text(text), base) == own
-    )
-
-
-def _is_covered(one: Alternative, others: frozenset[Alternative]) -> bool:
-    if one in others or any(other.includes(one) for other in others):
-        return True
-    if one.domain is None:
-        return False
-    return one.domain <= _covered_values(one, others)
-
-
-def _covered_values(one: Alternative, others: Iterable[Alternative]) -> frozenset[str]:
-    """Which of the values of ``one`` other alternatives allow in the same or a wider sense."""
-    assert one.domain is not None
-    covered: set[str] = set()
-    for other in others:
-        if other._includes_kind(one):  # noqa: SLF001 - a sibling of the same module
-            covered |= one.domain if other.domain is None else one.domain & other.domain
-    return frozenset(covered)
-
-
 def _reduced(alternatives: frozenset[Alternative]) -> frozenset[Alternative]:
-    """The same union in normal form: domains of one kind merged, what others include left out."""
-    merged = _merged(alternatives)
-    kept: list[Alternative] = []
-    for one in merged:
-        others = [other for other in merged if other is not one]
-        if one.domain is None:
-            if not any(other.includes(one) for other in others):
-                kept.append(one)
-        elif left := one.domain - _covered_values(one, others):
-            kept.append(one if left == one.domain else replace(one, domain=left))
-    return frozenset(kept)
-
-
-def _merged(alternatives: frozenset[Alternative]) -> list[Alternative]:
-    kinds: dict[Alternative, frozenset[str] | None] = {}
+    """The same union in normal form: what others include is left out."""
+    rivals: dict[str | None, list[Alternative]] = {None: []}
     for one in alternatives:
-        kind = one if one.domain is None else replace(one, domain=None)
-        known = kinds.get(kind, frozenset())
-        kinds[kind] = None if known is None or one.domain is None else known | one.domain
-    return [replace(kind, domain=domain) for kind, domain in kinds.items()]
+        rivals.setdefault(one.value, []).append(one)
+    return frozenset(
+        one
+        for one in alternatives
+        if not any(
+            other is not one and other.includes(one)
+            for value in {None, one.value}
+            for other in rivals[value]
+        )
+    )
 
 
 _MOST_SHOWN = 3
 
 
-def _words(one: Alternative) -> str:
+def _words(one: Alternative, texts: list[str]) -> str:
     parts = [one.base, *filter(None, [one.meaning])]
     if one.items is not None:
         parts.append(f"of ({one.items})")
@@ -431,9 +392,9 @@ def _words(one: Alternative) -> str:
         parts.append("with " + ", ".join(name for name, _ in one.fields[:_MOST_SHOWN]))
         if len(one.fields) > _MOST_SHOWN:
             parts.append(f"and {len(one.fields) - _MOST_SHOWN} more")
-    if one.domain is not None:
-        shown = sorted(one.domain)[:_MOST_SHOWN]
-        more = ", …" if len(one.domain) > _MOST_SHOWN else ""
+    if texts != [""]:
+        shown = sorted(texts)[:_MOST_SHOWN]
+        more = ", …" if len(texts) > _MOST_SHOWN else ""
         parts.append("in {" + ", ".join(shown) + more + "}")
     return " ".join(parts)
 
@@ -448,7 +409,8 @@ _MOST_FIELDS = 40
 _MOST_BRANCHES = 32
 """Alternatives are compared in pairs; a longer ``anyOf`` is taken as undeclared."""
 
-_MOST_VALUES = 200
+_MOST_VALUES = 64
+"""Of an ``enum``; a longer one is taken as its type."""
 
 _WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
 _SCALARS: tuple[Base, ...] = ("string", "number", "integer", "boolean")
@@ -673,15 +635,6 @@ def written_as(meaning: str) -> frozenset[Base]:
 
 _LONGEST_WORDS = 80
 
-_BASE_WORDS: Mapping[str, Base] = {
-    **dict.fromkeys(["text", "string", "str"], "string"),
-    **dict.fromkeys(["integer", "int"], "integer"),
-    **dict.fromkeys(["number", "float"], "number"),
-    **dict.fromkeys(["boolean", "bool", "true/false", "yes/no"], "boolean"),
-    **dict.fromkeys(["null", "none"], "null"),
-    **dict.fromkeys(["object", "dict", "record"], "object"),
-    **dict.fromkeys(["array", "list"], "array"),
-}
 _LIST = re.compile(r"(?:list|array) of (?P<of>.+)|(?P<before>.+?)(?:\[\]| list| array)")
 
 
@@ -703,11 +656,9 @@ def named_type(words: str) -> TypeSet:
 def _single(text: str) -> TypeSet:
     if (match := _LIST.fullmatch(text)) is not None:
         return TypeSet.list_of(_single(match["of"] or match["before"]))
-    base = _BASE_WORDS.get(text) or _BASE_WORDS.get(text.removesuffix("s"))
-    if base is not None:
-        return TypeSet.of(base)
-    names = [text.replace(" ", "_"), *text.split()]  # ``currency code`` is a currency
-    for meaning in (one for name in names for one in (name, name.removesuffix("s"))):
-        if meaning in MEANINGS:
-            return TypeSet.of(*sorted(written_as(meaning)), meaning=meaning)
-    return ANY
+    one = text.removesuffix("s")
+    for name in (text, one, text.replace(" ", "_"), *text.split()):  # ``currency code`` is one
+        if name in MEANINGS:
+            return TypeSet.of(*sorted(written_as(name)), meaning=name)
+    words = {"true/false": "boolean", "yes/no": "boolean"}
+    return declared_type(read_type_name(words.get(text, text)) or read_type_name(one))

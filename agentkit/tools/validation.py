@@ -155,7 +155,7 @@ class ArgumentValidator:
         offered = self._definition.parameters_schema
         if fits(arguments, offered):
             return arguments
-        coerced: JsonObject = coerce(arguments, offered, fill="none")
+        coerced: JsonObject = coerce(arguments, offered)
         return arguments if coerced is arguments or self.check(coerced) else coerced
 
     @property

@@ -140,6 +140,14 @@ async def test_who_approves_is_asked_by_a_guardrail(call):
         assert "4111" not in outcome.text
 
 
+@pytest.mark.parametrize("on", ["input", "output"])
+async def test_nobody_can_be_asked_about_words(on):
+    """``Ask`` on an input or output blocks."""
+    agent = Agent(ScriptedModel(["Hello."]), guardrails=[a_guardrail(on, Ask("unsure"))])
+    result = await agent.run("Hi")
+    assert (result.stop_reason, outcomes(result)) == ("blocked", [("always", on, "asked")])
+
+
 async def test_a_blocked_output_is_not_shown(call):
     """Neither the result nor a stream's events hold it; the episode does."""
     model = ScriptedModel([[call("pay", euros=1)], "My secret is 42."])
@@ -152,6 +160,26 @@ async def test_a_blocked_output_is_not_shown(call):
     shown = [event for event in events[:-1] if isinstance(event, TextDelta | TurnFinished)]
     assert "secret" not in str(shown)
     assert result.episode.turns[-1].message.text == "My secret is 42."
+
+
+async def test_what_ran_before_a_block_stays_in_the_conversation(call, store):
+    """An approved call is done although the answer was blocked; the blocked words do not come back."""
+    pay_once = tool(pay.function, requires_approval=True)
+    model = ScriptedModel([[call("pay", euros=7)], "My secret is 42.", "Hello."])
+
+    @guardrail("output")
+    def no_secret(ctx, output):
+        return Block("secret") if "secret" in output else None
+
+    agent = Agent(model, tools=[pay_once], guardrails=[no_secret], store=store)
+    waiting = await agent.run("Pay", session_id="chat")
+    blocked = await agent.resume(waiting, approvals={"pay": True})
+    await agent.run("Hi", session_id="chat")
+
+    assert (blocked.stop_reason, RAN) == ("blocked", [7])
+    said = [one.text for one in model.requests[-1].messages]
+    assert said == ["Pay", "", "paid 7 with card 4111", "Hi"]
+    assert [one.text for one in blocked.messages] == said[:-1]
 
 
 class Offer(BaseModel):

@@ -26,7 +26,7 @@ def test_parts_share_no_question_and_no_number(seed):
 @pytest.mark.parametrize("score", [0, 4, 10_000])
 def test_too_few_or_too_many_questions_are_refused(score):
     """Each tool needs a question, and there are only so many numbers."""
-    with pytest.raises(UsageError, match="can not be drawn"):
+    with pytest.raises(UsageError, match="cannot be drawn"):
         draw_questions(0, score)
 
 

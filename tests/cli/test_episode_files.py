@@ -86,9 +86,9 @@ def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["e.jsonl", "--dry-run"], "--dry-run belongs to artifacts, and e.jsonl holds episodes"),
-        (["e.jsonl", "--on-conflict", "skip"], "--on-conflict belongs to artifacts"),
-        (["tools.json", "--own"], "--own belongs to episodes"),
+        (["e.jsonl", "--dry-run"], "--dry-run is for artifacts, and e.jsonl holds episodes"),
+        (["e.jsonl", "--on-conflict", "skip"], "--on-conflict is for artifacts"),
+        (["tools.json", "--own"], "--own is for episodes"),
         (["tools.json", "e.jsonl"], "give one artifact at a time"),
     ],
 )
@@ -115,7 +115,7 @@ def test_prune_deletes_the_oldest(invoke, as_json):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say what may stay"),
+        ((), "give --max-age, --max-bytes or --max-count"),
         (("--max-age", "soon"), "write 30d"),
         (("--max-age", "9999999999w"), "write 30d"),
         (("--max-count", "-1"), "-1"),

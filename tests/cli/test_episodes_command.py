@@ -1,5 +1,7 @@
 """``agentkit episodes``."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit.episodes import (
@@ -11,6 +13,7 @@ from agentkit.episodes import (
     Turn,
     Verdict,
 )
+from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.opening import open_store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
 
@@ -149,3 +152,14 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
 def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
     """The whole id, a beginning that fits one episode, and the word last all work."""
     assert as_json("episodes", "show", asked)["episode_id"] == found
+
+
+def test_feedback_stands_below_the_episode(invoke, as_json, store_url):
+    """What a user said is shown with the call that was expected."""
+    said = UserFeedback(rating=0.0, reason="Too dear.", corrected_tool="add", sender="shop")
+    store = open_store(store_url)
+    keep_feedback(store, store.get("aa02"), replace(said, corrected_arguments={"a": 3}))
+    store.close()
+    told = invoke("episodes", "show", "aa02").stdout
+    assert "feedback: not good; a user, key 'shop'; Too dear.; expected add {\"a\": 3}" in told
+    assert len(as_json("episodes", "show", "aa02")["feedback"]) == 1

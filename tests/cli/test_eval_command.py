@@ -55,16 +55,6 @@ def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
     assert "agentkit episodes list --verdict failed --label run=" in result.stderr
 
 
-def test_the_same_command_asks_nothing_again(evaluate, script):
-    """A second time the finished run is only shown; the script is empty by then."""
-    script("4", "15", "1024")
-    first = evaluate("--json")
-    script()
-    second = evaluate("--json")
-    assert second.exit_code == 0, second.stderr
-    assert json.loads(second.stdout)["total"] == json.loads(first.stdout)["total"]
-
-
 def test_an_edited_file_is_another_run(evaluate, script, tmp_path):
     """Answers to other questions are not taken for those to the questions of now."""
     script("4", "15", "1024")

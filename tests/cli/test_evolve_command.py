@@ -25,7 +25,6 @@ def loan_rate(euro: int, periods: int) -> float:
         raise ModelRetry(f"periods must be one of 36, 48, 60, got {periods}")
     return round(euro / periods, 2)
 '''
-HELD_OUT = 10
 
 
 def task(name, euro):
@@ -42,8 +41,6 @@ def failed(tmp_path, invoke, script):
     (tmp_path / "bank.py").write_text(BANK)
     seen = [task(f"seen-{at}", 1_000 + at) for at in range(3)]
     (tmp_path / "seen.jsonl").write_text("\n".join(seen) + "\n")
-    every = [*seen, *(task(f"new-{at}", 2_000 + at) for at in range(HELD_OUT))]
-    (tmp_path / "every.jsonl").write_text("\n".join(every) + "\n")
     assert invoke("tools", "add", "bank.py").exit_code == 0
     script(*(line for at in range(3) for line in calling(1_000 + at, (50, 40, 24)[at])))
     asked = invoke(
@@ -66,52 +63,6 @@ def ledger():
 def calling(euro, periods):
     """A call, and what is said about its result."""
     return [["loan_rate", {"euro": euro, "periods": periods}], "So it is."]
-
-
-@pytest.fixture
-def evolve(invoke):
-    """Makes a round on the held-out tasks, one at a time."""
-
-    def run(*arguments):
-        return invoke(
-            *("evolve", "--run", "customers", "--tasks", "every.jsonl"),
-            *("--environment", "bank.py", "--model", "script:a", "--concurrency", "1"),
-            *arguments,
-        )
-
-    return run
-
-
-def answers(control, candidate):
-    """What the model does in all held-out tasks, first as it is, then with the proposal."""
-    terms = (control, candidate)
-    return [line for term in terms for at in range(HELD_OUT) for line in calling(2_000 + at, term)]
-
-
-def test_a_gain_is_promoted(evolve, script, as_json):
-    """The refused terms become a rule once held-out tasks gain by it, and the table says so."""
-    script(*answers(50, 48))
-    result = evolve()
-    assert result.exit_code == 0, result.stderr
-    assert "in use" in result.stdout
-    assert "+100.0" in result.stdout
-    assert "\n  periods must be one of 36, 48, 60." in result.stdout
-    assert "1 proposal, 1 promoted, library version 2" in result.stderr
-    assert "next: agentkit review show evidence-" in result.stderr
-    shown = as_json("tools", "show", "loan_rate")
-    assert shown["specification"]["rules"] == [
-        {"kind": "one_of", "parameter": "periods", "values": [36, 48, 60]}
-    ]
-
-
-def test_nothing_is_learned_from_held_out_answers(evolve, script, as_json):
-    """Further rounds look at what customers asked alone, and suggest nothing again."""
-    script(*answers(50, 48))
-    evolve()
-    again = json.loads(evolve("--json").stdout)
-    assert as_json("evolve")["looked_at"]["episodes"] == again["looked_at"]["episodes"] == 3
-    assert [one["state"] for one in again["proposals"]] in ([], ["active"])
-    assert again["before"] == again["after"]
 
 
 def test_without_tasks_a_person_decides(invoke):

@@ -108,7 +108,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
         (("import", "cut.json"), 1, "cut off"),
         (("import", "new.json", "--approve", "nothing"), 2, "no tool 'nothing'"),
-        (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other choices away"),
+        (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other options out"),
         (("import", "new.json", "--key-file", "absent"), 2, "absent"),
         (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
         (("export", "--at", "9"), 2, "no library version 9"),

@@ -96,7 +96,7 @@ def test_help_is_the_docstring():
         "--limit MOST        The most.  [x>=0]",
         "--times N           How often.  [default: 1; x>=1]",
         "-n, --name NAME     A name.",
-        "Where definitions and episodes are kept",
+        "The store of definitions and episodes",
     ):
         assert line in page
     assert page.rstrip().endswith("Behind the examples.")

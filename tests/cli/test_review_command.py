@@ -12,7 +12,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.serving import running
 from agentkit.evolution.validation.report import FailedCheck, TextOrigin
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.rules import OneOf

@@ -25,6 +25,39 @@ def test_json_holds_output_calls_and_the_episode(as_json, tools_file, script):
     assert shown["request"] == "1 + 2?"
 
 
+DEPS = '''
+from dataclasses import dataclass
+from agentkit import RunContext, tool
+
+@dataclass
+class Shop:
+    customer: str
+
+def deps_for(request) -> Shop:
+    return Shop("Ada" if request is None else "Bob")
+
+@tool
+def greet(ctx: RunContext[Shop]) -> str:
+    """Greet."""
+    return f"Hi {ctx.deps.customer}"
+'''
+
+
+def test_deps_are_made_by_a_function_of_a_file(invoke, tmp_path, monkeypatch, script):
+    """--deps names what makes them; a name that is no function is refused."""
+    (tmp_path / "shop_with_deps.py").write_text(DEPS)
+    monkeypatch.chdir(tmp_path)
+    script(["greet", {}], "Greeted.")
+    options = ["--tools", "shop_with_deps.py", "--model", "script:a"]
+    result = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:deps_for")
+    assert "gives Hi Ada" in result.stderr
+    script(["greet", {}], "Greeted.")
+    result = invoke("chat", *options, "--deps", "shop_with_deps.py:deps_for", typed="Greet\n")
+    assert "gives Hi Ada" in result.stderr
+    wrong = invoke("run", "Greet", *options, "--deps", "shop_with_deps.py:nobody")
+    assert "names no function; write FILE.py:FUNCTION" in wrong.stderr
+
+
 def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
     """--catalogue offers the library; a call to one of its tools goes to stdout and waits."""
     invoke("tools", "add", "desk.py")

@@ -51,9 +51,7 @@ def test_tools_of_a_file_are_added_and_listed(invoke, as_json, tools_file):
     ("target", "complaint"),
     [
         ("nowhere.py", "there is no such file"),
-        ("no_such_module:x", "can not be imported (ModuleNotFoundError"),
         ("desk.py:missing", "has no 'missing'; it has:"),
-        ("desk.py:NUMBER", "is of type int"),
         ("broken.py", "can not be imported (ZeroDivisionError"),
     ],
 )
@@ -135,14 +133,7 @@ def test_what_acts_through_other_tools_waits_for_a_person(invoke, as_json, tmp_p
     ("policy", "status", "told", "summaries"),
     [
         ("error", 1, "1 unchanged, 1 refused; library version 1", {"a": "Old.", "b": "Same."}),
-        ("skip", 0, "1 skipped, 1 unchanged; library version 1", {"a": "Old.", "b": "Same."}),
         ("replace", 0, "1 replaced, 1 unchanged; library version 2", {"a": "New.", "b": "Same."}),
-        (
-            "suffix",
-            0,
-            "1 renamed, 1 unchanged; library version 2",
-            {"a": "Old.", "b": "Same.", "a__2": "New."},
-        ),
     ],
 )
 def test_a_taken_name_follows_the_policy(
@@ -218,33 +209,19 @@ paths:
   /pets/{id}:
     get:
       operationId: getPet
-      summary: Look up one pet.
       parameters:
         - {name: id, in: path, required: true, schema: {type: integer}}
-      security: [{key: []}]
     delete:
       operationId: deletePet
-      parameters:
-        - {name: pet, in: path, required: true, schema: {type: integer}}
   /old:
     get: {operationId: old, deprecated: true}
-components:
-  securitySchemes:
-    key: {type: apiKey, in: header, name: X-Key}
 """
 
 
-@pytest.fixture
-def spec(tmp_path):
-    """A description as YAML in the working directory."""
-    path = tmp_path / "pets.yaml"
-    path.write_text(SPEC)
-    return path.name
-
-
-def test_a_description_is_recognised_and_reported(invoke, as_json, spec):
+def test_a_description_is_recognised_and_reported(invoke, as_json, tmp_path):
     """What can be mapped is in the library; what can not is told, and the exit status is 1."""
-    result = invoke("tools", "import", spec)
+    (tmp_path / "pets.yaml").write_text(SPEC)
+    result = invoke("tools", "import", "pets.yaml")
     assert result.exit_code == 1
     assert result.stdout == "1 added; library version 1\n"
     assert (

@@ -141,12 +141,12 @@ def fails(x: int) -> int:
 
 
 TEXTS = {
-    "outside_language": text("while True:\n        pass"),
-    "type_mismatch": text('return div("six", b)'),
-    "bad_example": text("return div(a, b)", examples=[{"arguments": {"a": "x"}, "result": 1}]),
-    "unknown_child": text("return divide(a, b)"),
+    "unknown_construct": text("while True:\n        pass"),
+    "argument_type": text('return div("six", b)'),
+    "example": text("return div(a, b)", examples=[{"arguments": {"a": "x"}, "result": 1}]),
+    "unknown_tool": text("return divide(a, b)"),
     "childless": text("return a / b"),
-    "cycle": text("return add(candidate(a, b), b)"),
+    "recursive_call": text("return add(candidate(a, b), b)"),
     "no_examples": text("return div(a, b)", examples=[]),
     "example_failed": text("return add(a, b)"),
     "precondition": text("return div(a, b)", pre=["a < 0"]),

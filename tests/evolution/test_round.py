@@ -118,7 +118,7 @@ async def test_a_verdict_that_came_later_teaches_the_next_round():
         for one, up in zip(episodes, [True] * 4 + [False] * 4, strict=True)
     ]
     outcome = await evolve(manager, streams, episodes=[*thumbs, *episodes])
-    assert (len(model.requests), outcome.episodes) == (2, 8)
+    assert (len(model.requests), outcome.looked_at.episodes) == (2, 8)
     feedback, evolution = (request.messages[-1].text for request in model.requests)
     assert "What was wrong" in feedback
     assert "What was wrong" not in evolution

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import open_store
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.tools.rules import OneOf
 
 FOLDER = Path(__file__).parents[2] / "examples" / "used_cars"

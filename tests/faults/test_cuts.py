@@ -18,6 +18,7 @@ from support.tcp_proxy import TcpProxy
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
+from agentkit.library import Replica
 
 pytestmark = pytest.mark.faults
 
@@ -134,9 +135,8 @@ def served_url(tmp_path) -> str:
 
 
 @pytest.fixture
-def server(served_url, tmp_path, monkeypatch) -> Iterator[LocalServer]:
+def server(served_url) -> Iterator[LocalServer]:
     """The server of a store that is empty."""
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "caches"))
     open_store(served_url).close()
     with LibraryServer(served_url) as server:
         yield server
@@ -150,16 +150,15 @@ def until(is_so: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("fault", ["cut", "paused", "killed"])
 def test_a_reader_goes_on_with_what_it_has_and_catches_up(served_url, server, fault):
-    """While the server is away a reader keeps its last snapshot; then it has what came meanwhile."""
+    """While the server is away a replica keeps its last snapshot; then it has what came meanwhile."""
     with (
         TcpProxy(port=server.port) as proxy,
         closing(open_store(served_url)) as writer,
-        closing(open_store(f"http://127.0.0.1:{proxy.port}?timeout=1")) as reader,
+        closing(Replica(f"http://127.0.0.1:{proxy.port}?timeout=1", refresh_seconds=0.1)) as reader,
     ):
         racer = Racer(writer)
         racer.offer(0)
-        known = reader.load()
-        assert known.version == 1
+        assert reader.refresh().version == 1
         begin = {"cut": proxy.cut, "paused": server.pause, "killed": server.kill}
         end = {"cut": proxy.mend, "paused": server.resume, "killed": server.start}
         begin[fault]()
@@ -169,7 +168,7 @@ def test_a_reader_goes_on_with_what_it_has_and_catches_up(served_url, server, fa
             assert reader.load().version == 1
             time.sleep(0.1)
         with pytest.raises(StoreUnavailableError):
-            open_and_load(f"http://127.0.0.1:{proxy.port}?timeout=1&cache=none")
+            open_and_load(f"http://127.0.0.1:{proxy.port}?timeout=1")
         end[fault]()
         until(lambda: reader.load().version == 2)
         assert reader.load().digest == writer.load().digest

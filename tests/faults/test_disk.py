@@ -15,7 +15,7 @@ from support.store_race import Racer, race_faults
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import AgentKitError, StoreError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.testing.conformance.writer import batch, commit_many, told
 from agentkit.tools.definition import Description
 

@@ -19,10 +19,11 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import Library, ToolDefinition, open_store
 from agentkit.errors import StoreFormatError
-from agentkit.library import Author, LibraryChange, sealing
+from agentkit.library import Author, LibraryChange
+from agentkit.library.chain import read_signer, read_verifier
 from agentkit.library.checking import check_store
 from agentkit.library.events import EventDraft, chained
-from agentkit.library.signing import read_signer, read_verifier
+from agentkit.library.sqlite import store as sqlite_store
 from agentkit.tools.definition import Description
 
 
@@ -260,10 +261,10 @@ def test_an_index_that_somebody_else_made_is_not_believed(tmp_path, caplog):
 
 def test_a_key_that_others_may_know_is_made_anew(tmp_path, cache):
     """A key file with open permissions vouches for nothing."""
-    before = sealing.seal(b"x", "test")
+    before = sqlite_store._seal(b"x", "test")
     (cache / "seal.key").chmod(0o644)
-    sealing._key.cache_clear()
-    assert not sealing.is_sealed(b"x", before, "test")
+    sqlite_store._key.cache_clear()
+    assert sqlite_store._seal(b"x", "test") != before
     assert (cache / "seal.key").stat().st_mode & 0o077 == 0
 
 

@@ -230,8 +230,8 @@ def test_stream_is_put_together() -> None:
         },
         {"type": "message_stop"},
     ]
-    texts = [assembler.add(event) for event in events]
-    assert "".join(texts) == "Hi"
+    added = [one for one in map(assembler.add, events) if one is not None]
+    assert "".join(one.text for one in added if isinstance(one, TextDelta)) == "Hi"
     assert assembler.is_finished
     response = AnthropicCodec(QUESTION).decode(assembler.finish())
     assert response.message == AssistantMessage(

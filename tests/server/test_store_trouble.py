@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import resource
 import signal
@@ -95,32 +94,6 @@ async def test_the_answer_says_that_a_run_is_not_kept_and_its_record_follows(
     (episode,) = store.select()
     assert (episode.episode_id, episode.stop_reason) == (told, "finished")
     assert [result.value for result in episode.results] == [3]
-
-
-async def test_while_the_store_takes_nothing_no_run_begins(make_app, talk, body, store, caplog):
-    """Requests are refused before the model is asked, not ready, one line in the log; then well."""
-    far = UnreliableStore(store)
-    app = make_app(agent={"store": far})
-    with caplog.at_level(logging.WARNING):
-        async with talk(app) as client:
-            far.away()
-            first = await client.post(URL, json=body(ADD))
-            refused = [await client.post(URL, json=body(ADD)) for _ in range(20)]
-            ready = await client.get("/readyz")
-            far.back()
-            while (await client.get("/readyz")).status_code != 200:
-                await asyncio.sleep(0.05)
-            after = await client.post(URL, json=body(ADD))
-    assert first.json()["error"]["episode_kept"] is False
-    assert {answer.status_code for answer in refused} == {503}
-    assert {answer.json()["error"]["code"] for answer in refused} == {"store_unavailable"}
-    assert all("episode_id" not in answer.json()["error"] for answer in refused)
-    assert all(1 <= int(answer.headers["retry-after"]) <= 6 for answer in refused)
-    assert (ready.status_code, ready.json()["reason"]) == (503, "store")
-    assert after.status_code == 200
-    assert len(list(store.select())) == 2
-    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
-    assert not any(record.exc_info for record in caplog.records)
 
 
 class HangingStore(UnreliableStore):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
 from support.json_schemas import SCHEMAS, VALUES
 
 from agentkit.tools import UncheckableError, canonical_arguments, canonical_json, coerce, fits
@@ -72,7 +72,7 @@ def test_doubtful_values_stay(value, schema) -> None:
 
 
 def test_defaults_of_optional_properties_are_filled() -> None:
-    """Absent optional properties get a default that fits; required ones and bad defaults do not."""
+    """The canonical form has the defaults of absent optional properties, those of references too."""
     schema = {
         "properties": {
             "unit": {"type": "string", "default": "km"},
@@ -84,9 +84,9 @@ def test_defaults_of_optional_properties_are_filled() -> None:
         "required": ["city"],
         "$defs": {"Where": {"default": {}, "properties": {"radius": {"default": 5}}}},
     }
-    assert coerce({}, schema) == {"unit": "km", "limit": 10, "where": {"radius": 5}}
-    assert coerce({}, schema, fill="all")["after"] is None
-    assert coerce({}, schema, fill="none") == {}
+    filled = {"after": None, "limit": 10, "unit": "km", "where": {"radius": 5}}
+    assert canonical_arguments({}, schema) == filled
+    assert coerce({}, schema) == {}
 
 
 def test_recursive_schema() -> None:
@@ -103,25 +103,24 @@ def test_recursive_schema() -> None:
             }
         },
     }
-    found = coerce({"value": "1", "next": {"value": "2"}}, schema)
+    found = canonical_arguments({"value": "1", "next": {"value": "2"}}, schema)
     assert found == {"value": 1, "next": {"value": 2}, "note": "-"}
     assert coerce(found, schema) is found
 
 
-@given(VALUES, SCHEMAS, SCHEMAS, st.sampled_from(["fitting", "all", "none"]))
-def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
+@given(VALUES, SCHEMAS, SCHEMAS)
+def test_coercion_is_idempotent(value, schema, definition) -> None:
     """Coercing twice gives what coercing once gives, even under contradictory schemas."""
     document = {**schema, "$defs": {"A": definition, "B": INTEGER}}
-    once = coerce(value, document, fill=fill)
-    assert coerce(once, document, fill=fill) is once
+    once = coerce(value, document)
+    assert coerce(once, document) is once
 
 
 @given(VALUES, SCHEMAS)
-def test_valid_values_stay_valid(value, schema) -> None:
-    """A value that fits, with or without its defaults, fits after coercion too."""
+def test_valid_values_stay_as_they_are(value, schema) -> None:
+    """Nothing is done to a value that fits."""
     if fits(value, schema):
-        assert fits(coerce(value, schema), schema) is not False
-        assert fits(coerce(value, schema, fill="none"), schema) is not False
+        assert coerce(value, schema) is value
 
 
 # --- canonical arguments --------------------------------------------------------------------------

@@ -136,8 +136,6 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
 NO_SCHEMAS: dict[str, dict[str, Any]] = {
     "#/required": {"required": ["x"]},
     "#/properties/y/const": {"properties": {"y": {"const": None}}},
-    "#/properties/y/default": {"properties": {"y": {"default": {"type": 5, "enum": 5}}}},
-    "#/properties": {"properties": {"type": {"type": "string"}}},
     "#/x-parts/y": {"x-parts": {"y": {"required": 5, "properties": ["a"]}}},
 }
 
@@ -191,14 +189,13 @@ OBJECT_OF_ALIKE = {"properties": {name: {} for name in ALIKE[:200]}, "additional
     ("schema", "arguments"),
     [
         (OBJECT_OF_ALIKE, dict.fromkeys(ALIKE[200:], 1)),
-        ({"properties": {"a": {"items": {"enum": ALIKE[:200]}}}}, {"a": ALIKE[200:]}),
         (
             {"properties": {"a": {"items": OBJECT_OF_ALIKE}}},
             {"a": [{name: 1} for name in ALIKE[200:]]},
         ),
         ({"properties": {"a": {}}, "additionalProperties": False}, {"b" * 100_000: 1}),
     ],
-    ids=["names", "values", "items", "a long name"],
+    ids=["names", "items", "a long name"],
 )
 def test_what_looks_alike_is_compared_within_a_bound(schema, arguments):
     """Unknown names and values cost little, however many there are, and messages stay short."""

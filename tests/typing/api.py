@@ -12,21 +12,27 @@ from typing import Annotated, Literal, assert_type
 from agentkit import (
     Agent,
     AgentKitError,
+    Block,
+    CapToolResults,
     Effects,
     Episode,
+    KeepLastTurns,
     Library,
     ModelRetry,
+    Rewrite,
     RunContext,
     RunResult,
+    TokenBudget,
     Tool,
     ToolDefinition,
     ToolFailed,
     composite,
+    guardrail,
     open_store,
     resolve_model,
     tool,
 )
-from agentkit.agent import RefineSettings, ToolPolicy
+from agentkit.agent import Guardrail, RefineSettings, ToolPolicy
 from agentkit.agent.types import Approval, Limits, RunEvent, RunFinished, ToolCallFinished
 from agentkit.composites.annotations import Expr
 from agentkit.composites.composite import composite_tool
@@ -42,6 +48,7 @@ from agentkit.library.store import (
     ToolStore,
 )
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
+from agentkit.models import FallbackModel
 from agentkit.models.base import (
     ChatModel,
     ModelRequest,
@@ -249,11 +256,36 @@ async def my_orders(ctx: RunContext[Shop], limit: int = 5) -> str:
     assert_type(ctx.usage, Usage)
     assert_type(ctx.session_id, str | None)
     assert_type(ctx.attempt, int)
-    assert_type(ctx.cancel_token.is_cancelled, bool)
+    assert_type(ctx.cancel_token.is_set(), bool)
     return f"{limit} orders of {ctx.deps.customer}"
 
 
-shop_agent: Agent[Shop, Offer] = Agent(model, tools=[my_orders], deps_type=Shop, output_type=Offer)
+@guardrail("output", timeout_seconds=1.0)
+async def no_gifts(ctx: RunContext[Shop], offer: Offer) -> Block | Rewrite | None:
+    """Nothing is free."""
+    return Block(f"not for {ctx.deps.customer}") if offer.price <= 0 else None
+
+
+async def who(ctx: RunContext[Shop]) -> str:
+    """Whom the agent talks to."""
+    return ctx.deps.customer
+
+
+def shorter(ctx: RunContext[Shop], messages: Sequence[Message]) -> Sequence[Message]:
+    """A history processor."""
+    return messages[-ctx.attempt :]
+
+
+assert_type(no_gifts, Guardrail[Shop])
+shop_agent: Agent[Shop, Offer] = Agent(
+    FallbackModel(model, "openai:gpt-6-luna"),
+    tools=[my_orders],
+    deps_type=Shop,
+    output_type=Offer,
+    instructions=["Be brief.", who],
+    guardrails=[no_gifts],
+    history_processors=[KeepLastTurns(3), TokenBudget(1000), CapToolResults(100), shorter],
+)
 assert_type(Agent(model, deps_type=Shop, output_type=Offer), Agent[Shop, Offer])
 assert_type(Agent(model), Agent)
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from agentkit._waiting import wait_for
 from agentkit.cli.demo.questions import Questions, draw_questions
 from agentkit.cli.demo.tools import TOOLS
-from agentkit.cli.evaluate_report import listener
+from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
 from agentkit.cli.output import (
@@ -215,9 +215,9 @@ def demo(
 ) -> None:
     """See tools repair their own definitions: fail, learn, promote, ask again, roll back.
 
-    A small local model answers questions for tools that refuse what their definitions hide. The
-    refusals become lessons, held-out questions decide which are promoted, and other questions
-    show what was gained. Needs no key, and keeps everything in a store of its own.
+    A small local model uses tools that refuse what their definitions do not say. The refusals
+    become lessons, held-out questions decide which are promoted, and other questions show the
+    gain. It needs no key, and keeps everything in a store of its own.
 
     Args:
         questions: How many questions the table reports on.

@@ -151,7 +151,7 @@ def draw_questions(seed: int, score: int) -> Questions:
     room = min(len(topic.numbers) for topic in _TOPICS) - LEARN - GATE
     if not 1 <= each <= room:
         most = room * len(TOOLS)
-        raise UsageError(f"{score} questions can not be drawn; ask for {len(TOOLS)} to {most}")
+        raise UsageError(f"{score} questions cannot be drawn; ask for {len(TOOLS)} to {most}")
     parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
     for topic in _TOPICS:
         drawn = _tasks(topic, seed, LEARN + GATE + each)

@@ -363,43 +363,26 @@ def _compared(match: re.Match[str]) -> Statement:
 # --- Forms of texts: dates, codes, patterns, addresses -------------------------------------------
 
 
-_TOKENS: Mapping[str, tuple[str, str]] = {
+_TOKENS: dict[str, tuple[str, str]] = {
     "YYYY": (r"\d{4}", "2026"),
-    "yyyy": (r"\d{4}", "2026"),
     "MM": (r"(0[1-9]|1[0-2])", "05"),
     "DD": (r"(0[1-9]|[12]\d|3[01])", "31"),
-    "dd": (r"(0[1-9]|[12]\d|3[01])", "31"),
     "HH": (r"([01]\d|2[0-3])", "14"),
-    "hh": (r"([01]\d|2[0-3])", "14"),
     "mm": (r"[0-5]\d", "30"),
     "SS": (r"[0-5]\d", "00"),
-    "ss": (r"[0-5]\d", "00"),
     "YY": (r"\d{2}", "26"),
 }
-_OF_STRFTIME = {
-    "%Y": "YYYY",
-    "%m": "MM",
-    "%d": "DD",
-    "%H": "HH",
-    "%M": "mm",
-    "%S": "SS",
-    "%y": "YY",
+_TOKENS |= {name.lower(): _TOKENS[name] for name in ("YYYY", "DD", "HH", "SS")}
+_OF_STRFTIME = dict(zip("YmdHMSy", ("YYYY", "MM", "DD", "HH", "mm", "SS", "YY"), strict=True))
+_WORDS_OF_FORMATS: Mapping[NamedFormat, tuple[str, ...]] = {
+    "date": ("date",),
+    "time": ("time",),
+    "date-time": ("date-time", "datetime", "timestamp", "date and time"),
+    "email": ("email", "e-mail", "email address", "e-mail address"),
+    "uri": ("uri", "url"),
+    "uuid": ("uuid",),
 }
-_FORMAT_OF: Mapping[str, NamedFormat] = {
-    "date": "date",
-    "time": "time",
-    "date-time": "date-time",
-    "datetime": "date-time",
-    "timestamp": "date-time",
-    "date and time": "date-time",
-    "email": "email",
-    "e-mail": "email",
-    "email address": "email",
-    "e-mail address": "email",
-    "uri": "uri",
-    "url": "uri",
-    "uuid": "uuid",
-}
+_FORMAT_OF = {word: name for name, words in _WORDS_OF_FORMATS.items() for word in words}
 
 
 def stated_forms(text: str) -> Iterator[Statement]:
@@ -469,7 +452,7 @@ def _pictures(text: str) -> Iterator[tuple[str, int]]:
     for match in _says("picture").finditer(text):
         yield match[0], match.start()
     for match in _says("strftime").finditer(text):
-        yield re.sub("%[YmdHMSy]", lambda token: _OF_STRFTIME[token[0]], match[0]), match.start()
+        yield re.sub("%[YmdHMSy]", lambda token: _OF_STRFTIME[token[0][1]], match[0]), match.start()
 
 
 def _of_picture(picture: str) -> Form:

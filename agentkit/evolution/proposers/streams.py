@@ -7,10 +7,10 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice, product
 from string import Template
 from typing import Any, ClassVar
 
@@ -208,28 +208,23 @@ _LONGEST_VALUE = 2_000
 _SHOWN = 60
 
 
-def instance_values(episodes: Iterable[Episode]) -> tuple[str, ...]:
+def _instance_values(episodes: Sequence[Episode], library: Library) -> tuple[str, ...]:
     """The values of episodes that say something by turning up in a text, each once.
 
-    These are arguments of calls and what verdicts found or expected. Truth values, small whole
-    numbers and texts of one or two characters are left out: they turn up by chance.
-
-    Example:
-        >>> from agentkit.episodes import Evidence, Verdict
-        >>> wrong = Evidence(kind="wrong_value", message="", expected=["Passat380"], actual=31)
-        >>> instance_values([Episode(
-        ...     episode_id="e", request="", verdict=Verdict(passed=False, evidence=(wrong,)))])
-        ('Passat380', '31')
+    These are arguments of calls and what verdicts found or expected, but for what tools state
+    themselves. Truth values, small whole numbers and texts of one or two characters are left out:
+    they turn up by chance.
     """
+    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
+    stated = stated_values(step.failure.rule for step in steps if step.failure is not None)
+    known = {value.casefold() for value in stated}
     found: dict[str, None] = {}
     for episode in episodes:
         evidence = () if episode.verdict is None else episode.verdict.evidence
         expected = ((item.expected, item.actual) for item in evidence)
         for value in chain((call.arguments for call in episode.calls), *expected):
             found |= dict.fromkeys(_texts(value))
-            if len(found) >= _MOST_VALUES:
-                return tuple(found)[:_MOST_VALUES]
-    return tuple(found)
+    return tuple(islice((one for one in found if one.casefold() not in known), _MOST_VALUES))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -257,75 +252,53 @@ def repeated_values(
         >>> [str(failed) for failed in repeated_values(loan, better, ["36"])]
         ["[instance_value] in parameters.periods: the text holds '36', a value of an episode"]
     """
-    before = canonical_json(base.to_json()).decode().casefold()
-    values = tuple(values)
-    for place, text in _new_texts(base, candidate):
-        for value in values:
-            if _stands_in(text, value) and not _holds(before, value):
-                yield FailedCheck(
-                    code="instance_value",
-                    layer="semantic",
-                    field=place,
-                    message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
-                    advice="say what such values have in common, or leave it out",
-                    excerpt=text[:200],
-                )
-
-
-def _new_texts(base: ToolDefinition, candidate: ToolDefinition) -> Iterator[tuple[str, str]]:
-    """Every text of the candidate that the base has not, with its place."""
-    for one in edits_between(texts_of(base), texts_of(candidate)):
-        if one.kind not in {"rule", "example"}:
-            yield one.field, one.after
-    for at, rule in enumerate(candidate.specification.rules):
+    before = canonical_json(base.to_json()).decode()
+    edits = edits_between(texts_of(base), texts_of(candidate))
+    texts = [(one.field, one.after) for one in edits if one.kind not in {"rule", "example"}]
+    for rule in candidate.specification.rules:
         if rule not in base.specification.rules:
-            names = [one.name for one in fields(rule) if one.name not in {"kind", "parameter"}]
-            said = (getattr(rule, name) for name in names)
-            parts = chain.from_iterable(one if isinstance(one, tuple) else (one,) for one in said)
-            yield f"rules[{at}]", " ".join(f"'{part}'" for part in parts if part not in (None, ""))
+            said = rule_to_json(rule).items()
+            parts = [value for name, value in said if name not in {"kind", "parameter"}]
+            texts.append(("rules", json.dumps(parts, ensure_ascii=False)))
+    for (place, text), value in product(texts, tuple(values)):
+        if _holds(text, value, is_said=True) and not _holds(before, value):
+            yield FailedCheck(
+                code="instance_value",
+                layer="semantic",
+                field=place,
+                message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
+                advice="say what such values have in common, or leave it out",
+                excerpt=text[:200],
+            )
 
 
-def _stands_in(text: str, value: str) -> bool:
-    """Whether a value stands in a text as itself: an ordinary word only in quotation marks."""
+def _holds(text: str, value: str, *, is_said: bool = False) -> bool:
+    """Whether a value stands in a text as itself; ``is_said``: ordinary words only in quotes."""
     if value.casefold() not in text.casefold():
         return False
-    if value.isalpha() and value.islower():
-        wanted = re.escape(value)
-        return re.search(rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]", text) is not None
-    return _holds(text, value)
-
-
-def _holds(text: str, value: str) -> bool:
     wanted = re.escape(value.casefold())
-    return re.search(rf"(?<![\w.]){wanted}(?![\w]|\.\d)", text.casefold()) is not None
+    pattern = rf"(?<![\w.]){wanted}(?![\w]|\.\d)"
+    if is_said and value.isalpha() and value.islower():
+        pattern = rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]"
+    return re.search(pattern, text.casefold()) is not None
 
 
 def _held_against(
-    found: Iterable[Suggestion], episodes: Sequence[Episode], library: Library, text: str
-) -> tuple[Suggestion, ...]:
-    """The suggestions, those that repeat values of the episodes as unreadable ones."""
-    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
-    stated = stated_values(step.failure.rule for step in steps if step.failure is not None)
-    known = {value.casefold() for value in stated}
-    values = [value for value in instance_values(episodes) if value.casefold() not in known]
-
-    judged: list[Suggestion] = []
-    for one in found:
-        if isinstance(one, Proposal):
-            base = library[one.tool_name].definition
-            if failed := tuple(repeated_values(base, one.candidate, values)):
-                judged.append(
-                    UnreadableProposal(
-                        author=one.author,
-                        stream=one.stream,
-                        tool_name=one.tool_name,
-                        text=text[:LONGEST_KEPT],
-                        failed=failed,
-                    )
-                )
-                continue
-        judged.append(one)
-    return tuple(judged)
+    one: Suggestion, library: Library, values: Iterable[str], text: str
+) -> Suggestion:
+    """A suggestion; one that repeats values of episodes as an answer that can not be read."""
+    if not isinstance(one, Proposal):
+        return one
+    failed = tuple(repeated_values(library[one.tool_name].definition, one.candidate, values))
+    if not failed:
+        return one
+    return UnreadableProposal(
+        author=one.author,
+        stream=one.stream,
+        tool_name=one.tool_name,
+        text=text[:LONGEST_KEPT],
+        failed=failed,
+    )
 
 
 # --- Asking a model about one tool ---------------------------------------------------------------
@@ -435,14 +408,13 @@ class _ModelStream(ABC):
             reason=self._reason(len(episodes), tool),
             evidence=tuple(episode.episode_id for episode in newest),
         )
-        found = read_answer(text, question)
-        if self._structured:  # whoever has to answer with a block changes nothing to say NOTHING
-            found = tuple(
-                one
-                for one in found
-                if not (isinstance(one, Proposal) and one.candidate == definition)
-            )
-        return _held_against(found, newest, library, text)
+        values = _instance_values(newest, library)
+        return tuple(
+            _held_against(one, library, values, text)
+            for one in read_answer(text, question)
+            # whoever has to answer with a block changes nothing to say NOTHING
+            if not (isinstance(one, Proposal) and one.candidate == definition)
+        )
 
 
 class EvolutionStream(_ModelStream):

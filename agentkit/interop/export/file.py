@@ -18,7 +18,7 @@ from agentkit.interop.export.artifact import (
     GateEvidence,
     dag_of,
 )
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.events import LibraryEvent, Signer, Verifier
 from agentkit.library.library import Library
 from agentkit.library.store import AppliedChange, LibraryChange
@@ -309,7 +309,7 @@ def artifact_digest(artifact: Artifact) -> str:
 def signed(artifact: Artifact, signer: Signer) -> Artifact:
     """The artifact with a signature of its content, such as with an ``HmacKey``.
 
-    Keys are those of the audit trail, see ``agentkit.library.signing``. What is signed begins with
+    Keys are those of the audit trail, see ``agentkit.library.chain``. What is signed begins with
     a word of its own, so that no signature of an artifact serves as one of an event.
     """
     return replace(artifact, signature=signer.sign(_message(artifact_digest(artifact))))

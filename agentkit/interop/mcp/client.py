@@ -6,10 +6,9 @@ import asyncio
 import logging
 import threading
 import uuid
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
@@ -45,70 +44,35 @@ _logger = logging.getLogger(__name__)
 
 Approval = Literal["destructive", "always", "never"]
 
-_KEPT_SNAPSHOTS = 32
 
-
-@dataclass(frozen=True, kw_only=True)
-class ToolSnapshot:
-    """Tools at one moment.
-
-    Attributes:
-        number: Grows by one with each change.
-        tools: The tools, in the servers' order.
-    """
-
-    number: int
-    tools: tuple[Tool, ...]
-
-    @cached_property
-    def library(self) -> Library:
-        """The tools alone, as a library."""
-        return Library(self.tools)
-
-
-class ToolSnapshots:
-    """The newest tools, and older ones for conversations that began with them.
+class OfferedTools:
+    """The tools of a server that are offered now, alone and beside those of an agent.
 
     Args:
-        name: The label that tells of the snapshot in an episode is ``mcp:name``.
+        name: What we call the server.
     """
 
     def __init__(self, name: str) -> None:
-        self.current = ToolSnapshot(number=0, tools=())
+        self.library = Library()
         self._name = name
-        self._label = f"mcp:{name}"
-        self._older: OrderedDict[int, ToolSnapshot] = OrderedDict()
-        self._mixed: WeakKeyDictionary[Library, dict[int, Library]] = WeakKeyDictionary()
+        self._mixed: WeakKeyDictionary[Library, Library] = WeakKeyDictionary()
 
     def take(self, tools: Iterable[Tool]) -> None:
-        """Make a snapshot of ``tools``, if they differ from the newest one's."""
-        given, before = tuple(tools), self.current
-        if _facts(given) == _facts(before.tools) and before.number:
-            return
-        self._older[before.number] = before
-        while len(self._older) > _KEPT_SNAPSHOTS:
-            self._older.popitem(last=False)
-        self.current = ToolSnapshot(number=before.number + 1, tools=given)
+        """Offer these tools, if they differ from those that are offered."""
+        given = tuple(tools)
+        if _facts(given) != _facts(self.library):
+            self.library, self._mixed = Library(given), WeakKeyDictionary()
 
-    def route(self, asked: RouteRequest) -> Route:
-        """The run's library with the newest tools, or with those of its conversation."""
-        snapshot = self.current
-        label = asked.labels.get(self._label, "")
-        if not asked.is_new and label.isdigit():
-            snapshot = self._older.get(int(label), snapshot)
-        mixed = self._mixed.setdefault(asked.library, {})
-        if snapshot.number not in mixed:
-            mixed[snapshot.number] = self._library(asked.library, snapshot)
-        return Route(library=mixed[snapshot.number], labels={self._label: str(snapshot.number)})
+    def beside(self, base: Library) -> Library:
+        """A library with these tools in the place of the server's in it; the same one each time."""
+        if base not in self._mixed:
+            now = {tool.name for tool in self.library}
+            gone = [tool.name for tool in base if self._is_ours(tool) and tool.name not in now]
+            kept = base.without(gone)
+            self._mixed[base] = kept.with_tools(self._named(tool, kept) for tool in self.library)
+        return self._mixed[base]
 
-    def _library(self, base: Library, snapshot: ToolSnapshot) -> Library:
-        now = {tool.name for tool in snapshot.tools}
-        kept = base.without(
-            [tool.name for tool in base if self._is_ours(tool) and tool.name not in now]
-        )
-        return kept.with_tools(self._beside(tool, kept) for tool in snapshot.tools)
-
-    def _beside(self, tool: Tool, library: Library) -> Tool:
+    def _named(self, tool: Tool, library: Library) -> Tool:
         """The tool under a name that takes none from a tool of somebody else."""
         taken = library.get(tool.name)
         if taken is None or self._is_ours(taken):
@@ -117,7 +81,7 @@ class ToolSnapshots:
         return tool.with_definition(replace(tool.definition, name=name))
 
     def _is_ours(self, tool: Tool) -> bool:
-        return _server_of(tool.definition) == self._label
+        return _server_of(tool.definition) == f"mcp:{self._name}"
 
 
 def _facts(tools: Iterable[Tool]) -> list[tuple[str, str, bool]]:
@@ -190,7 +154,7 @@ class McpServer:
         self._memory = Memory(known=dict(approved or {}))
         self._sorting = threading.Lock()  # servers tell of changes in the connection's thread
         self._raw = RawListing()
-        self._snapshots = ToolSnapshots(name)
+        self._offered = OfferedTools(name)
         self._listing = Listing()
         self._place = place
         self._protocol = protocol
@@ -254,17 +218,12 @@ class McpServer:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that are offered now."""
-        return self._snapshots.current.tools
+        return tuple(self._offered.library)
 
     @property
     def library(self) -> Library:
         """The same as a library; another object after each change, and only then."""
-        return self._snapshots.current.library
-
-    @property
-    def snapshot(self) -> int:
-        """Number of the library: it grows by one with each change."""
-        return self._snapshots.current.number
+        return self._offered.library
 
     @property
     def listing(self) -> Listing:
@@ -283,7 +242,7 @@ class McpServer:
 
     @property
     def state(self) -> str:
-        """``new``, ``connected``, ``lost`` (trying again), ``down`` or ``closed``."""
+        """``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``."""
         return self._connection.state
 
     @property
@@ -306,7 +265,7 @@ class McpServer:
             held = self._listing.holding(name)
             if held is None:
                 near = nearest_names(name, [one.name for one in self.held])
-                raise ToolNotFoundError(name, nearest=near, version=self.snapshot)
+                raise ToolNotFoundError(name, nearest=near, version=0)
             if held.tool is None or not held.is_approvable:
                 raise McpError(f"{held} It can not be approved.", server=self.name)
             self._memory.known[name] = held.tool.fingerprint
@@ -322,11 +281,8 @@ class McpServer:
         return self._listing
 
     async def route(self, asked: RouteRequest) -> Route:
-        """The library of a run with this server's newest tools, as the router of an ``Agent``.
-
-        A conversation keeps the tools that it began with.
-        """
-        return self._snapshots.route(asked)
+        """The library of a run with this server's newest tools, as the router of an ``Agent``."""
+        return Route(library=self._offered.beside(asked.library))
 
     def offered_as(self, names: Collection[str]) -> None:
         """Put the server's name before those of its tools that are among ``names``."""
@@ -385,7 +341,7 @@ class McpServer:
             listing = import_listing(self._raw, self._policy, self._memory)
             self._memory.known.update(listing.fingerprints)
             self._listing = listing
-            self._snapshots.take(self._bound(tool) for tool in listing.tools)
+            self._offered.take(self._bound(tool) for tool in listing.tools)
 
     def _bound(self, listed: ListedTool) -> Tool:
         async def call(**arguments: Any) -> Any:
@@ -473,19 +429,17 @@ class McpServers:
     async def route(self, asked: RouteRequest) -> Route:
         """The library of a run with the newest tools of all servers, as an ``Agent``'s router."""
         self._settle()
-        labels: dict[str, str] = {}
         for server in self.servers:
-            route = await server.route(asked)
-            asked = replace(asked, library=route.library)
-            labels |= route.labels
-        return Route(library=asked.library, labels=labels)
+            asked = replace(asked, library=(await server.route(asked)).library)
+        return Route(library=asked.library)
 
     def _settle(self) -> None:
-        """See to it that no two servers offer one name."""
-        while taken := _repeated(tool.name for server in self.servers for tool in server.tools):
+        """See to it that no two servers offer one name, or names that look like one."""
+        while taken := _repeated(_key(tool.name) for one in self.servers for tool in one.tools):
             for server in self.servers:
+                listed = server.listing.tools
                 server.offered_as(
-                    {tool.name for tool in server.listing.tools if tool.definition.name in taken}
+                    {tool.name for tool in listed if _key(tool.definition.name) in taken}
                 )
 
     async def __aenter__(self) -> Self:
@@ -513,6 +467,11 @@ class McpServers:
     def __exit__(self, *_: object) -> None:
         for server in self.servers:
             server.__exit__()
+
+
+def _key(name: str) -> str:
+    """A name without case and spaces, by which a reader would tell it."""
+    return "".join(name.casefold().split())
 
 
 def _repeated(names: Iterable[str]) -> dict[str, int]:

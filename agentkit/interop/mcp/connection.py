@@ -30,6 +30,9 @@ _logger = logging.getLogger(__name__)
 _RELIST_SECONDS = 0.2
 """Seconds between two listings at the request of a server; one that floods is not followed."""
 
+_MOST_LISTENS, _LISTEN_SECONDS = 5, 1.0
+"""How often, and after how many seconds, a server that broke off is listened to again."""
+
 T = TypeVar("T")
 
 
@@ -43,8 +46,7 @@ class Connection:
         limits: How long and how often to try.
         listed: Takes a new listing; called in the connection's thread.
         protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
-        state: ``new``, ``connected``, ``lost`` (trying again), ``down`` (waiting for a call) or
-            ``closed``.
+        state: ``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``.
         connects: How often it was connected.
         problem: What went wrong last; empty for nothing.
     """
@@ -60,8 +62,8 @@ class Connection:
     _thread: threading.Thread | None = field(init=False, default=None)
     _loop: asyncio.AbstractEventLoop | None = field(init=False, default=None)
     _client: Client | None = field(init=False, default=None)
-    _refused: bool = field(init=False, default=False)
-    """Whether it was us who hung up, on a server that sends without end: only a call goes back."""
+    _waiting: list[asyncio.Future[Client]] = field(init=False, default_factory=list)
+    """Calls that wait for a connection."""
     _first: concurrent.futures.Future[None] = field(
         init=False, default_factory=concurrent.futures.Future
     )
@@ -111,26 +113,20 @@ class Connection:
         return self.submit(work)
 
     async def _with_client(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        client = await self._connected()
+        client = self._client
+        if client is None or self._lost.is_set():
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            self._wanted.set()
+            client = await waiter
         lost = self._lost
         try:
             return await work(client)
         except McpConnectionError as error:
             lost.set()  # the official client knows it before we do
-            if self._refused and self.problem not in str(error):
-                raise self._unreachable() from error  # it was us, before the call was sent
+            if self.problem and self.problem not in str(error):
+                raise self._unreachable() from error  # it was us who hung up
             raise
-
-    async def _connected(self) -> Client:
-        if self.state == "down":
-            self._wanted.set()
-        while self._client is None or self._lost.is_set():
-            waiting = asyncio.create_task(self._changed.wait())
-            changed, _ = await asyncio.wait({waiting}, timeout=self.limits.connect_seconds)
-            waiting.cancel()
-            if not changed or self.state in {"down", "closed"}:
-                raise self._unreachable()
-        return self._client
 
     def _unreachable(self) -> McpConnectionError:
         words = self.place.last_words()
@@ -155,32 +151,26 @@ class Connection:
         """The task that owns the client, from the first connection to the last."""
         self._loop = asyncio.get_running_loop()
         self._stopping, self._wanted = asyncio.Event(), asyncio.Event()
-        self._changed, self._relist = asyncio.Event(), asyncio.Event()
-        self._lost = asyncio.Event()
-        attempt = 0
+        self._relist, self._lost = asyncio.Event(), asyncio.Event()
         while not self._stopping.is_set():
-            connects = self.connects
+            self._wanted.clear()
             await self._once()
             if not self._first.done():  # the first attempt failed, and is the only one
                 self._first.set_exception(self._unreachable())
                 return
-            attempt = 1 if self.connects > connects else attempt + 1
-            if self._stopping.is_set():
-                return
-            if attempt > self.limits.reconnects or self._refused:
-                self._enter("down")
-                await self._either(self._wanted)
-                self._wanted.clear()
-                attempt = 0
-            else:
-                self._enter("lost")
-                await self._either(seconds=self.limits.backoff(attempt))
+            if self.state != "closed":
+                self.state = "lost"
+            await self._either(self._wanted)  # a call connects anew
+        self._tell_waiting(None)
 
-    def _enter(self, state: str) -> None:
-        if self.state != "closed":
-            self.state = state
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+    def _tell_waiting(self, client: Client | None) -> None:
+        """Let calls go on, or fail."""
+        waiting, self._waiting = self._waiting, []
+        for waiter in (one for one in waiting if not one.done()):
+            if client is None:
+                waiter.set_exception(self._unreachable())
+            else:
+                waiter.set_result(client)
 
     async def _either(self, *events: asyncio.Event, seconds: float | None = None) -> None:
         """Wait for one of the events, for the end of the connection, or for some time."""
@@ -191,14 +181,16 @@ class Connection:
 
     async def _once(self) -> None:
         """Connect, stay connected as long as that lasts, and leave."""
-        self.problem, self._refused = "", False
+        self.problem, before = "", self.connects
         try:
             async with self._open() as client:
                 self._client = client
                 self.connects += 1
-                self._enter("connected")
+                if self.state != "closed":
+                    self.state = "connected"
                 if not self._first.done():
                     self._first.set_result(None)
+                self._tell_waiting(client)
                 await self._stay(client)
         except asyncio.CancelledError:
             raise
@@ -207,6 +199,8 @@ class Connection:
             _logger.info("MCP server %r: %s", self.name, self.problem)
         finally:
             self._client = None
+        if self.connects == before:
+            self._tell_waiting(None)
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[Client]:
@@ -216,7 +210,6 @@ class Connection:
 
         def ended(why: str) -> None:
             self.problem = self.problem or why
-            self._refused = self._refused or bool(why)
             lost.set()
 
         client = Client(
@@ -277,7 +270,7 @@ class Connection:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        for attempt in range(1, self.limits.reconnects + 1):
+        for _ in range(_MOST_LISTENS):
             try:
                 async with client.listen(tools_list_changed=True) as changes:
                     async for _ in changes:
@@ -287,7 +280,7 @@ class Connection:
             except (ListenNotSupportedError, MCPError, TimeoutError) as error:
                 _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
                 return
-            await asyncio.sleep(self.limits.backoff(attempt))
+            await asyncio.sleep(_LISTEN_SECONDS)
             self._relist.set()  # for what was said while nobody listened
 
 

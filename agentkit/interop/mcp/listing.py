@@ -81,7 +81,6 @@ class McpLimits:
 
     Attributes:
         max_tools: Tools that are read of a listing; after them reading stops.
-        max_pages: Pages of a listing that are asked for.
         max_listing_chars: Characters of a listing in all; after them reading stops.
         max_text_chars: Characters of one description. Longer texts are not looked through, so a
             tool that has one is held.
@@ -93,13 +92,9 @@ class McpLimits:
         connect_seconds: Longest wait for a connection, start of the process included.
         list_seconds: Longest wait for the whole listing.
         call_seconds: Longest wait for one answer.
-        reconnects: Attempts in a row after a connection was lost; then the next call tries again.
-        backoff_seconds: Wait before the second attempt; doubles each time.
-        max_backoff_seconds: Longest wait between attempts.
     """
 
     max_tools: int = 5_000
-    max_pages: int = 1_000
     max_listing_chars: int = 10_000_000
     max_text_chars: int = 8_000
     max_definition_chars: int = 30_000
@@ -109,19 +104,12 @@ class McpLimits:
     connect_seconds: float = 30.0
     list_seconds: float = 30.0
     call_seconds: float = 60.0
-    reconnects: int = 5
-    backoff_seconds: float = 0.2
-    max_backoff_seconds: float = 10.0
 
     def __post_init__(self) -> None:
         for one in fields(self):
             value = getattr(self, one.name)
             if not value > 0:
                 raise UsageError(f"{one.name} is {value}; use a number above 0")
-
-    def backoff(self, attempt: int) -> float:
-        """Seconds to wait after the failed attempt of that number, from 1."""
-        return min(self.backoff_seconds * 2.0 ** min(attempt - 1, 30), self.max_backoff_seconds)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -428,27 +416,20 @@ async def read_listing(client: Client, limits: McpLimits) -> RawListing:
     if client.server_capabilities.tools is None and client.server_info is not None:
         return RawListing(cut="the server says that it has no tools")
     left = limits.max_listing_chars
-    cut = f"the server's listing has more than {limits.max_pages:,} pages; the others are left"
     async with asyncio.timeout(limits.list_seconds):
-        for _ in range(limits.max_pages):
+        while True:
             page = await client.list_tools(cursor=cursor)
-            for record in map(record_of, page.tools):
-                left -= json_length(record, left)
-                if left < 0 or len(records) == limits.max_tools:
-                    return RawListing(records=tuple(records), cut=_cut(limits, is_long=left < 0))
-                records.append(record)
-            cursor = page.next_cursor
+            found, cursor = list(map(record_of, page.tools)), page.next_cursor
+            left -= 100 + sum(json_length(record, left) for record in found)  # also an empty page
+            records += found
+            if left < 0 or len(records) > limits.max_tools:
+                cut = (
+                    f"the server lists more than {limits.max_tools:,} tools, or "
+                    f"{limits.max_listing_chars:,} characters; the others are left"
+                )
+                return RawListing(records=tuple(records[: limits.max_tools]), cut=cut)
             if cursor is None:
-                cut = ""
-                break
-    return RawListing(records=tuple(records), cut=cut)
-
-
-def _cut(limits: McpLimits, *, is_long: bool) -> str:
-    if is_long:
-        most = f"{limits.max_listing_chars:,}"
-        return f"the server's listing has more than {most} characters; the others are left"
-    return f"the server lists more than {limits.max_tools:,} tools; the others are left"
+                return RawListing(records=tuple(records))
 
 
 async def call_tool(

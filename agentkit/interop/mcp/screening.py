@@ -1,9 +1,4 @@
-"""From what a server listed to what is offered: each entry is offered or held, none is lost.
-
-A listing with one malformed entry the official client refuses whole. So before it reads an answer,
-``AnswerMender`` replaces each entry that it would stumble over by one that it can read and that
-carries the reason; import then holds that entry alone.
-"""
+"""From what a server listed to what is offered: each entry is offered or held, none is lost."""
 
 from __future__ import annotations
 
@@ -11,14 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.interop.mcp.listing import (
-    OVERSIZED,
     HeldTool,
     HoldCode,
     ListedTool,
@@ -30,17 +23,9 @@ from agentkit.interop.mcp.listing import (
     prefixed,
 )
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 NewTools: TypeAlias = Literal["hold", "screen"]
 """What becomes of a tool that nobody has approved."""
 
-_MALFORMED_KEY = "agentkit.dev/malformed"
-"""In ``_meta`` of an entry: why it stands for one that is not what MCP says."""
-
-_ENTRY_KEY = "agentkit.dev/entry"
-_LONGEST_REASON = 300
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -118,45 +103,14 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
 def _entries(
     records: Sequence[dict[str, Any]], policy: ImportPolicy, memory: Memory
 ) -> Iterator[_Entry | HeldTool]:
-    """Each entry as a tool, or why there is none; one that is only repeated is left out."""
-    different = _different(records)
-    seen: set[str] = set()
+    """Each entry as a tool, or why there is none."""
+    counts = Counter(str(record.get("name")) for record in records)
     for record in records:
-        name = record["name"] if isinstance(record.get("name"), str) else ""
-        meta = record.get("_meta")
-        why = meta.get(_MALFORMED_KEY) if isinstance(meta, Mapping) else None
-        if isinstance(meta, Mapping) and isinstance(why, str):
-            entry = meta.get(_ENTRY_KEY)
-            whole = entry if isinstance(entry, dict) else {"entry": entry}
-            reason = f"it is not what MCP says: {why}."
-            yield HeldTool(name=name[:200], code="bad_entry", reasons=(reason,), record=whole)
-        elif different.get(name, 1) > 1:
-            listed = f"the server lists {different[name]} different tools of this name"
-            reason = f"{listed}, so a call would be a guess."
+        if counts[str(record.get("name"))] > 1:
+            reason = "the server lists several tools of this name, so a call would be a guess."
             yield _held(record, "duplicate", reason)
-        elif name not in different or name not in seen:
-            seen.add(name)
+        else:
             yield _read(record, policy, memory)
-
-
-def _different(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """For each name that is listed more than once, how many different entries it has."""
-    named = [record for record in records if isinstance(record.get("name"), str)]
-    counts = Counter(record["name"] for record in named)
-    entries: dict[str, set[object]] = {}
-    for record in named:
-        if counts[record["name"]] > 1:
-            entries.setdefault(record["name"], set()).add(_identity(record))
-    return {name: len(known) for name, known in entries.items()}
-
-
-def _identity(record: Mapping[str, Any]) -> object:
-    """What equal entries have in common; one that is no JSON, or too large, is like no other."""
-    try:
-        text = json.dumps(record, sort_keys=True)
-    except (TypeError, ValueError, RecursionError):
-        return id(record)
-    return text if len(text) <= _LONGEST_ENTRY else id(record)
 
 
 def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entry | HeldTool:
@@ -284,94 +238,3 @@ def _notes(raw: RawListing, tools: Iterable[ListedTool], policy: ImportPolicy) -
             yield f"{tool.name}: its schema was repaired on import"
         if tool.definition.name != tool.name and policy.prefixes is not True:
             yield f"{tool.name}: offered as {tool.definition.name}, because the name is taken"
-
-
-class AnswerMender:
-    """Makes the answers of one connection such that the official client can read them.
-
-    What an entry of a listing may be depends on the version of the protocol: up to 2025-11-25 a
-    schema of a result has to be that of an object. A server that answers ``initialize`` names the
-    version there; one that is not asked to speaks the newest. What has too many parts to be
-    validated at all is cut, or replaced by an error.
-    """
-
-    def __init__(self, limits: McpLimits) -> None:
-        self._limits = limits
-        self._version = ""
-
-    def mend(self, message: Any) -> None:
-        """Replace the malformed entries of a listing, and an answer of too many parts.
-
-        Args:
-            message: What the official transport received.
-        """
-        result = getattr(getattr(message, "message", None), "result", None)
-        if not isinstance(result, dict):
-            return
-        if isinstance(version := result.get("protocolVersion"), str):
-            self._version = version
-        parts, most = result.get("content"), self._limits.max_result_parts
-        if isinstance(parts, list) and len(parts) > most:
-            why = (
-                f"the answer has {len(parts):,} parts, {most:,} are allowed; ask for less, or "
-                f"raise McpLimits(max_result_parts={len(parts)})"
-            )
-            message.message = error_message(message.message.id, OVERSIZED, why)
-        if isinstance(entries := result.get("tools"), list):
-            del entries[self._limits.max_tools + 1 :]  # one more tells that there are too many
-            for at, reason in dict(_problems(entries, self._version)).items():
-                entries[at] = _placeholder(entries[at], reason)
-
-
-def error_message(request_id: Any, code: int, why: str) -> Any:
-    """A message of the protocol in the place of an answer."""
-    from mcp_types import ErrorData, JSONRPCError
-
-    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why))
-
-
-def _problems(entries: list[Any], version: str) -> Iterator[tuple[int, str]]:
-    """Places of malformed entries, each with what is wrong; the last one of a place is the first.
-
-    Answers are read twice by the official client: as what the version says, and as its own type.
-    """
-    from pydantic import ValidationError
-
-    for adapter in (_own_adapter(), _adapter_of(version)):
-        try:
-            adapter.validate_python(entries, by_name=False)
-        except ValidationError as error:
-            for problem in reversed(error.errors(include_url=False, include_input=False)):
-                at, *path = problem["loc"]
-                yield int(at), f"{'.'.join(map(str, path))}: {problem['msg']}"
-
-
-def _placeholder(entry: Any, reason: str) -> dict[str, Any]:
-    name = entry.get("name") if isinstance(entry, dict) else None
-    return {
-        "name": name if isinstance(name, str) else "",
-        "inputSchema": {"type": "object"},
-        "_meta": {_MALFORMED_KEY: reason.lstrip(": ")[:_LONGEST_REASON], _ENTRY_KEY: entry},
-    }
-
-
-@cache
-def _own_adapter() -> TypeAdapter[Any]:
-    from mcp_types import Tool
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(list[Tool])
-
-
-@cache
-def _adapter_of(version: str) -> TypeAdapter[Any]:
-    from mcp_types.methods import SERVER_RESULTS
-    from mcp_types.version import LATEST_PROTOCOL_VERSION
-    from pydantic import TypeAdapter
-
-    answers = SERVER_RESULTS.get(("tools/list", version or LATEST_PROTOCOL_VERSION))
-    fields = getattr(answers, "model_fields", {})
-    if "tools" not in fields:  # the client will refuse the version itself
-        return _own_adapter()
-    entries: Any = fields["tools"].annotation
-    return TypeAdapter(entries)

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.episode_queue import EpisodeQueue
-from agentkit.agent.executor import Execution
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.session import new_episode_id
 from agentkit.agent.types import Approval, Approver
@@ -151,7 +151,8 @@ class CallRunner:
             metadata=episode.metadata,
             library_version=library.version,
         )
-        executor = self.execution.executor(library, SelectedTools.whole(library), run=facts)
+        tools = SelectedTools.whole(library)
+        executor = Executor(shared=self.execution, tools=tools, run=facts)
         executor.approve = approve
         self._running += 1
         try:

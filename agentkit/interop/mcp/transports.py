@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import logging
 import os
 import re
+import signal
 import sys
 import threading
 import time
+from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import anyio.lowlevel
 
 from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
-from agentkit.interop.mcp.screening import AnswerMender, error_message
 
 if TYPE_CHECKING:
+    from asyncio import StreamReader
+
     import httpx2
-    from anyio.abc import Process
 
 _logger = logging.getLogger(__name__)
 _LINES = 20
@@ -46,12 +48,11 @@ _HELD_BACK = 4_096
 """Pieces are handed on together from so many bytes on, or at the end of a line."""
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,20}|"[^"\\]{1,200}")')
 
-_MOST_WAITING = 100
-"""Requests of a server whose answers it has not read yet."""
 _LONGEST_ID = 1_000
 _UNASKED = 10_000
 """Messages that answer nothing and are taken at once; ``_UNASKED_A_SECOND`` more each second."""
 _UNASKED_A_SECOND = 1_000
+_WEIGHT_OF_A_REQUEST = 100
 _HEARD = frozenset(
     f"notifications/{name}"
     for name in ("tools/list_changed", "subscriptions/acknowledged", "cancelled")
@@ -59,6 +60,9 @@ _HEARD = frozenset(
 """What a server may tell us; each counts as ten messages, for the work it makes."""
 _CHARS_A_MESSAGE = 10_000
 """So many characters of a message count as one more."""
+
+Unanswered: TypeAlias = dict[str, Any]
+"""Ids of the requests that wait for an answer, as texts, and as they were sent."""
 
 Ended = Callable[[str], None]
 """Is told that the connection is over, and why when it was us who hung up."""
@@ -99,8 +103,9 @@ class StdioPlace:
     _words: deque[str] = field(default_factory=lambda: deque(maxlen=_LINES), repr=False)
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
-        """The official transport, watched for its end."""
-        return _watched(self._transport(limits), ended, limits)
+        """A transport like the official one, watched for its end."""
+        unanswered: Unanswered = {}
+        return _watched(self._transport(limits, unanswered), ended, limits, unanswered)
 
     @property
     def where(self) -> str:
@@ -112,20 +117,24 @@ class StdioPlace:
         return "\n".join(self._words)
 
     @asynccontextmanager
-    async def _transport(self, limits: McpLimits) -> AsyncIterator[Any]:
+    async def _transport(self, limits: McpLimits, unanswered: Unanswered) -> AsyncIterator[Any]:
         from mcp.client.stdio import get_default_environment
 
         self._words.clear()
         with _read_lines(self._heard) as stderr:
-            process = await anyio.open_process(
-                [self.command, *self.args],
-                env=get_default_environment() | dict(self.env),
+            process = await asyncio.create_subprocess_exec(
+                self.command,
+                *self.args,
+                stdin=PIPE,
+                stdout=PIPE,
                 stderr=stderr,
+                env=get_default_environment() | dict(self.env),
                 cwd=self.cwd,
                 start_new_session=True,
+                limit=limits.max_message_bytes,
             )
             stderr.close()  # the process has its own copy
-            async with _process_streams(process, limits) as streams:
+            async with _process_streams(process, limits, unanswered) as streams:
                 yield streams
 
     def _heard(self, line: str) -> None:
@@ -147,7 +156,7 @@ class HttpPlace:
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
         """The official transport, watched for its end."""
-        return _watched(self._transport(limits), ended, limits)
+        return _watched(self._transport(limits), ended, limits, {})
 
     @property
     def where(self) -> str:
@@ -209,166 +218,39 @@ class InProcessPlace:
         return ""
 
 
-class _Lines:
-    """Parts what a program writes into lines; of a line that is too long nothing is kept.
-
-    Attributes:
-        skipped: Bytes of the line that were thrown away.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.skipped = 0
-        self._most = most
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """The lines that end in the chunk; None as soon as one is too long."""
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            yield from self._add(part)
-            if not self.skipped:
-                yield b"".join(self._parts)
-            self._parts, self._size, self.skipped = [], 0, 0
-        yield from self._add(rest)
-
-    def _add(self, part: bytes) -> Iterator[None]:
-        if self.skipped:
-            self.skipped += len(part)
-            return
-        self._parts.append(part)
-        self._size += len(part)
-        if self._size > self._most:
-            self.skipped, self._parts = self._size, []
-            yield None
-
-
-class _ProcessReader:
-    """Makes messages of what a server writes to stdout, and bounds it.
-
-    Attributes:
-        unanswered: Ids of the requests that wait for an answer.
-    """
-
-    def __init__(self, limits: McpLimits) -> None:
-        self.unanswered: dict[Any, None] = {}
-        self._most = limits.max_message_bytes
-        self._lines = _Lines(self._most)
-        self._strays = 0
-
-    def messages(self, chunk: bytes) -> Iterator[Any]:
-        """The messages that end in the chunk; each unanswered call fails where one is too long.
-
-        Raises:
-            EOFError: It makes no sense to read on.
-        """
-        for line in self._lines.feed(chunk):
-            too_much = _too_long(self._most) if line is None else _too_many(_values_in(line))
-            if line is None or too_much:
-                yield from self._failures(OVERSIZED, too_much)
-                continue
-            try:
-                message = self._message(line)
-            except ValueError as error:
-                yield from self._unreadable(line, str(error))
-                continue
-            if message is not None:
-                self._strays = 0
-                self.unanswered.pop(getattr(message, "id", None), None)
-                yield message
-            else:
-                self._strays += 1
-                if self._strays > _MOST_STRAYS:
-                    yield from self._give_up(
-                        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no "
-                        f"messages, such as {line[:80]!r}; a server logs on stderr"
-                    )
-        if self._lines.skipped > _MOST_SKIPPED * self._most:
-            yield from self._give_up("it wrote a line without an end")
-
-    def _message(self, line: bytes) -> Any:
-        """The message of a line; None for a line that is none, such as one of a log.
-
-        Raises:
-            ValueError: It was meant to be one.
-        """
-        from mcp_types import jsonrpc_message_adapter
-        from pydantic import ValidationError
-
-        if not line.lstrip().startswith(b"{"):
-            return None
-        try:
-            return jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValidationError as error:
-            why = str(error)[:300]
-            if b'"jsonrpc"' in line:
-                raise ValueError(
-                    f"the server sent a message that can not be read: {why}"
-                ) from error
-            if not self._strays:
-                _logger.warning("a server wrote a line that is no message: %s", why)
-            return None
-
-    def _unreadable(self, line: bytes, why: str) -> Iterator[Any]:
-        """The failure of the call that a line wanted to answer, or of all where it does not say."""
-        found = _ID.search(line)
-        request_id: Any = None
-        with contextlib.suppress(ValueError):
-            request_id = json.loads(found[1]) if found else None
-        if request_id in self.unanswered:
-            del self.unanswered[request_id]
-            yield error_message(request_id, OVERSIZED, why)
-        else:
-            yield from self._failures(OVERSIZED, why)
-
-    def _failures(self, code: int, why: str) -> Iterator[Any]:
-        failed, self.unanswered = self.unanswered, {}
-        yield from (error_message(request_id, code, why) for request_id in failed)
-
-    def _give_up(self, why: str) -> Iterator[Any]:
-        from mcp_types import CONNECTION_CLOSED
-
-        yield from self._failures(CONNECTION_CLOSED, why)
-        raise EOFError(why)
-
-
 @asynccontextmanager
-async def _process_streams(process: Process, limits: McpLimits) -> AsyncIterator[tuple[Any, Any]]:
+async def _process_streams(
+    process: Process, limits: McpLimits, unanswered: Unanswered
+) -> AsyncIterator[tuple[Any, Any]]:
     """The streams of messages of a process, which is stopped in the end.
 
     The official package has the same, but for limits: it keeps a line however long it is, and
     logs each line that is none of a message with the exception.
     """
     from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCRequest
 
     stdin, stdout = process.stdin, process.stdout
     assert stdin is not None
     assert stdout is not None
     received, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, to_send = anyio.create_memory_object_stream[Any](0)
-    reader = _ProcessReader(limits)
-    gone = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+    gone = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
     async def read() -> None:
         async with received:
-            with contextlib.suppress(*gone, EOFError):
-                while True:
-                    for message in reader.messages(await stdout.receive()):
-                        await received.send(SessionMessage(message))
-        with contextlib.suppress(*gone):
-            while True:  # so that it can write to its end, and stop
-                await stdout.receive()
+            with contextlib.suppress(*gone):
+                async for message in _messages(stdout, limits.max_message_bytes, unanswered):
+                    await received.send(SessionMessage(message))
+        while await stdout.read(_HELD_BACK):  # so that it can write to its end, and stop
+            pass
 
     async def write() -> None:
         with contextlib.suppress(*gone):
             async with to_send:
-                async for session_message in to_send:
-                    message = session_message.message
-                    if isinstance(message, JSONRPCRequest):
-                        reader.unanswered[message.id] = None
-                    text = message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await stdin.send(text.encode() + b"\n")
+                async for item in to_send:
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    stdin.write(text.encode() + b"\n")
+                    await stdin.drain()
                 return
         await received.aclose()
 
@@ -385,24 +267,102 @@ async def _process_streams(process: Process, limits: McpLimits) -> AsyncIterator
             tasks.cancel_scope.cancel()
 
 
-async def _stop(process: Process) -> None:
-    """Close a server's stdin, wait for its end, and then end it, as MCP says."""
-    stdin, stdout = process.stdin, process.stdout
-    assert stdin is not None
-    assert stdout is not None
-    with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await stdin.aclose()
-    with anyio.move_on_after(_STOP_SECONDS):
-        while process.returncode is None:  # noqa: ASYNC110 - wait() also waits for its children's pipes
-            await anyio.sleep(0.01)
-    if sys.platform == "win32":
-        process.kill()
-    elif process.returncode is None:
-        from mcp.os.posix.utilities import terminate_posix_process_tree
+async def _messages(stdout: StreamReader, most: int, unanswered: Unanswered) -> AsyncIterator[Any]:
+    """What a server writes, as messages; in the place of one that is too much calls fail."""
+    strays = 0
+    why = (
+        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no messages; a server logs "
+        "on stderr"
+    )
+    while strays <= _MOST_STRAYS:
+        try:
+            line = await _next_line(stdout, most)
+        except EOFError as error:
+            why = str(error)
+            break
+        too_much = _too_long(most) if line is None else _too_many(_values_in(line))
+        if line == b"":
+            return
+        if line is None or too_much:
+            messages = _failures(unanswered, OVERSIZED, too_much)
+        elif line.lstrip().startswith(b"{"):
+            strays, messages = 0, [*_decoded(line, unanswered)]
+        else:
+            strays, messages = strays + 1, []
+        for message in messages:
+            yield message
+    for failure in _failures(unanswered, _connection_closed(), why):
+        yield failure
 
-        await terminate_posix_process_tree(process, _STOP_SECONDS)
-    with contextlib.suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-        await stdout.aclose()
+
+async def _next_line(stdout: StreamReader, most: int) -> bytes | None:
+    """The next line, empty at the end; None for one that is too long and was thrown away.
+
+    Raises:
+        EOFError: It makes no sense to read on.
+    """
+    skipped = 0
+    while skipped <= _MOST_SKIPPED * most:
+        try:
+            line = await stdout.readuntil()
+        except asyncio.IncompleteReadError as error:
+            line = error.partial
+        except asyncio.LimitOverrunError as error:
+            skipped += len(await stdout.readexactly(error.consumed))
+            continue
+        return None if skipped else line
+    raise EOFError("it wrote a line without an end")
+
+
+def _decoded(line: bytes, unanswered: Unanswered) -> Iterator[Any]:
+    """The message of a line; of one that nobody can read, the failure of the call it is for."""
+    from mcp_types import jsonrpc_message_adapter
+    from pydantic import ValidationError
+
+    try:
+        yield jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValidationError as error:
+        why = f"the server sent a message that can not be read: {str(error)[:300]}"
+        found = _ID.search(line)
+        key = found[1].decode(errors="replace").strip('"') if found else ""
+        if key in unanswered:
+            yield error_message(unanswered[key], OVERSIZED, why)
+        elif b'"jsonrpc"' in line:
+            yield from _failures(unanswered, OVERSIZED, why)
+
+
+def _failures(unanswered: Unanswered, code: int, why: str) -> list[Any]:
+    """An error for each request that waits."""
+    return [error_message(request_id, code, why) for request_id in unanswered.values()]
+
+
+def _connection_closed() -> int:
+    from mcp_types import CONNECTION_CLOSED
+
+    return int(CONNECTION_CLOSED)
+
+
+def error_message(request_id: Any, code: int, why: str) -> Any:
+    """A message of the protocol in the place of an answer."""
+    from mcp_types import ErrorData, JSONRPCError
+
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why))
+
+
+async def _stop(process: Process) -> None:
+    """Close a server's stdin, wait for its end, and then end it and its children, as MCP says."""
+    assert process.stdin is not None
+    process.stdin.close()
+    for sign in (None, "SIGTERM", "SIGKILL"):
+        if sign and sys.platform == "win32":
+            process.kill()
+        elif sign:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, getattr(signal, sign))
+        with anyio.move_on_after(_STOP_SECONDS):
+            while process.returncode is None:  # noqa: ASYNC110 - wait() also waits for its children's pipes
+                await asyncio.sleep(0.01)
+            return
 
 
 def _bounded_body(response: httpx2.Response, most: int) -> Any:
@@ -508,37 +468,21 @@ class _Allowance:
 
 @asynccontextmanager
 async def _watched(
-    transport: AbstractAsyncContextManager[Any], ended: Ended, limits: McpLimits
+    transport: AbstractAsyncContextManager[Any],
+    ended: Ended,
+    limits: McpLimits,
+    unanswered: Unanswered,
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams of a transport, on which a server is answered and bounded."""
-    async with transport as (read, write), anyio.create_task_group() as tasks:
-        replies, to_send = anyio.create_memory_object_stream[Any](_MOST_WAITING)
-        sent = _SentMessages(write)
-        tasks.start_soon(_reply, to_send, write)
-        with replies, to_send:
-            yield _WatchedStream(read, ended, limits, sent, replies), sent
-            tasks.cancel_scope.cancel()
-
-
-async def _reply(replies: Any, write: Any) -> None:
-    """Send what a server asked for, as fast as it reads."""
-    from mcp.shared.message import SessionMessage
-
-    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-        async for reply in replies:
-            await write.send(SessionMessage(reply))
+    """The streams of a transport, on which a server is bounded."""
+    async with transport as (read, write):
+        yield _WatchedStream(read, ended, limits, unanswered), _SentMessages(write, unanswered)
 
 
 class _SentMessages:
-    """A stream of messages to a server, which keeps the ids of what was asked.
+    """A stream of messages to a server, which keeps the ids of what was asked."""
 
-    Attributes:
-        unanswered: Ids of the requests that wait for an answer, as texts, and as they were sent.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self.unanswered: dict[str, Any] = {}
-        self._stream = stream
+    def __init__(self, stream: Any, unanswered: Unanswered) -> None:
+        self._stream, self._unanswered = stream, unanswered
         self.close, self.aclose = stream.close, stream.aclose
 
     async def send(self, item: Any) -> None:
@@ -546,7 +490,7 @@ class _SentMessages:
         from mcp_types import JSONRPCRequest
 
         if isinstance(item.message, JSONRPCRequest):
-            self.unanswered[str(item.message.id)] = item.message.id
+            self._unanswered[str(item.message.id)] = item.message.id
         await self._stream.send(item)
 
     async def __aenter__(self) -> Self:
@@ -559,20 +503,16 @@ class _SentMessages:
 class _WatchedStream:
     """A stream of messages that tells when it is over, and on which a server is bounded.
 
-    The official client tells the end only to whoever calls next; a server that died in between is
-    to be started again before that. It also starts a task for each request of a server, however
-    many there are; here they are answered (we do nothing that they could ask for) from a queue
-    that has an end. A server that asks or tells without end is hung up on, and calls under way
-    fail with the reason.
+    The official client tells the end only to whoever calls next. It also starts a task for each
+    request of a server, however many there are. A server that asks or tells without end is hung up
+    on, and calls under way fail with the reason.
     """
 
     def __init__(
-        self, stream: Any, ended: Ended, limits: McpLimits, sent: _SentMessages, replies: Any
+        self, stream: Any, ended: Ended, limits: McpLimits, unanswered: Unanswered
     ) -> None:
-        self._stream = stream
-        self._ended = ended
-        self._mender = AnswerMender(limits)
-        self._sent, self._replies = sent, replies
+        self._stream, self._ended, self._limits = stream, ended, limits
+        self._unanswered = unanswered
         self._unasked = _Allowance()
         self._failures: deque[Any] | None = None
         self.close, self.aclose = stream.close, stream.aclose
@@ -595,68 +535,58 @@ class _WatchedStream:
     async def __anext__(self) -> Any:
         while self._failures is None:
             try:
-                message = await self._stream.receive()
+                item = await self._stream.receive()
             except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 self._ended("")
                 raise StopAsyncIteration from None
-            if self._is_wanted(message):
-                self._mender.mend(message)
-                return message
+            if self._is_wanted(item):
+                return _bounded(item, self._limits)
         if self._failures:
             return self._failures.popleft()
         raise StopAsyncIteration
 
     def _is_wanted(self, item: Any) -> bool:
-        """Whether the official client gets to see a message; others are counted, or answered."""
+        """Whether the official client gets to see a message; what nobody asked for is counted."""
+        from mcp.shared.message import SessionMessage
         from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
         message: Any = getattr(item, "message", None)
         is_answer = isinstance(message, JSONRPCResponse | JSONRPCError)
-        if is_answer and self._sent.unanswered.pop(str(message.id), None) is not None:
+        if is_answer and self._unanswered.pop(str(message.id), None) is not None:
             return True
-        enough = _UNASKED * _CHARS_A_MESSAGE
-        size = json_length(getattr(message, "params", None), enough)
+        size = json_length(getattr(message, "params", None), _UNASKED * _CHARS_A_MESSAGE)
         is_heard = message is None or getattr(message, "method", "") in _HEARD
-        if not self._unasked.take((10 if is_heard else 1) + size // _CHARS_A_MESSAGE):
-            self._hang_up("the server sent messages that nobody asked for, without end")
-        elif isinstance(message, JSONRPCRequest):
-            self._answer(message)
-        else:
-            return is_heard
-        return False
-
-    def _answer(self, request: Any) -> None:
-        from mcp_types import METHOD_NOT_FOUND, JSONRPCResponse
-
-        if len(str(request.id)) > _LONGEST_ID:
-            return
-        reply: Any = JSONRPCResponse(jsonrpc="2.0", id=request.id, result={})
-        if request.method != "ping":
-            reply = error_message(request.id, METHOD_NOT_FOUND, "this client does nothing of that")
-        try:
-            self._replies.send_nowait(reply)
-        except anyio.WouldBlock:
-            self._hang_up(
-                f"the server sent more than {_MOST_WAITING} requests and read none of the answers"
-            )
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            _logger.debug("a request of a server came when it was being left")
-
-    def _hang_up(self, why: str) -> None:
-        from mcp.shared.message import SessionMessage
-        from mcp_types import CONNECTION_CLOSED
-
-        self._failures = deque(
-            SessionMessage(error_message(request_id, CONNECTION_CLOSED, why))
-            for request_id in self._sent.unanswered.values()
-        )
+        is_request = isinstance(message, JSONRPCRequest)
+        weight = _WEIGHT_OF_A_REQUEST if is_request else 10 if is_heard else 1
+        if self._unasked.take(weight + size // _CHARS_A_MESSAGE):
+            return is_heard or (is_request and len(str(message.id)) <= _LONGEST_ID)
+        why = "the server sent messages that nobody asked for, without end"
+        failures = _failures(self._unanswered, _connection_closed(), why)
+        self._failures = deque(map(SessionMessage, failures))
         self._ended(why)
+        return False
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+
+def _bounded(item: Any, limits: McpLimits) -> Any:
+    """A message without what has too many parts to be validated by the official client."""
+    result = getattr(getattr(item, "message", None), "result", None)
+    if isinstance(result, dict):
+        parts, most = result.get("content"), limits.max_result_parts
+        if isinstance(parts, list) and len(parts) > most:
+            why = (
+                f"the answer has {len(parts):,} parts, {most:,} are allowed; ask for less, or "
+                f"raise McpLimits(max_result_parts={len(parts)})"
+            )
+            item.message = error_message(item.message.id, OVERSIZED, why)
+        if isinstance(entries := result.get("tools"), list):
+            del entries[limits.max_tools + 1 :]  # one more tells that there are too many
+    return item
 
 
 _LONGEST_LINE = 10_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 import os
@@ -14,7 +13,6 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
@@ -43,9 +41,6 @@ logger = logging.getLogger(__name__)
 KEY_VARIABLE = "AGENTKIT_LIBRARY_KEY"
 """Environment variable that holds the key that is shown to a library server."""
 
-NO_CACHE = "none"
-"""As ``?cache=none``: keep nothing on disk."""
-
 # How much is taken from a server, which may be anybody's.
 LINE_BYTES = 256_000_000
 """Of a line: a definition, an event, or a change, which may bring ten thousand tools."""
@@ -71,7 +66,6 @@ class Address:
         base: The URL without options; safe to show.
         host: Host and port.
         is_encrypted: Whether it is https.
-        cache: Folder for the cache; None for the user's own, ``NO_CACHE`` for none.
         timeout_seconds: Longest answer, such as a page of definitions.
         signed_from: The first event that has to be signed.
     """
@@ -79,34 +73,20 @@ class Address:
     base: str
     host: str
     is_encrypted: bool
-    cache: str | None = None
     timeout_seconds: float = 60.0
     signed_from: int = 1
 
     def __str__(self) -> str:
         return self.base
 
-    def cache_folder(self, caches: Path) -> Path | None:
-        """The folder of the cache; None for none.
-
-        Args:
-            caches: Where agentkit keeps caches of this user.
-        """
-        if self.cache == NO_CACHE:
-            return None
-        if self.cache is not None:
-            return Path(self.cache).expanduser()
-        name, digest = re.sub("[^A-Za-z0-9.-]+", "_", self.host), hashlib.sha256(self.base.encode())
-        return caches / "libraries" / f"{name}-{digest.hexdigest()[:12]}"
-
 
 def read_address(url: str) -> Address:
     """Take the URL of a library apart.
 
     Example:
-        >>> address = read_address("https://tools.example/team-a?cache=none")
-        >>> print(address, address.cache)
-        https://tools.example/team-a none
+        >>> address = read_address("https://tools.example/team-a?timeout=5")
+        >>> print(address, address.timeout_seconds)
+        https://tools.example/team-a 5.0
 
     Raises:
         UsageError: The URL is none of a library, or holds a key or a password.
@@ -130,15 +110,13 @@ def read_address(url: str) -> Address:
     )
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         match name:
-            case "cache" if value:
-                address = replace(address, cache=value)
             case "timeout" if _is_seconds(value):
                 address = replace(address, timeout_seconds=float(value))
             case "signed-from" if re.fullmatch("[0-9]{1,18}", value):
                 address = replace(address, signed_from=int(value))
             case _:
                 _refuse(
-                    "it has an option that is none of cache, timeout and signed-from, or one whose "
+                    "it has an option that is none of timeout and signed-from, or one whose "
                     f"value is not usable; a key goes into {KEY_VARIABLE}, never into a URL, which "
                     "ends up in logs and lists of processes"
                 )
@@ -346,11 +324,6 @@ class LibraryClient:
                 return StoreError(
                     f"{where} sends its clients on to another place, and nobody follows: neither "
                     "key nor trust were meant for it. Open that URL if it is right"
-                )
-            case 404:
-                return StoreError(
-                    f"there is no library at {where} (status 404{_words(response)}); "
-                    "agentkit.server.library.create_library_app serves one"
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(

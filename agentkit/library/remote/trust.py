@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.chain_check import bulk_of, event_digests, verify_chain
+from agentkit.library.chain import bulk_of, event_digests, verify_chain
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.remote.wire import Head
@@ -172,6 +172,5 @@ def went_back(seen: Head, head: Head) -> StoreFormatError:
         f"the server {what}: it is at library version {head.version} and event "
         f"{head.events.sequence}, and was seen at {seen.version} and {seen.events.sequence}. "
         "Somebody plays an old state, or the store behind it was restored or is another one. If "
-        "that is right, empty this library's cache (?cache=, or its folder in the libraries of "
-        "$AGENTKIT_CACHE) and start again"
+        "that is right, start again"
     )

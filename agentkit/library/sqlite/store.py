@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from hashlib import blake2b
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ from agentkit.errors import (
     StoreFormatError,
     ToolNotFoundError,
 )
+from agentkit.fetch import cache_directory
 from agentkit.library.changes import (
     are_held,
     begun_at,
@@ -27,7 +32,6 @@ from agentkit.library.changes import (
 )
 from agentkit.library.events import storable
 from agentkit.library.library import nearest_names
-from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
@@ -405,7 +409,7 @@ class DerivedTable:
                 "WHERE key IN (SELECT value FROM json_each(?))"
             )
             for key, checksum, body in self._connection.execute(sql, (json.dumps([*keys]),)):
-                if is_sealed(body, checksum, _kind(key)):
+                if compare_digest(_seal(body, _kind(key)), checksum):
                     found[key] = body
                 else:
                     strange += 1
@@ -430,7 +434,7 @@ class DerivedTable:
         ((generation,),) = self._connection.execute(_NEXT)
         self._connection.execute_many(
             "INSERT OR REPLACE INTO derived VALUES (?,?,?,?)",
-            [(key, generation, seal(body, _kind(key)), body) for key, body in entries.items()],
+            [(key, generation, _seal(body, _kind(key)), body) for key, body in entries.items()],
         )
         self._connection.execute_many(
             "UPDATE derived SET generation = ? WHERE key = ?",
@@ -442,3 +446,63 @@ class DerivedTable:
 
 def _kind(key: str) -> str:
     return f"derived {key}"
+
+
+# Seals: an index saves working something out again, so whoever can write it could decide what
+# models see, past the reviewed truth. Each entry is therefore sealed with a key in the user's
+# cache, outside of every project. A keyed BLAKE2 costs a millisecond for a megabyte.
+
+_SEAL_BYTES = 32
+_KEY_FILE = "seal.key"
+
+
+def _seal(content: bytes, what: str) -> bytes:
+    """The seal of what is to be believed later, of one kind, so that none passes for another."""
+    person = blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    key = _key(cache_directory())
+    return blake2b(content, digest_size=_SEAL_BYTES, key=key, person=person).digest()
+
+
+@cache
+def _key(folder: Path) -> bytes:
+    """The key of this user; where none can be kept, one that holds for this process."""
+    path = folder / _KEY_FILE
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return _kept(path) or _made(path)
+    except OSError as error:
+        logger.warning(
+            "%s can not be kept (%s), so what is derived from a library is made anew at each "
+            "start; name a folder that can be written in AGENTKIT_CACHE",
+            path,
+            error.strerror,
+        )
+        return secrets.token_bytes(_SEAL_BYTES)
+
+
+def _kept(path: Path) -> bytes | None:
+    """The key that is there; None where there is none, or where others may know it."""
+    try:
+        with path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            content = file.read(_SEAL_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    is_ours = os.name != "posix" or (state.st_uid == os.geteuid() and not state.st_mode & 0o077)
+    return content if is_ours and len(content) == _SEAL_BYTES else None
+
+
+def _made(path: Path) -> bytes:
+    """A new key; of several processes that make one at a time, the last one's holds."""
+    draft = path.with_name(f"{_KEY_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secrets.token_bytes(_SEAL_BYTES))
+    try:
+        os.link(draft, path)  # never over a key that another process just made
+    except FileExistsError:
+        if _kept(path) is None:
+            draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return _kept(path) or secrets.token_bytes(_SEAL_BYTES)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.store import EventStore, LibraryChange, Store
 from agentkit.messages import JsonObject

@@ -11,7 +11,7 @@ import pytest
 
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, StoreFormatError
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store

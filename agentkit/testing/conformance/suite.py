@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.conformance.capabilities import StoreCapabilityConformance
 from agentkit.testing.conformance.contents import StoreContentConformance

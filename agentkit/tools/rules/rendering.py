@@ -27,7 +27,7 @@ from agentkit.tools.rules.records import (
     Requires,
     Rule,
 )
-from agentkit.tools.schema import Steps, places, references, resolve_local, schemas_in
+from agentkit.tools.schema import Steps, places, references, schemas_in
 from agentkit.tools.schema_validator import fits
 
 # --- the sentence ---------------------------------------------------------------------------------
@@ -127,9 +127,6 @@ def _bounds(rule: Between) -> str:
 
 _Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
-_ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
-_OWN_BASE = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
-
 
 def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
     """The parameters schema as the rules narrow it; the same object when they state nothing.
@@ -165,7 +162,7 @@ def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
         both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
         return {**schema, "dependentRequired": {**given, rule.parameter: both}}
     steps, parts = next(iter(found.items()))
-    return _at(schema, steps, schema, lambda part: _stated(rule, parts, schema, part))
+    return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
 
 
 def _is_shared_by_path(schema: JsonObject) -> bool:
@@ -176,20 +173,19 @@ def _is_shared_by_path(schema: JsonObject) -> bool:
     )
 
 
-def _at(part: Any, steps: Steps, root: JsonObject, change: _Change) -> JsonObject | None:
+def _at(part: Any, steps: Steps, change: _Change) -> JsonObject | None:
     """A schema with a change at the end of the steps; None when it can not be made safely."""
     part = {} if part is True else part
     if not isinstance(part, Mapping):
         return None
-    part = part if part is root else _inlined(part, root)
     if not steps:
         return change(part)
     name, rest = steps[0], steps[1:]
     if name is not None:
-        return _in_property(part, name, lambda below: _at(below, rest, root, change))
+        return _in_property(part, name, lambda below: _at(below, rest, change))
     if "prefixItems" in part or "unevaluatedItems" in part:
         return None
-    below = _at(part.get("items", {}), rest, root, change)
+    below = _at(part.get("items", {}), rest, change)
     return None if below is None else {**part, "items": below}
 
 
@@ -201,19 +197,6 @@ def _in_property(part: JsonObject, name: str, change: _Change) -> JsonObject | N
     if name not in own and "additionalProperties" in part:  # it speaks of the names beside it
         return _both(part, {"properties": {name: below}})
     return {**part, "properties": {**own, name: below}}
-
-
-def _inlined(part: JsonObject, root: JsonObject) -> JsonObject:
-    """A bare reference to a shared part as a copy of that part, which may then be narrowed."""
-    seen = set[str]()
-    while isinstance(reference := part.get("$ref"), str) and reference not in seen:
-        seen.add(reference)
-        beside = part.keys() - {"$ref"}
-        target = resolve_local(root, reference)
-        if not beside <= _ANNOTATIONS or not isinstance(target, Mapping) or _OWN_BASE & {*target}:
-            break
-        part = {**target, **{key: part[key] for key in part if key in beside}}
-    return part
 
 
 def _both(part: JsonObject, more: JsonObject) -> JsonObject:

@@ -304,7 +304,7 @@ class _Planned:
             definition = self.definitions[call.name]
             flowing = [name for name, value in call.arguments.items() if refers(value)]
             plain = gold_call_problems(call, self._plain[call.name], unknown=flowing)
-            arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
+            arguments = coerce(dict(call.arguments), definition.signature.parameters)
             problems = [*plain, *(one.rule for one in validator_of(definition).check(arguments))]
             if problems:
                 return f"the gold call {call.name}: {problems[0]}"

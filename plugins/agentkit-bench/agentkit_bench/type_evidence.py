@@ -181,8 +181,8 @@ def type_of_value(value: Any) -> TypeEvidence:
         return TypeEvidence(declared=declared)
     parts = [type_of_value(item) for item in value[:_MOST_ITEMS]]
     items = join(part.declared for part in parts)
-    domain = frozenset([json_text(list(value))])
-    listed = Alternative(base="array", items=None if items.is_any else items, domain=domain)
+    known = None if items.is_any else items
+    listed = Alternative(base="array", items=known, value=json_text(list(value)))
     return TypeEvidence(
         declared=TypeSet(frozenset([listed])),
         meanings=parts[0].meanings if len({part.meanings for part in parts}) == 1 else (),

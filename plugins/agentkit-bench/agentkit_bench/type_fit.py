@@ -9,7 +9,7 @@ says nothing, so it changes no ranking. The scores of pairs that almost fit are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -159,7 +159,7 @@ def _pair(
         inside = replace(target, declared=two.items or ANY)
         if one.base == "array":
             items = replace(source, declared=one.items or ANY)
-            return _flow(items, inside, depth + 1) * _by_domain(one, two)
+            return _flow(items, inside, depth + 1) * _by_value(one, two)
         alone = replace(source, declared=TypeSet(frozenset([one])))
         return PERHAPS * _flow(alone, inside, depth + 1)
     fit = _by_base(one, two)
@@ -175,25 +175,25 @@ def _meanings(one: Alternative, evidence: TypeEvidence) -> Sequence[Guess]:
 
 def _by_base(one: Alternative, two: Alternative) -> float:
     if one.base == two.base or (one.base, two.base) == ("integer", "number"):
-        return _by_domain(one, two)
+        return _by_value(one, two)
     if (one.base, two.base) == ("number", "integer"):
-        return PARTLY * _by_domain(one, two)
+        return PARTLY * _by_value(one, two)
     if (one.base, two.base) not in WRITTEN_ALSO:
         return 0.0
-    if one.base == "string" and one.domain is not None:
-        return PERHAPS if all(_holds_number(text, two.base) for text in one.domain) else 0.0
+    if one.base == "string" and one.value is not None:
+        return PERHAPS if _holds_number(one.value, two.base) else 0.0
     return PERHAPS
 
 
-def _by_domain(one: Alternative, two: Alternative) -> float:
+def _by_value(one: Alternative, two: Alternative) -> float:
     """How the allowed values overlap; case and white space do not matter, as in coercion."""
-    if two.domain is None or one.domain is None or one.domain <= two.domain:
+    if two.value is None or one.value in (None, two.value):
         return 1.0
-    return PARTLY if _folded(one.domain) & _folded(two.domain) else 0.0
+    return PARTLY if _folded(one.value) == _folded(two.value) else 0.0
 
 
-def _folded(texts: Iterable[str]) -> set[str]:
-    return {" ".join(text.strip('"').split()).casefold() for text in texts}
+def _folded(text: str) -> str:
+    return " ".join(text.strip('"').split()).casefold()
 
 
 def _holds_number(text: str, base: Base) -> bool:

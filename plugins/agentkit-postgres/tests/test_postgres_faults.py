@@ -23,7 +23,7 @@ from support.tcp_proxy import TcpProxy
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.conformance.fixtures import together
 from agentkit.testing.conformance.writer import batch, told

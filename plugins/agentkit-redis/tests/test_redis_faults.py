@@ -17,7 +17,7 @@ from support.tcp_proxy import TcpProxy
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain
+from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.store import Retention
 from agentkit.tools.definition import Description

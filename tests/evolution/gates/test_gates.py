@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from agentkit.episodes import Episode, Verdict
-from agentkit.errors import StoreFormatError
+from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.compare import (
     canary_scores,
     shadow_pairs,
@@ -124,6 +124,8 @@ def test_a_clear_gain_passes():
     assert report.decision == "pass"
     assert report.statistics["gain"] == pytest.approx(11 / 43)
     assert report.statistics["gain_low"] < 11 / 43 < report.statistics["gain_high"]
+    asked = GateConfig(min_gain=0.3)
+    assert offline_gate(pairs_of("w" * 12 + "l" + "=" * 30), rules=asked).decision == "fail"
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])
@@ -176,13 +178,12 @@ def test_only_the_first_pair_of_a_conversation_counts():
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
-def test_a_score_that_is_no_number_holds_a_pass_up(bad):
-    """The report names the task and what to do; the alarm is not silenced by it."""
-    broken = PairedScore(task="t-bad", control=bad, candidate=1)
-    report = shadow_gate([broken, *pairs_of("w" * 9)])
-    assert report.decision == "wait"
-    assert "1 of 10 scores can not be counted (task 't-bad'" in report.reason
-    assert shadow_gate([broken, *pairs_of("l" * 9)]).decision == "fail"
+def test_a_score_that_is_no_number_is_refused(bad):
+    """The error names the task or session, and what to do."""
+    with pytest.raises(UsageError, match="task 't-bad' scored"):
+        PairedScore(task="t-bad", control=bad, candidate=1)
+    with pytest.raises(UsageError, match="session 's-bad' scored"):
+        ArmScore(session="s-bad", arm="control", score=bad)
 
 
 # --- The canary gate: no worse by more than a margin, and an alarm -------------------------------
@@ -213,20 +214,6 @@ def test_a_candidate_that_is_worse_by_the_margin_seldom_passes():
     rules = GateConfig(margin=0.2)
     rounds = [sessions_of(300, control=0.8, candidate=0.6, seed=seed) for seed in range(200)]
     assert sum(canary_gate(one, rules=rules).decision == "pass" for one in rounds) <= 19
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, 1.1])
-def test_a_score_off_the_scale_holds_a_pass_up_but_no_alarm(bad):
-    """The report says which session and what to do."""
-    broken = ArmScore(session="s-bad", arm="candidate", score=bad)
-    rules = GateConfig(margin=0.4)
-    good = sessions_of(400, control=0.9, candidate=0.9, seed=3)
-    assert canary_gate(good, rules=rules).decision == "pass"
-    report = canary_gate([broken, *good], rules=rules)
-    assert report.decision == "wait"
-    assert "session 's-bad' scored" in report.reason
-    harmed = sessions_of(200, control=0.9, candidate=0.3, seed=3)
-    assert canary_gate([broken, *harmed]).decision == "fail"
 
 
 # --- The bystander gate: other tools keep what belongs to them -----------------------------------

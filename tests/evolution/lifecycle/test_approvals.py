@@ -15,7 +15,7 @@ from agentkit.evolution.validation import validate
 from agentkit.evolution.validation.approvals import OVERRULABLE, ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 

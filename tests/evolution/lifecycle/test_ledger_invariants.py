@@ -19,7 +19,7 @@ from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
 from agentkit.tools.definition import Description
 

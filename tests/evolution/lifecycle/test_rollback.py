@@ -11,9 +11,8 @@ from agentkit.episodes import Turn, Verdict
 from agentkit.errors import StoreError
 from agentkit.evolution.manager import ToolManager
 from agentkit.library import LibraryChange
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import HmacKey, verify_chain, verify_library
 from agentkit.library.pins import pin_faults
-from agentkit.library.signing import HmacKey
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.definition import Description, Example
 

@@ -17,7 +17,7 @@ from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
 from agentkit.testing import primitive_library

@@ -7,8 +7,7 @@ from shared import SQUARE_12, caller, check, square
 
 from agentkit import Agent, open_store
 from agentkit.evolution import ToolManager
-from agentkit.library.chain_check import verify_chain
-from agentkit.library.signing import read_signer
+from agentkit.library.chain import read_signer, verify_chain
 
 _HEAD = bytes.fromhex("302e020100300506032b657004220420")  # of a private key, RFC 8410
 _BODY = base64.b64encode(_HEAD + secrets.token_bytes(32)).decode()

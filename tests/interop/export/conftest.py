@@ -82,75 +82,43 @@ def store() -> Iterator[Store]:
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 NAMES = st.text("abcdefgh_", min_size=1, max_size=8)
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(2**70), 2**70),
-    st.floats(allow_nan=False, allow_infinity=False),
-    TEXTS,
-)
 OPTIONAL = st.none() | st.booleans()
 VALUES = st.recursive(
-    SCALARS,
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(-9, 9) | TEXTS,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
     max_leaves=4,
 )
+SIMPLE = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("string")},
+        optional={
+            "enum": st.lists(TEXTS, min_size=1, max_size=3, unique=True),
+            "pattern": st.sampled_from(["^a", "[0-9]+$"]),
+            "maxLength": st.integers(4, 9),
+            "default": TEXTS,
+            "description": TEXTS,
+        },
+    ),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["integer", "number"])},
+        optional={"minimum": st.integers(-9, 0), "multipleOf": st.integers(1, 5)},
+    ),
+    st.sampled_from([{}, {"type": "boolean"}, {"type": ["string", "null"]}]),
+)
 
 
-def _simple() -> st.SearchStrategy[dict[str, Any]]:
-    """Schemas of scalar values with the keywords that tools in the wild have."""
-    return st.one_of(
-        st.fixed_dictionaries(
-            {"type": st.just("string")},
-            optional={
-                "enum": st.lists(TEXTS, min_size=1, max_size=3, unique=True),
-                "pattern": st.sampled_from(["^a", "[0-9]+$"]),
-                "format": st.sampled_from(["date", "date-time", "email"]),
-                "minLength": st.integers(0, 3),
-                "maxLength": st.integers(4, 9),
-                "default": TEXTS,
-            },
-        ),
-        st.fixed_dictionaries(
-            {"type": st.sampled_from(["integer", "number"])},
-            optional={
-                "minimum": st.integers(-9, 0),
-                "maximum": st.integers(1, 9),
-                "exclusiveMaximum": st.integers(10, 20),
-                "multipleOf": st.integers(1, 5),
-                "enum": st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
-            },
-        ),
-        st.just({"type": "boolean"}),
-        st.just({"type": ["string", "null"]}),
-        st.just({}),
-        st.fixed_dictionaries({"const": TEXTS}),
-    )
-
-
-@st.composite
-def _objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
-    """Schemas of objects whose properties carry words."""
-    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
-    for name in properties:
-        if draw(st.booleans()):
-            properties[name] = {**properties[name], "description": draw(TEXTS) + "."}
-    schema: dict[str, Any] = {"type": "object", "properties": properties}
-    required = [name for name in properties if draw(st.booleans())]
-    if required:
-        schema["required"] = required
-    if draw(st.booleans()):
-        schema["additionalProperties"] = draw(st.sampled_from([False, True]))
-    return schema
+def _objects(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas of objects."""
+    parts = {"type": st.just("object"), "properties": st.dictionaries(NAMES, inner, max_size=3)}
+    return st.fixed_dictionaries(parts, optional={"additionalProperties": st.booleans()})
 
 
 SCHEMAS = st.recursive(
-    _simple(),
+    SIMPLE,
     lambda inner: st.one_of(
         _objects(inner),
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
         st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}),
-        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=2)}),
     ),
     max_leaves=4,
 )
@@ -182,18 +150,3 @@ def _definitions(draw: st.DrawFn) -> ToolDefinition:
 def definitions() -> st.SearchStrategy[ToolDefinition]:
     """Definitions of any shape, with words, examples and origins."""
     return _definitions()
-
-
-@pytest.fixture
-def ed25519_pem() -> str:
-    """A private ed25519 key."""
-    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
-    from cryptography.hazmat.primitives.serialization import (
-        Encoding,
-        NoEncryption,
-        PrivateFormat,
-    )
-
-    key = ed25519.Ed25519PrivateKey.generate()
-    pem: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return pem.decode()

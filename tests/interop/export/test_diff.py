@@ -39,25 +39,15 @@ INTEGER = {"type": "integer"}
         (contract(INTEGER), contract({"type": "string"}), "breaking", "of type string (before"),
         (contract(INTEGER), contract({"type": "number"}), "compatible", "of type number"),
         (contract({"type": "number"}), contract(INTEGER), "breaking", "of type integer"),
-        (contract(INTEGER), contract({}), "compatible", "need not be of type integer"),
-        (contract({}), contract(INTEGER), "breaking", "must be of type integer"),
         (contract({"enum": [1, 2]}), contract({"enum": [1]}), "breaking", "may no longer be 2"),
         (contract({"enum": [1]}), contract({"enum": [1, 2]}), "compatible", "may also be 2"),
         (contract({}), contract({"enum": [1]}), "breaking", "may only be 1"),
-        (contract({"enum": [1]}), contract({}), "compatible", "no longer only 1"),
         (contract({"minimum": 1}), contract({"minimum": 0}), "compatible", "at least 0"),
         (contract({"minimum": 0}), contract({"minimum": 1}), "breaking", "(before: at least 0)"),
-        (contract({"maxLength": 5}), contract({"maxLength": 4}), "breaking", "at most 4"),
         (contract({}), contract({"pattern": "a"}), "breaking", "that matches a"),
         (contract({"anyOf": [{}]}), contract({"anyOf": [{}, {}]}), "compatible", "anyOf"),
         (contract({"default": 1}), contract({"default": 2}), "compatible", "default 2 (before: 1)"),
         (contract(INTEGER), contract(INTEGER, additionalProperties=False), "breaking", "false"),
-        (
-            contract({"type": "array", "items": INTEGER}),
-            contract({"type": "array", "items": {"type": "string"}}),
-            "breaking",
-            "x[] must be of type string",
-        ),
     ],
 )
 def test_arguments_may_take_more_and_not_less(
@@ -87,10 +77,8 @@ def test_a_new_parameter_that_must_be_given_breaks_callers() -> None:
         (None, {"type": "string"}, "compatible"),
         ({"type": "string"}, None, "breaking"),
         ({"type": "integer"}, {"type": "number"}, "breaking"),
-        ({"type": "number"}, {"type": "integer"}, "compatible"),
         ({"enum": ["a"]}, {"enum": ["a", "b"]}, "breaking"),
         ({"properties": {"a": {}}}, {"properties": {}}, "breaking"),
-        ({"properties": {}}, {"properties": {"a": {}}}, "compatible"),
         ({"properties": {"a": {}}, "required": ["a"]}, {"properties": {"a": {}}}, "breaking"),
     ],
 )
@@ -108,6 +96,9 @@ def test_effects_that_grow_are_breaking() -> None:
     (better,) = contract_changes(Signature(effects=writes), Signature(effects=reads))
 
     assert (worse.impact, better.impact) == ("breaking", "compatible")
+    again, once = Effects(idempotent=True), Effects(idempotent=False)
+    (lost,) = contract_changes(Signature(effects=again), Signature(effects=once))
+    assert lost.impact == "breaking"
 
 
 SEVERAL = settings(

@@ -12,9 +12,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from agentkit import Library, ToolDefinition
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.interop.export import render
-from agentkit.messages import UserMessage
-from agentkit.models.anthropic import AnthropicCodec
-from agentkit.models.base import ModelRequest
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Signature
 from agentkit.tools.sources.json_records import definitions_from_json
@@ -51,17 +48,6 @@ def test_anthropic_takes_its_tools() -> None:
         assert entry.keys() <= types.ToolParam.__annotations__.keys()
 
 
-def test_our_adapters_send_the_same() -> None:
-    """What is exported is what an agent of ours would send: one encoder makes both."""
-    tools = sample_library().definitions
-    request = ModelRequest(messages=(UserMessage(text="hi"),), tools=tools)
-    sent = AnthropicCodec(request).encode("model")["tools"]
-
-    assert [{k: v for k, v in one.items() if k != "cache_control"} for one in sent] == (
-        render(tools, "anthropic").value
-    )
-
-
 def test_mcp_takes_its_listing() -> None:
     """The official types read the listing, and give it back unchanged."""
     types = pytest.importorskip("mcp.types")
@@ -85,16 +71,6 @@ def test_any_tool_comes_back_from_mcp(
     (after,) = batch.definitions
     assert after.name == before.name
     assert after.signature.effects == before.signature.effects
-
-
-def test_gemini_takes_json_schema() -> None:
-    """Schemas go whole; a tool without parameters has none, and names begin as they must."""
-    taken = {"x": {"type": "string"}}
-    tools = [one({"type": "object", "properties": taken}, "7up"), one({}, "calm"), one({}, "_7up")]
-    first, second, third = render(tools, "gemini").value
-    assert first["parametersJsonSchema"]["properties"] == taken
-    assert second == {"name": "calm", "description": "Do it."}
-    assert {first["name"], third["name"]} == {"__7up", "_7up"}
 
 
 def test_names_are_mapped_both_ways() -> None:

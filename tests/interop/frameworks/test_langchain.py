@@ -94,21 +94,6 @@ async def test_a_tool_of_the_caller_that_raises(
     assert (episode.stop_reason, episode.error) == ("error", "OSError: disk full")
 
 
-async def test_a_conversation(langchain_model: Any, library: Library, store: Store) -> None:
-    """Calls of one thread are one session, and each tells how much was said before it."""
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    config = {"configurable": {"thread_id": "t1"}}
-    with FaultyServer(["Hi.", "Hi again."]) as server:
-        toolset = Toolset(library, store=store)
-        agent = library_agent(toolset, langchain_model(server), checkpointer=InMemorySaver())
-        await agent.ainvoke({"messages": "Hello"}, config)
-        await agent.ainvoke({"messages": "And now?"}, config)
-    later, earlier = store.select()
-    assert (earlier.history_length, later.history_length) == (0, 2)
-    assert earlier.session_id == later.session_id == "t1"
-
-
 async def test_an_approval_in_another_process(
     langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:

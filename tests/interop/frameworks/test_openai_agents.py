@@ -70,17 +70,6 @@ async def test_hooks_and_tools_of_the_caller(
     assert [result.value for result in episode.results] == [8, "theirs 1"]
 
 
-async def test_a_conversation(agent: Any, library: Library, store: Store, call: Write) -> None:
-    """Input items tell what was said before, and the framework's session is ours."""
-    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "Hi.", "Again."]) as server:
-        tester, runner = agent(server), LibraryRunner(Toolset(library, store=store))
-        first = await runner.run(tester, "Hello")
-        await runner.run(tester, [*first.to_input_list(), {"role": "user", "content": "More"}])
-    later, earlier = store.select()
-    assert (earlier.request, later.request) == ("Hello", "More")
-    assert (earlier.history_length, later.history_length) == (0, 4)
-
-
 async def test_the_limit_of_turns(agent: Any, library: Library, store: Store, call: Write) -> None:
     """A run that takes too many turns is kept with the limit as its reason."""
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(4)]

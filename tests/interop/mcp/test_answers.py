@@ -92,20 +92,10 @@ async def test_a_flood_in_an_answer_is_a_failure(answered):
     for answer in (
         {"content": [text("x" * 2_000)]},
         {"content": [], "structuredContent": {"rows": ["y" * 10] * 200}},
+        {"content": [], "structuredContent": {"rows": [10**4_000]}},
     ):
         result = await answered(answer, limits=limits)
         assert "longer than the 1,000 characters" in result.text
-
-
-async def test_an_error_of_the_protocol_is_a_failure(fake, entry):
-    """A handler that raises gives a failed call, not an exception out of the run."""
-    server = fake(entry("ask"))
-    server.answers["ask"] = lambda _: 1 / 0
-    async with McpServer.in_process(server.server, new_tools="screen") as connected:
-        script = [[ToolCall(call_id="1", name="ask", arguments={})], "done"]
-        agent = Agent(ScriptedModel(script), tools=connected.tools)
-        result = (await agent.run("Go.")).episode.results[0]
-    assert result.failure.kind == "tool_failed"
 
 
 def nested(levels, innermost):
@@ -150,7 +140,7 @@ async def test_a_flood_of_changes_is_not_followed(fake, entry, eventually):
         assert fakes.listings < 100
 
 
-SMALL = McpLimits(max_message_bytes=1_000_000, backoff_seconds=0.01)
+SMALL = McpLimits(max_message_bytes=1_000_000)
 DISCOVERED = {
     "protocolVersion": "2025-06-18",
     "capabilities": {"tools": {}},
@@ -193,15 +183,15 @@ async def soon_answered(call):
         ("crowd", ToolFailed, r"more than 300,000 values; ask for less"),
         ("group", ToolFailed, r"20,000 parts.*McpLimits\(max_result_parts="),
         ("long", ToolFailed, r"more than 1,000,000 bytes.*McpLimits\(max_message_bytes="),
-        ("endless", ToolFailed, r"more than 1,000,000 bytes"),
+        ("endless", McpConnectionError, "a line without an end"),
         ("stray", McpConnectionError, "lines on stdout that are no messages.*stderr"),
-        ("asks", McpConnectionError, "more than 100 requests and read none of the answers"),
+        ("asks", McpConnectionError, "messages that nobody asked for, without end"),
         ("tells", McpConnectionError, "messages that nobody asked for, without end"),
     ],
 )
 async def test_a_server_that_writes_too_much_fails_one_call(entry, name, error, why):
     """Parts, bytes and stray lines are bounded: the call says so, and the next one is answered."""
-    limits = McpLimits(backoff_seconds=0.01) if name in {"crowd", "group"} else SMALL
+    limits = McpLimits() if name in {"crowd", "group"} else SMALL
     async with raw(entry, name, "calm", limits=limits) as server:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         pause, raised = await longest_pause(server.library[name]())
@@ -292,7 +282,7 @@ BOMB = gzip.compress(b" " * 50_000_000)
 async def test_a_message_over_http_is_bounded(listening, entry, body, headers):
     """A body, an event of a stream and compression have a limit before anything is decoded."""
     url, _ = listening(Loud(entry, body, *headers))
-    limits = McpLimits(max_message_bytes=1_500_000, backoff_seconds=0.01)
+    limits = McpLimits(max_message_bytes=1_500_000)
     server = McpServer.http(url, protocol="legacy", new_tools="screen", limits=limits)
     async with server:
         pause, raised = await longest_pause(server.library["loud"]())
@@ -310,20 +300,9 @@ async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening
     server = McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL)
     async with server:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        with pytest.raises((ToolFailed, McpConnectionError), match=r"without end|read none of"):
+        with pytest.raises((ToolFailed, McpConnectionError), match="without end"):
             await server.library["loud"]()
         assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 < 60
-
-
-async def test_a_server_that_asks_without_end_waits_for_a_call(entry, eventually):
-    """A server that was hung up on is not connected again until a call wants it, and says why."""
-    async with raw(entry, "asks", "calm") as server:
-        with pytest.raises(McpConnectionError, match="read none of the answers"):
-            await server.library["asks"]()
-        await asyncio.to_thread(eventually, lambda: server.state == "down")
-        assert server.connects == 1
-        assert await soon_answered(server.library["calm"])
-        assert server.connects == 2
 
 
 async def test_an_answer_whose_charset_is_slow_to_read_is_read_as_utf8(listening, entry):

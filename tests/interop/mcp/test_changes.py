@@ -32,29 +32,21 @@ async def test_list_changed_makes_a_new_snapshot(fake, entry, eventually, protoc
         await asyncio.sleep(0.1)  # the client begins to listen right after it has connected
         await server.library["announce"]()
         await asyncio.to_thread(eventually, lambda: "two" in offered(server))
-        assert server.snapshot == 2
         assert offered(server) == ["announce", "one", "two"]
         assert [one.name for one in before] == ["announce", "one"]
 
 
-async def test_an_agent_routed_by_a_server_has_its_newest_tools(fake, entry, tmp_path):
-    """A new conversation has the new tools; one that goes on keeps those it began with."""
+async def test_an_agent_routed_by_a_server_has_its_newest_tools(fake, entry):
+    """A run that starts after a change has the new tools."""
     fakes = fake(entry("one"))
     async with McpServer.in_process(fakes.server, name="files", new_tools="screen") as server:
-        script = ["first", "second", "third"]
-        store = open_store("memory:")
-        agent = Agent(ScriptedModel(script), router=server, store=store)
-        await agent.run("Hello.", session_id="old")
+        agent = Agent(ScriptedModel(["first", "second"]), router=server)
+        await agent.run("Hello.")
         fakes.records.append(entry("two"))
         await server.refresh()
-        await agent.run("And?", session_id="old")
-        await agent.run("Hello.", session_id="new")
+        await agent.run("And?")
         requests = agent.model.requests
-    assert [[one.name for one in request.tools] for request in requests] == [
-        ["one"],
-        ["one"],
-        ["one", "two"],
-    ]
+    assert [[one.name for one in each.tools] for each in requests] == [["one"], ["one", "two"]]
 
 
 async def test_a_routed_tool_takes_no_name_from_a_tool_of_the_application(fake, entry):
@@ -146,6 +138,18 @@ async def test_a_server_that_shadows_another_is_held(fake, entry):
     async with McpServers(known, McpServer.in_process(other.server, name="other")) as both:
         assert [tool.name for tool in both.tools] == ["read"]
         assert [held.code for held in both.held["other"]] == ["unapproved"]
+
+
+@pytest.mark.parametrize("other", ["Read", "read "])
+async def test_names_that_look_like_one_get_their_servers_names(fake, entry, other):
+    """Case and spaces do not tell a stranger's tool from the one that somebody knows."""
+    left, right = fake(entry("read")), fake(entry(other))
+    servers = McpServers(
+        McpServer.in_process(left.server, name="files", new_tools="screen"),
+        McpServer.in_process(right.server, name="mail", new_tools="screen"),
+    )
+    async with servers:
+        assert [one.name for one in servers.tools] == ["files__read", f"mail__{other}"]
 
 
 async def test_colliding_names_get_their_servers_names(fake, entry):

@@ -59,7 +59,7 @@ async def test_our_client_and_our_server_meet_over_http(listening, protocol):
 async def test_a_server_that_was_restarted_is_found_again(listening):
     """While it is away a call fails with the reason; when it is back, calls work again."""
     url, stop = listening(app(add))
-    limits = McpLimits(backoff_seconds=0.05, connect_seconds=2.0, reconnects=1)
+    limits = McpLimits(connect_seconds=2.0)
     async with McpServer.http(url, limits=limits, protocol="legacy", new_tools="screen") as server:
         call = server.library["add"]
         assert await call(a=1, b=2) == 3
@@ -142,7 +142,7 @@ async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
             await send({"type": "http.response.body", "body": b""})
 
     url, _ = listening(away)
-    limits = McpLimits(connect_seconds=5.0, reconnects=1, backoff_seconds=0.01)
+    limits = McpLimits(connect_seconds=5.0)
     headers = {"Authorization": "Bearer ours"}
     server = McpServer.http(url, headers=headers, limits=limits, protocol=protocol)
     with pytest.raises(McpConnectionError):
@@ -175,17 +175,14 @@ def test_run_sync_calls_a_server_that_was_entered_without_a_loop(running):
 
 
 async def test_a_server_that_dies_is_started_again(entry, eventually):
-    """The call under way is a failed result that says why; a new server is there for the next.
-
-    Also when it dies between calls: nobody has to call a dead server for it to be found dead.
-    """
+    """The call under way is a failed result that says why; the next one starts the server anew."""
     listed = json.dumps([entry("die"), entry("process")])
     raw = McpServer.stdio(
         sys.executable, ["-I", str(RAW), listed], protocol="legacy", new_tools="screen"
     )
     async with raw as server:
         os.kill(int(await server.library["process"]()), signal.SIGKILL)
-        await asyncio.to_thread(eventually, lambda: server.connects == 2)
+        await asyncio.to_thread(eventually, lambda: server.state == "lost")
         script = [[call("die")], [call("process")], "done"]
         result = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
         died, answered = result.episode.results

@@ -24,9 +24,8 @@ Alter = Callable[[str, dict[str, list[str]], list[dict[str, Any]]], list[dict[st
 
 
 @pytest.fixture(autouse=True)
-def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caches lie in the test's folder, and no key of the user is looked at."""
-    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "caches"))
+def _own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key of the user is looked at."""
     for name in ("AGENTKIT_LIBRARY_KEY", "AGENTKIT_AUDIT_KEY", "AGENTKIT_AUDIT_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
 

@@ -86,7 +86,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             StoreFormatError,
             "packed by 'br'",
         ),
-        (RawReply(status=404), StoreError, "there is no library"),
+        (RawReply(status=404), StoreError, "refuses the request"),
         (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
         (RawReply(status=204), StoreError, "refuses the request"),
         (ErrorStatus(status=503, message="busy"), StoreUnavailableError, "busy"),
@@ -97,7 +97,7 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 def test_what_is_no_head(open_remote, reply, error, words):
     """Each kind of wrong answer is told apart, in words that say what to do."""
     with FaultyServer(lambda _: reply) as server:
-        client = open_remote(f"{server.root_url}?cache=none")
+        client = open_remote(server.root_url)
         with pytest.raises(error, match=words) as caught:
             client.load()
         assert type(caught.value) is error
@@ -107,7 +107,7 @@ def test_a_redirect_is_not_followed(open_remote):
     """The key was meant for one host; where the server sends its clients is not tried, nor told."""
     place = "https://user:secret@other.example:8443/x"
     with FaultyServer(lambda _: RawReply(status=302, headers={"Location": place})) as server:
-        client = open_remote(f"{server.root_url}?cache=none", key="sk-secret")
+        client = open_remote(server.root_url, key="sk-secret")
         with pytest.raises(StoreError, match="nobody follows") as caught:
             client.load()
     assert "secret" not in str(caught.value)
@@ -130,7 +130,7 @@ LATER = {"version": 1, "proposal_id": "p", "removals": ["b"]}
 def test_what_are_no_definitions(open_remote, lines, words):
     """A library that is not what it should be is refused, and nothing of it is taken up."""
     with FaultyServer(lambda _: lines_of(HEAD, *lines)) as server:
-        client = open_remote(f"{server.root_url}?cache=none")
+        client = open_remote(server.root_url)
         with pytest.raises(StoreFormatError, match=words):
             client.load()
 
@@ -148,7 +148,7 @@ def test_what_are_no_definitions(open_remote, lines, words):
 def test_what_are_no_changes(open_remote, lines, words):
     """Changes that nobody asked for, or that are none, are refused."""
     with FaultyServer(lambda _: lines_of({**HEAD, "since": 0}, *lines)) as server:
-        client = open_remote(f"{server.root_url}?cache=none")
+        client = open_remote(server.root_url)
         with pytest.raises(StoreFormatError, match=words):
             client.load()
 
@@ -159,7 +159,7 @@ def test_a_small_answer_that_unpacks_to_very_much(open_remote):
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\n"
     length = f"Content-Length: {len(bomb)}\r\n\r\n".encode()
     with raw_server(lambda one: one.sendall(head + length + bomb)) as url:
-        client = open_remote(f"{url}?cache=none")
+        client = open_remote(url)
         with pytest.raises(StoreFormatError, match="packed by 'gzip'"):
             client.load()
 
@@ -180,21 +180,10 @@ def test_bytes_that_drip(open_remote, part):
             one.sendall(b"H" if part == "head" else b" ")
 
     with raw_server(drip) as url:
-        client = open_remote(f"{url}?cache=none&timeout=0.4")
+        client = open_remote(f"{url}?timeout=0.4")
         with pytest.raises(StoreUnavailableError, match=r"within 0.4 s|can not be reached"):
             client.load()
         stop.set()
-
-
-def test_a_body_that_breaks_off(open_remote):
-    """Half an answer is no answer."""
-    half = (
-        b'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nContent-Length: 99\r\n\r\n{"form'
-    )
-    with raw_server(lambda one: one.sendall(half)) as url:
-        client = open_remote(f"{url}?cache=none")
-        with pytest.raises(StoreUnavailableError, match="hung up"):
-            client.load()
 
 
 @pytest.mark.parametrize(
@@ -207,10 +196,8 @@ def test_a_body_that_breaks_off(open_remote):
     ],
     ids=["one less", "other words", "one twice", "nothing"],
 )
-def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
-    store, serve, open_remote, put, tool, alter
-):
-    """What does not fit its digests is refused as a whole; the client goes on with what it has."""
+def test_an_answer_that_is_not_true_is_refused(store, serve, open_remote, put, tool, alter):
+    """What does not fit its digests is refused as a whole; the next one is read on top of what was known."""
     put(store, tool("a", "a text"), tool("b", "a text"))
     is_lying = False
 
@@ -218,13 +205,13 @@ def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
         return alter(lines) if is_lying and path.endswith("/library") else lines
 
     client = open_remote(serve(store, alter=lie))
-    known = client.load()
+    client.load()
     put(store, tool("a", "a text of its own"), tool("c", "a text"))
     is_lying = True
-    assert client.load() is known
-    assert isinstance(client.fault, StoreFormatError)
+    with pytest.raises(StoreFormatError):
+        client.load()
     is_lying = False
-    assert client.refresh().definitions == store.load().definitions
+    assert client.load().definitions == store.load().definitions
 
 
 def test_what_comes_is_bounded(store, serve, put, tool, monkeypatch):
@@ -237,7 +224,7 @@ def test_what_comes_is_bounded(store, serve, put, tool, monkeypatch):
     ):
         with monkeypatch.context() as patched:
             patched.setattr(library_client, bound, 1_000)
-            client = RemoteStore(f"{url}?cache=none")
+            client = RemoteStore(url)
             with pytest.raises(StoreFormatError, match=words):
                 client.load()
             client.close()
@@ -253,7 +240,7 @@ def test_lines_that_say_nothing_take_room_too(store, serve, put, monkeypatch):
 
     url = serve(store, alter=fill)
     monkeypatch.setattr(library_client, "LIBRARY_BYTES", 1_000_000)
-    client = RemoteStore(f"{url}?cache=none")
+    client = RemoteStore(url)
     with pytest.raises(StoreFormatError, match="more than 1,000,000 bytes"):
         list(client.changes())
     client.close()
@@ -286,7 +273,7 @@ def test_a_url_that_is_not_usable_is_refused_without_repeating_it(url):
 def test_the_key_of_the_environment_is_sent(store, serve, monkeypatch, caplog):
     """With the right key the library is read; the key is in no text that anybody sees."""
     caplog.set_level(logging.DEBUG)
-    url = f"{serve(store, keys=Keys({'edge': KEY}))}?cache=none"
+    url = serve(store, keys=Keys({"edge": KEY}))
     for given, words in ((None, "a client without a key"), ("sk-wrong-0123456789", "the key")):
         if given:
             monkeypatch.setenv("AGENTKIT_LIBRARY_KEY", given)
@@ -309,15 +296,3 @@ def test_a_key_that_no_header_can_hold(monkeypatch, key):
     with pytest.raises(UsageError, match="AGENTKIT_LIBRARY_KEY") as caught:
         open_store("https://tools.example")
     assert key[:5] not in str(caught.value)
-
-
-def test_the_words_of_a_server_are_cut(open_remote):
-    """A server's own words are shown as a short quote, so that no log is flooded by them."""
-    body = {"error": {"message": "x" * 5_000 + "\n\x1b[31m"}}
-    with (
-        FaultyServer(lambda _: RawReply(status=503, body=body)) as server,
-        pytest.raises(StoreError) as caught,
-    ):
-        open_remote(f"{server.root_url}?cache=none").load()
-    assert len(str(caught.value)) < 400
-    assert "\x1b" not in str(caught.value)

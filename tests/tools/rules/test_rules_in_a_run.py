@@ -141,12 +141,9 @@ def test_a_call_before_in_the_same_turn(call) -> None:
     ("customer", "status"),
     [
         ("C-17", "ok"),
-        ("c-17", "ok"),
         ("C-1", "failed"),
-        ("17", "failed"),
         ("", "failed"),
         ("大阪", "ok"),
-        ("order 5", "ok"),
     ],
 )
 def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
@@ -167,7 +164,6 @@ def test_a_value_comes_from_a_result_as_a_whole(call, customer, status) -> None:
     [
         ('{"id":"C-Ada"}', "ok"),
         ("find_customer failed. There is nobody: C-Ada.", "failed"),
-        ("find_customer waits for a person's approval; it has not run.", "failed"),
     ],
 )
 def test_a_call_before_in_the_conversation(call, text, status) -> None:
@@ -181,30 +177,6 @@ def test_a_call_before_in_the_conversation(call, text, status) -> None:
     model = ScriptedModel([[call("order", customer="C-Ada")], "done"])
     run = Agent(model, tools=SHOP).run_sync("Order", history=history)
     assert run.episode.turns[0].results[0].status == status
-
-
-async def test_a_call_that_waited_for_a_person_knows_its_own_turn(call) -> None:
-    """What was looked up in the turn that waited, or before it, counts when it goes on."""
-
-    @tool(effects=Effects.of(["destructive"]))
-    def pay(customer: str) -> str:
-        """Pay for a customer."""
-        return f"paid for {customer}"
-
-    @tool
-    def thank(customer: str) -> str:
-        """Thank a customer."""
-        return f"thanked {customer}"
-
-    both = [call("find_customer", name="Ada"), call("pay", customer="C-Ada")]
-    model = ScriptedModel([both, [call("thank", customer="C-Ada")], "done"])
-    tools = [find_customer, learned(pay, FIRST), learned(thank, FIRST)]
-    agent = Agent(model, tools=tools)
-    waiting = await agent.run("go")
-    assert waiting.episode.stop_reason == "deferred"
-    run = await agent.resume(waiting, approvals={"pay": True})
-    texts = [one.text for turn in run.episode.turns for one in turn.results]
-    assert texts == ['{"id":"C-Ada"}', "paid for C-Ada", "thanked C-Ada"]
 
 
 # --- composites -----------------------------------------------------------------------------------

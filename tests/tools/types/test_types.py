@@ -58,6 +58,7 @@ def test_enums_are_compared_by_their_sets():
     assert TypeSet.one_of([1.0]) == TypeSet.one_of([1]) != TypeSet.one_of([True])
     met = TypeSet.one_of(["a", "b"]) & TypeSet.one_of(["b", "c"])
     assert met.constant() == ("b",)
+    assert (TypeSet.one_of([2.5]) & TypeSet.of("integer")).is_never
 
 
 STRING, INTEGER = TypeSet.of("string"), TypeSet.of("integer")

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 import click
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED
-from agentkit.cli.evaluate_report import print_evaluation
+from agentkit.cli.evaluate import print_evaluation
 from agentkit.cli.options import AsJson, StoreUrl, command, option
 from agentkit.cli.output import print_json, print_text, say
 from agentkit.cli.stores import label, opened_to_read

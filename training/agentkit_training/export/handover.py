@@ -27,7 +27,7 @@ from agentkit.interop.export import (
     write_artifact,
 )
 from agentkit.library import Library
-from agentkit.library.chain_check import verify_chain, verify_library
+from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Signer, Verifier
 from agentkit.library.store import Store
 from agentkit_training.errors import ExportError

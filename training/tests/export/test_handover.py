@@ -14,7 +14,7 @@ from agentkit import Agent, open_store, tool
 from agentkit.errors import ArtifactError
 from agentkit.evolution import ToolManager
 from agentkit.library import Author, LibraryChange
-from agentkit.library.signing import HmacKey
+from agentkit.library.chain import HmacKey
 from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
 from agentkit_training.export.handover import export_library, hand_over, load_handover

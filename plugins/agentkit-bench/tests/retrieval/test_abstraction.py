@@ -14,8 +14,12 @@ from agentkit_bench.abstraction import Abstraction, judge_composites
 def calling(name, *children, summary=""):
     """A tool, or a composite that calls others; its program is not run here."""
     definition = ToolDefinition.from_schema(name, summary, {})
-    calls = [{"kind": "Call", "child": child} for child in children]
-    return replace(definition, body={"body": calls}) if children else definition
+    calls = ", ".join(f"tools[{child!r}]()" for child in children)
+    return (
+        replace(definition, body={"format": 2, "source": f"def f(): return [{calls}]"})
+        if children
+        else definition
+    )
 
 
 LIBRARY = Library(

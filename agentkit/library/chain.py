@@ -1,17 +1,225 @@
-"""Checking a chain of events, and a library against what its events say."""
+"""The chain of events: signing it, checking it, and checking a library against what it says.
+
+HMAC-SHA256 needs the same key to sign and to check; ed25519 checks with the public half, which may
+lie anywhere. Keys come from a file or the environment. They never lie in the store: whoever can
+write there could sign there.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from agentkit.errors import StoreFormatError
+from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
-from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Verifier
+from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+# Signing.
+
+KEY_VARIABLE = "AGENTKIT_AUDIT_KEY"
+"""Environment variable that holds a key."""
+
+KEY_FILE_VARIABLE = "AGENTKIT_AUDIT_KEY_FILE"
+"""Environment variable that names a file with a key."""
+
+SHORTEST_SECRET = 32
+"""Characters of an HMAC secret, at least: the output length of the hash (RFC 2104, section 3)."""
+
+_HMAC = "hmac-sha256:"
+_ED25519 = "ed25519:"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HmacKey:
+    """Signs and checks with one secret (RFC 2104 with SHA-256).
+
+    Attributes:
+        secret: At least 32 bytes, which nobody can guess.
+
+    Example:
+        >>> key = HmacKey(secret=b"0123456789abcdef0123456789abcdef")
+        >>> signature = key.sign("some hash")
+        >>> signature[:20], key.verify("some hash", signature), key.verify("other", signature)
+        ('hmac-sha256:a445fa9b', True, False)
+    """
+
+    secret: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < SHORTEST_SECRET:
+            raise UsageError(
+                f"the secret of an audit key has {len(self.secret)} characters, which is too easy "
+                f"to guess; give at least {SHORTEST_SECRET}, such as: openssl rand -hex 32"
+            )
+
+    def sign(self, event_hash: str) -> str:
+        """See ``Signer.sign``."""
+        return _HMAC + hmac.new(self.secret, _message(event_hash), hashlib.sha256).hexdigest()
+
+    def verify(self, event_hash: str, signature: str) -> bool:
+        """See ``Verifier.verify``."""
+        given = signature.encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(self.sign(event_hash).encode(), given)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ed25519Key:
+    """Checks signatures by ed25519 (RFC 8032), and signs where it has the private half.
+
+    Attributes:
+        public: What may be given to everybody who is to check.
+        private: Makes signatures; None where only the public half is known.
+    """
+
+    public: Ed25519PublicKey
+    private: Ed25519PrivateKey | None = field(default=None, repr=False)
+
+    def sign(self, event_hash: str) -> str:
+        """See ``Signer.sign``."""
+        if self.private is None:
+            raise UsageError(
+                "a public key can check signatures and not make them; give the private key that "
+                "'openssl genpkey -algorithm ed25519' printed"
+            )
+        return _ED25519 + self.private.sign(_message(event_hash)).hex()
+
+    def verify(self, event_hash: str, signature: str) -> bool:
+        """See ``Verifier.verify``."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            made = bytes.fromhex(signature.removeprefix(_ED25519))
+            self.public.verify(made, _message(event_hash))
+        except (ValueError, InvalidSignature):
+            return False
+        return signature == _ED25519 + made.hex()  # one way to write it, so that no bit is free
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _AnyOf:
+    """Accepts what one of several keys accepts, for a chain whose key was changed."""
+
+    verifiers: tuple[Verifier, ...]
+
+    def verify(self, event_hash: str, signature: str) -> bool:
+        """See ``Verifier.verify``."""
+        return any(one.verify(event_hash, signature) for one in self.verifiers)
+
+
+def read_signer(text: str) -> HmacKey | Ed25519Key:
+    """The key in a text: a private ed25519 key in PEM, anything else is the secret of an HMAC.
+
+    Args:
+        text: What ``openssl genpkey -algorithm ed25519`` or ``openssl rand -hex 32`` prints.
+
+    Raises:
+        UsageError: It is a public key, a key of another kind, or a secret that is too short.
+        MissingExtraError: An ed25519 key needs the package ``cryptography``.
+    """
+    key = _read(text)
+    key.sign("")  # refuses a public key
+    return key
+
+
+def read_verifier(texts: Iterable[str]) -> Verifier:
+    """Checks with any of the keys in the texts, private or public.
+
+    Raises:
+        UsageError: One is no such key, or a secret that is too short.
+        MissingExtraError: An ed25519 key needs the package ``cryptography``.
+    """
+    return _AnyOf(verifiers=tuple(_read(text) for text in texts))
+
+
+def key_texts(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The key that the environment gives: one text, or none.
+
+    Raises:
+        UsageError: Both variables are set, or the file can not be read.
+    """
+    text, file = environment.get(KEY_VARIABLE, ""), environment.get(KEY_FILE_VARIABLE, "")
+    if text and file:
+        raise UsageError(
+            f"{KEY_VARIABLE} and {KEY_FILE_VARIABLE} are both set; keep the one that is meant"
+        )
+    found = key_text(file) if file else text
+    return (found,) if found else ()
+
+
+def key_text(file: str | os.PathLike[str]) -> str:
+    """What a key file holds.
+
+    Raises:
+        UsageError: It can not be read, or is no text.
+    """
+    try:
+        return Path(file).expanduser().read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the audit key in {os.fspath(file)} can not be read: {error}") from error
+
+
+def environment_signer(environment: Mapping[str, str] = os.environ) -> Signer | None:
+    """The signer whose key the environment gives; None when it gives none.
+
+    Raises:
+        UsageError: There is a key and it can not be used.
+        MissingExtraError: An ed25519 key needs the package ``cryptography``.
+    """
+    texts = key_texts(environment)
+    return read_signer(texts[0]) if texts else None
+
+
+def _message(event_hash: str) -> bytes:
+    """What is signed: never the bare hash, so that no signature serves another purpose."""
+    return f"agentkit library event {event_hash}".encode()
+
+
+def _read(text: str) -> HmacKey | Ed25519Key:
+    pem = text.strip().encode()
+    if not pem.startswith(b"-----BEGIN"):
+        return HmacKey(secret=pem)
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise MissingExtraError(
+            "signing by ed25519",
+            package="cryptography",
+            install='pip install "agentkit-evolve[sign]"',
+        ) from error
+    try:
+        if b"PUBLIC KEY" in pem.splitlines()[0]:
+            public = serialization.load_pem_public_key(pem)
+            if isinstance(public, ed25519.Ed25519PublicKey):
+                return Ed25519Key(public=public)
+        else:
+            private = serialization.load_pem_private_key(pem, password=None)
+            if isinstance(private, ed25519.Ed25519PrivateKey):
+                return Ed25519Key(public=private.public_key(), private=private)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise UsageError(f"the audit key can not be read: {error}") from error
+    raise UsageError(
+        "the audit key is of another kind than ed25519; make one with: "
+        "openssl genpkey -algorithm ed25519"
+    )
+
+
+# Checking a chain.
 
 FaultCode = Literal[
     "gap",  # events are missing
@@ -105,34 +313,45 @@ def _faults(
     expected_head: ChainHead | None,
     before: LibraryEvent | None,
 ) -> Iterator[ChainFault]:
-    before_hash, unchecked, seen = "" if before is None else _hash(before), 0, ""
+    unchecked, seen = 0, ""
     for event in events:
-        hash_ = _hash(event)
-        if not hash_:
+        if not _hash(event):
             yield _fault(event, "unreadable", "holds what JSON can not, so it has no hash")
-        yield from _place(before, before_hash, event)
-        yield from _time(before, event)
+        yield from _misplaced(before, event)
         if verifier is None:
             unchecked += bool(event.signature)
-        elif event.signature or event.sequence >= signed_from:
-            yield from _signature(verifier, event, hash_)
+        elif not event.signature:
+            if event.sequence >= signed_from:
+                yield _fault(event, "unsigned", "carries no signature")
+        elif not verifier.verify(_hash(event), event.signature):
+            words = "carries a signature that was made with another key, or for another content"
+            yield _fault(event, "signature", words)
         if expected_head is not None and event.sequence == expected_head.sequence:
-            seen = hash_
-        before, before_hash = event, hash_
-    last = 0 if before is None else before.sequence
+            seen = _hash(event)
+        before = event
+    yield from _at_end(0 if before is None else before.sequence, unchecked, seen, expected_head)
+
+
+def _at_end(
+    last: int, unchecked: int, seen: str, expected_head: ChainHead | None
+) -> Iterator[ChainFault]:
+    """What only the end shows: an event that is not the one of earlier, and who looked at keys."""
     if expected_head is not None and expected_head.sequence and seen != expected_head.hash:
-        yield _head(last, expected_head.sequence)
+        expected = expected_head.sequence
+        message = f"event {expected} is another than the one that was seen before"
+        if last < expected:
+            end = f"ends with event {last}" if last else "is empty"
+            message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
+        yield ChainFault(sequence=expected, code="head", message=message)
     if unchecked:
-        signed = f"{unchecked:,} events carry signatures"
-        if unchecked == 1:
-            signed = "1 event carries a signature"
-        message = f"{signed} that nobody checked: no key was given"
+        carry = "1 event carries a signature"
+        carry = f"{unchecked:,} events carry signatures" if unchecked > 1 else carry
+        message = f"{carry} that nobody checked: no key was given"
         yield ChainFault(sequence=last, code="unchecked", message=message)
 
 
-def _place(
-    before: LibraryEvent | None, before_hash: str, event: LibraryEvent
-) -> Iterator[ChainFault]:
+def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[ChainFault]:
+    """Whether an event follows the one before it, in place, by hash and in time."""
     last = 0 if before is None else before.sequence
     if event.sequence > last + 1:
         first, end = last + 1, event.sequence - 1
@@ -144,37 +363,16 @@ def _place(
         yield _fault(event, "order", f"stands behind event {last}: it was moved, or is there twice")
     elif before is None and event.previous:
         yield _fault(event, "link", "is the first and names one before it: it was changed")
-    elif event.previous != before_hash:
-        yield ChainFault(
-            sequence=last,
-            code="link",
-            message=f"event {last} is not the one that event {event.sequence} was chained to: "
-            "one of the two was changed after it was written",
+    elif before is not None and event.previous != _hash(before):
+        words = (
+            f"is not the one that event {event.sequence} was chained to: one of the two was "
+            "changed after it was written"
         )
-
-
-def _time(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[ChainFault]:
-    earlier = None if before is None else _moment(before)
-    later = _moment(event)
+        yield _fault(before, "link", words)
+    earlier, later = None if before is None else _moment(before), _moment(event)
     if before is not None and earlier and later and later < earlier:
         words = f"is of {event.at}, before event {before.sequence} ({before.at}): a clock was set"
         yield _fault(event, "clock", words)
-
-
-def _signature(verifier: Verifier, event: LibraryEvent, hash_: str) -> Iterator[ChainFault]:
-    if not event.signature:
-        yield _fault(event, "unsigned", "carries no signature")
-    elif not verifier.verify(hash_, event.signature):
-        words = "carries a signature that was made with another key, or for another content"
-        yield _fault(event, "signature", words)
-
-
-def _head(last: int, expected: int) -> ChainFault:
-    message = f"event {expected} is another than the one that was seen before"
-    if last < expected:
-        end = f"ends with event {last}" if last else "is empty"
-        message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
-    return ChainFault(sequence=expected, code="head", message=message)
 
 
 def _fault(event: LibraryEvent, code: FaultCode, words: str) -> ChainFault:
@@ -196,6 +394,8 @@ def _moment(event: LibraryEvent) -> datetime | None:
         return None
     return None if moment.tzinfo is None else moment
 
+
+# Checking a library.
 
 _WRITES: frozenset[EventKind] = frozenset({"written", "active", "rolled_back"})
 """Kinds of events that come with definitions, whose facts may tell of several."""
@@ -252,12 +452,12 @@ def _library_faults(
         held = earlier[-1] if earlier else None
         actual = "" if held is None else actual_digest(held)
         if actual != stated:
-            yield _fault(
-                event,
-                "definition",
-                f"says that {name!r} had {_words(stated)} at library version {version}, but the "
-                f"store holds {_words(actual)}",
+            had, holds = (
+                f"the definition with digest {one[:12]}" if one else "none"
+                for one in (stated, actual)
             )
+            words = f"says that {name!r} had {had} at library version {version}, but the store "
+            yield _fault(event, "definition", f"{words}holds {holds}")
     bulk = bulk_of(event)
     if bulk is not None:
         applied = next(iter(store.changes(after=version - 1)), None)
@@ -265,12 +465,11 @@ def _library_faults(
         upserts = applied.change.upserts if applied is not None and is_it else ()
         made = {one.name: actual_digest(one) for one in upserts}
         if (len(made), digest(made)) != bulk:
-            yield _fault(
-                event,
-                "definition",
-                f"says that library version {version} brought {bulk[0]:,} definitions "
-                f"with a digest over all of them, but the store holds {len(made):,}, or others",
+            words = (
+                f"says that library version {version} brought {bulk[0]:,} definitions with a "
+                f"digest over all of them, but the store holds {len(made):,}, or others"
             )
+            yield _fault(event, "definition", words)
 
 
 def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
@@ -293,16 +492,10 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
     for part in ("tools", "repinned"):
         digests = event.facts.get(part)
         if isinstance(digests, Mapping):
-            yield from (
-                (name, stated) for name, stated in digests.items() if isinstance(stated, str)
-            )
+            yield from (pair for pair in digests.items() if isinstance(pair[1], str))
     removed = event.facts.get("removed")
     if isinstance(removed, list):
         yield from ((name, "") for name in removed if isinstance(name, str))
-
-
-def _words(stated: str) -> str:
-    return f"the definition with digest {stated[:12]}" if stated else "none"
 
 
 def _untold(events: Iterable[LibraryEvent], versions: Iterable[int]) -> Iterator[ChainFault]:
