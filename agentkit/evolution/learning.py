@@ -55,12 +55,28 @@ _RANDOM = re.compile(  # a long word of small and capital letters and digits, as
 )
 _REDACTION = Redaction(more={"token": _RANDOM})
 
+_CREDENTIAL = (
+    r"(?:passwor[dt]|passphrase|passcode|credentials?|(?:seed|recovery) phrase"
+    r"|\b(?:pin|otp|cv[cv]2?|secret|token)"
+    r"|(?:api|access|private|secret|recovery|security)[ _-](?:key|code))\b"
+)
+_SPOKEN = re.compile(
+    rf"{_CREDENTIAL}(?: (?:code|number|key))?"
+    r"(?:\s{0,3}(?:[:=]|->)|\s{1,3}(?:(?:is|was|are|to|as|ist|est|es)\s|[\"'\d\u2018\u201c]))"
+    rf"|\b(?:with|using|under) (?:the |my |our )?{_CREDENTIAL} \w"
+    rf"|\bas (?:the|my|our|a) (?:new )?{_CREDENTIAL}",
+    re.IGNORECASE,
+)
+"""How people tell a secret in words, whatever it looks like. That one is only asked about may look
+the same: then there is one example less."""
+
 
 def private_part(value: Any, *, secret: re.Pattern[str] = SECRET_FIELD) -> str | None:
     """What looks private in a value, at any depth; None when nothing does.
 
-    Known by their look are the formats that ``Redaction`` takes out, and long random words. Fields
-    whose names say that they hold a secret are private unless they are empty.
+    Known by their look are the formats that ``Redaction`` takes out, and long random words; and
+    what stands behind a word such as password, where it is told and not asked about. Fields whose
+    names say that they hold a secret are private unless they are empty.
 
     Args:
         value: JSON data.
@@ -73,7 +89,7 @@ def private_part(value: Any, *, secret: re.Pattern[str] = SECRET_FIELD) -> str |
     for part in _parts(value):
         if isinstance(part, Mapping) and any(secret.search(str(n)) and part[n] for n in part):
             return "a field that holds a secret"
-        if isinstance(part, str) and _REDACTION.text(part) != part:
+        if isinstance(part, str) and (_REDACTION.text(part) != part or _SPOKEN.search(part)):
             return "private data"
     return None
 

@@ -214,6 +214,13 @@ def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
         "pay to DE89 3704 0044 0532 0130 00",
         "card 4111 1111 1111 1111",
         "token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3",
+        "the wifi password is correct horse battery staple",
+        "Passphrase: open sesame",
+        "log in with my password swordfish",
+        "use swordfish as the password",
+        "change the PIN code to four two one",
+        "my seed phrase is apple river stone",
+        "das Passwort ist geheimnis",
     ],
 )
 def test_formats_that_are_private(text):
@@ -229,6 +236,9 @@ def test_formats_that_are_private(text):
         "Flights from Rome to Oslo on 2026-08-15, two adults",
         "area of a 10 x 20.5 rectangle",
         "how do I change my password?",
+        "send Ann a link to reset the password",
+        "pin this message",
+        "list the tokens of the project",
         "https://example.org/a/long/path/that/goes/on",
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         "罗马会下雨吗",
