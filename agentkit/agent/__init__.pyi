@@ -1,3 +1,4 @@
+from .delegation import agent_tool as agent_tool
 from .guardrails import (
     Ask as Ask,
     Block as Block,
@@ -24,6 +25,7 @@ from .session import (
     Router as Router,
     RouteRequest as RouteRequest,
     new_episode_id as new_episode_id,
+    pending_approvals as pending_approvals,
 )
 from .types import (
     REFINE_PROMPT as REFINE_PROMPT,

@@ -34,6 +34,7 @@ from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.selection import SelectedTools
 from agentkit.agent.types import (
     NO_SPAN,
+    WAITS_FOR_PERSON,
     Approval,
     Approver,
     AskedLater,
@@ -531,9 +532,6 @@ def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
 
 DEFERRED_TEXT = "This call waits for an answer from outside; there is no result yet."
 """Text of a call that somebody outside this process has to answer."""
-
-WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
-"""Text of a call that a person has to approve."""
 
 
 class CallHistory:

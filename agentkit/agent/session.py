@@ -10,12 +10,12 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import Emit, RunResult, ignore
+from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, deferred_calls, ignore
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
 from agentkit.errors import LibraryWarning, UsageError
@@ -399,6 +399,36 @@ def _answered_before(episode_id: str) -> UsageError:
         f"the waiting calls of {episode_id} were answered before, and nothing runs twice; go on "
         "with a new request"
     )
+
+
+def pending_approvals(store: EpisodeStore, *, limit: int = 100) -> tuple[Episode, ...]:
+    """The kept runs with calls that a person has to approve, newest first.
+
+    Decide with ``Agent.resume(episode, approvals={call_id: True})``. What was decided before, was
+    imported, or also waits for a value that only its caller has, is left out.
+
+    Args:
+        store: Where episodes are kept.
+        limit: Most runs; ten times as many are looked at.
+    """
+    waiting = store.select(EpisodeFilter(stop_reason="deferred", limit=10 * limit))
+    found = (
+        one
+        for one in waiting
+        if awaits_person(one)
+        and not is_imported(one.metadata)
+        and not is_extra_record(one.metadata)
+        and store.get(continuation_id(one.episode_id)) is None
+    )
+    return tuple(islice(found, limit))
+
+
+def awaits_person(episode: Episode) -> bool:
+    """Whether a person's decision is all that a run waits for."""
+    calls = deferred_calls(episode)
+    texts = {one.call_id: one.text for one in episode.turns[-1].results} if calls else {}
+    waits = (texts[one.call_id] == WAITS_FOR_PERSON.format(name=one.name) for one in calls)
+    return bool(calls) and all(waits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

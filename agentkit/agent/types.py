@@ -95,6 +95,10 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     episode_id: str | None
 
 
+WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
+"""Text of a call that a person has to approve."""
+
+
 def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
     """Calls of the last turn that have no result yet."""
     if not episode.turns:

@@ -93,6 +93,7 @@ def serve(
     rate: float | None = None,
     timeout: float = _DEFAULTS.request_seconds,
     client_approval: bool = False,
+    approver: tuple[str, ...] = (),
     open_metrics: bool = False,
     spill: Annotated[str | None, option(type=click.Path(file_okay=False))] = None,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
@@ -119,6 +120,7 @@ def serve(
         rate (N): Most requests a minute for each key; further requests get 429.
         timeout: Longest run.
         client_approval: Let clients approve calls of destructive tools.
+        approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
         spill (FOLDER): Keep answering while the store takes no episodes; they wait in files in
             this folder.
@@ -168,6 +170,7 @@ def serve(
             keys=keys,
             limits=limits,
             client_approval=client_approval,
+            approvers=approver,
             deps_factory=load_deps(options.deps)[0],
             open_metrics=open_metrics,
             allowed_hosts=("*",) if server.insecure else None,

@@ -80,14 +80,16 @@ def signature_key(signature: Signature) -> str:
 
 def parameter_keys(signature: Signature) -> dict[str, str]:
     """For each parameter its type, whether it may be left out, and what it is then."""
-    required, shared = set(signature.required), _definitions(signature.parameters)
-    return {
-        name: _optional(schema, is_required=name in required) + type_key(schema) + shared
-        for name, schema in signature.properties.items()
-    }
+    required, whole = set(signature.required), signature.parameters
+    shared = [whole.get("$defs"), whole.get("definitions")]  # what local references point to
+    keys, properties = {}, dict[str, Any](signature.properties)  # schemas may be true or false
+    for name, schema in properties.items():
+        default = schema.get("default") if isinstance(schema, Mapping) else None
+        keys[name] = type_key([schema, [] if name in required else [default], shared])
+    return keys
 
 
-def mappings(candidate: Signature, known: Signature, *, most: int) -> Iterator[Mapping[str, str]]:
+def mappings(candidate: Signature, known: Signature) -> Iterator[Mapping[str, str]]:
     """Ways to read the parameters of one tool as those of another, the likely ones first.
 
     Equal names are tried before others, then the declared order.
@@ -95,11 +97,10 @@ def mappings(candidate: Signature, known: Signature, *, most: int) -> Iterator[M
     Args:
         candidate: The one whose parameters are mapped.
         known: The one they are mapped to; of the same ``signature_key``.
-        most: How many ways to give at most.
     """
     wanted, offered = parameter_keys(candidate), parameter_keys(known)
     names = sorted(wanted, key=lambda name: offered.get(name) != wanted[name])  # sure ones first
-    return islice(_bijections(names, wanted, offered), most)
+    return islice(_bijections(names, wanted, offered), _MAPPINGS)
 
 
 def _bijections(
@@ -133,18 +134,6 @@ def _bare(schema: Any) -> Any:
     if isinstance(schema, list | tuple):
         return [_bare(part) for part in schema]
     return schema
-
-
-def _optional(schema: JsonObject, *, is_required: bool) -> str:
-    if is_required or not isinstance(schema, Mapping):
-        return ""
-    return f"?{json.dumps(schema.get('default'), sort_keys=True, default=str)}:"
-
-
-def _definitions(parameters: JsonObject) -> str:
-    """What local references point to is part of each type."""
-    shared = {word: parameters[word] for word in ("$defs", "definitions") if word in parameters}
-    return type_key(shared) if shared else ""
 
 
 # --- Programs in a form that does not depend on names, nor on the order of parameters ------------
@@ -290,7 +279,7 @@ def _fits_contract(
 
 async def _same_behaviour(candidate: Tool, known: Tool, trial: DryRun) -> Duplicate | None:
     signatures = candidate.definition.signature, known.definition.signature
-    for mapping in mappings(*signatures, most=_MAPPINGS):
+    for mapping in mappings(*signatures):
         agreements = await _agreements(candidate, known, mapping, trial)
         if agreements is not None and agreements >= _AGREEMENTS:
             reason = f"both gave the same results on {agreements} calls"

@@ -151,7 +151,7 @@ class PairedScore:
         if not abs(self.control) <= _LARGEST >= abs(self.candidate):
             raise UsageError(
                 f"task {self.task!r} scored {self.control} and {self.candidate}; scores are finite "
-                "numbers: mend the verifier"
+                "numbers: fix the verifier"
             )
 
 
@@ -175,7 +175,7 @@ class ArmScore:
     def __post_init__(self) -> None:
         if not 0 <= self.score <= 1:
             raise UsageError(
-                f"session {self.session!r} scored {self.score}, not from 0 to 1: mend the verifier"
+                f"session {self.session!r} scored {self.score}, not from 0 to 1: fix the verifier"
             )
 
 

@@ -55,12 +55,28 @@ _RANDOM = re.compile(  # a long word of small and capital letters and digits, as
 )
 _REDACTION = Redaction(more={"token": _RANDOM})
 
+_CREDENTIAL = (
+    r"(?:passwor[dt]|passphrase|passcode|credentials?|(?:seed|recovery) phrase"
+    r"|\b(?:pin|otp|cv[cv]2?|secret|token)"
+    r"|(?:api|access|private|secret|recovery|security)[ _-](?:key|code))\b"
+)
+_SPOKEN = re.compile(
+    rf"{_CREDENTIAL}(?: (?:code|number|key))?"
+    r"(?:\s{0,3}(?:[:=]|->)|\s{1,3}(?:(?:is|was|are|to|as|ist|est|es)\s|[\"'\d\u2018\u201c]))"
+    rf"|\b(?:with|using|under) (?:the |my |our )?{_CREDENTIAL} \w"
+    rf"|\bas (?:the|my|our|a) (?:new )?{_CREDENTIAL}",
+    re.IGNORECASE,
+)
+"""How people tell a secret in words, whatever it looks like. That one is only asked about may look
+the same: then there is one example less."""
+
 
 def private_part(value: Any, *, secret: re.Pattern[str] = SECRET_FIELD) -> str | None:
     """What looks private in a value, at any depth; None when nothing does.
 
-    Known by their look are the formats that ``Redaction`` takes out, and long random words. Fields
-    whose names say that they hold a secret are private unless they are empty.
+    Known by their look are the formats that ``Redaction`` takes out, and long random words; and
+    what stands behind a word such as password, where it is told and not asked about. Fields whose
+    names say that they hold a secret are private unless they are empty.
 
     Args:
         value: JSON data.
@@ -73,7 +89,7 @@ def private_part(value: Any, *, secret: re.Pattern[str] = SECRET_FIELD) -> str |
     for part in _parts(value):
         if isinstance(part, Mapping) and any(secret.search(str(n)) and part[n] for n in part):
             return "a field that holds a secret"
-        if isinstance(part, str) and _REDACTION.text(part) != part:
+        if isinstance(part, str) and (_REDACTION.text(part) != part or _SPOKEN.search(part)):
             return "private data"
     return None
 
@@ -244,23 +260,18 @@ class LearnReport:
     """What came of learning from episodes.
 
     Attributes:
-        version: The library version that holds the lessons, with ``is_written``; else the one
-            that was looked at.
-        is_written: Whether this made a new library version.
+        version: The library version that holds the lessons.
         uses: Successful calls in episodes that went well, once for each text that they served.
         added: The new examples, by tool.
         skipped: How many calls taught nothing, by reason, the most frequent first.
         evidence: Ids of the episodes that taught something.
-        repinned: Composites above the tools, pinned to their new revisions in the same change.
     """
 
     version: int
-    is_written: bool = False
     uses: int = 0
     added: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
     skipped: Mapping[SkipReason, int] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
-    repinned: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -275,9 +286,8 @@ class LearnReport:
 
     def __str__(self) -> str:
         examples = _counted(sum(map(len, self.added.values())), "example")
-        verb = "learned" if self.is_written or not self.added else "to be learned"
         tools, calls = _counted(len(self.added), "tool"), _counted(self.uses, "call")
-        return f"{examples} {verb} by {tools} from {calls}, library version {self.version}"
+        return f"{examples} learned by {tools} from {calls}, library version {self.version}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -63,7 +63,6 @@ from agentkit.library.events import Author, Operation, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.store import LibraryChange
-from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -228,8 +227,8 @@ class ToolManager:
             The library version that holds them.
 
         Raises:
-            UsageError: A tool is a composite, whose worked calls are tried by ``insert``; or a
-                recorded call is not JSON data.
+            UsageError: A tool is a composite, whose worked calls are tried by ``insert``.
+            StoreError: A recorded call is not JSON data.
             ToolNotFoundError: The library has no tool of a name given.
             LibraryError: Composites above call each other in a circle, so no pin can be moved.
             StaleVersionError: Other writers committed first every time.
@@ -243,11 +242,6 @@ class ToolManager:
             >>> manager.record({"weather": [Example(arguments={"city": "Rome"}, result="sunny")]})
             2
         """
-        for name, examples in worked_calls.items():
-            for one in examples:
-                if not (is_json(one.arguments) and is_json(one.result)):
-                    call = f"{one.arguments!r} gave {one.result!r}"
-                    raise UsageError(f"a recorded call of {name!r} is not JSON data: {call:.300}")
 
         def decide(state: LibraryState) -> Transaction | None:
             grown = _with_recorded(state.library, worked_calls)
@@ -260,8 +254,6 @@ class ToolManager:
         episodes: Iterable[Episode],
         *,
         passed: Passed = has_passed,
-        reason: str = "",
-        dry_run: bool = False,
     ) -> LearnReport:
         """Add worked examples (L4) to the tools that episodes used with success.
 
@@ -274,8 +266,6 @@ class ToolManager:
         Args:
             episodes: What happened, in any order.
             passed: Which episodes went well; by default those whose verdict says so.
-            reason: Why, for the tools' history.
-            dry_run: Write nothing, and report what would be added.
 
         Returns:
             What was added, and why other calls taught nothing.
@@ -308,20 +298,16 @@ class ToolManager:
 
         def decide(state: LibraryState) -> Transaction | None:
             nonlocal report
-            tried = {one for one in state.ledger.experiments if state.ledger.experiment(one)}
+            tried = state.ledger.experiments
             uses = tuple(one for one in every_use if one.tool not in tried)
             grown, report = lessons_of(uses, state.library, self._learned_from)
             changed = repinned(state.library, grown) if grown else ()
-            above = tuple(one.name for one in changed if one.name not in report.added)
-            report = replace(report, repinned=above)
-            if dry_run:
-                return None
             count = len(report.evidence)
-            why = reason or f"learned from {count} episode{'' if count == 1 else 's'}"
+            why = f"learned from {count} episode{'' if count == 1 else 's'}"
             return self._change("learn", changed, state, why, report.evidence)
 
         done = self._repository.write(decide)
-        return replace(report, version=done.version, is_written=done.transaction is not None)
+        return replace(report, version=done.version)
 
     def insert(
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""

@@ -111,7 +111,6 @@ class LookedAt:
     Attributes:
         episodes: How many episodes, without shadow runs and views.
         imported: How many others were left aside, because they came in a file (``is_imported``).
-        runs: How many of them by the name of their evaluation run; the empty name is traffic.
         calls: How many calls they made.
         judged: How many have a verdict.
         went_wrong: How many failed their verdict or had a call that failed.
@@ -120,7 +119,6 @@ class LookedAt:
 
     episodes: int = 0
     imported: int = 0
-    runs: Mapping[str, int] = field(default_factory=dict)
     calls: int = 0
     judged: int = 0
     went_wrong: int = 0
@@ -148,11 +146,6 @@ class EvolutionReport:
     passed_over: tuple[PassedOver, ...] = ()
     learned: LearnReport | None = None
     silent: tuple[Silent, ...] = ()
-
-    @property
-    def episodes(self) -> int:
-        """How many episodes were looked at, without shadow runs and views."""
-        return self.looked_at.episodes
 
     @property
     def promoted(self) -> tuple[ProposalOutcome, ...]:
@@ -325,7 +318,6 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     )
     return LookedAt(
         episodes=len(episodes),
-        runs=dict(Counter(one.metadata.get("run", "") for one in episodes).most_common()),
         calls=sum(len(one.calls) for one in episodes),
         judged=sum(one.verdict is not None for one in episodes),
         went_wrong=wrong,

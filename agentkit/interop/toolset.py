@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 from agentkit import library as library_door  # a door: stores load when one is asked for
 from agentkit.agent.checks import normalize_response
-from agentkit.agent.executor import WAITS_FOR_PERSON, Execution, Executor
+from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SEARCH_TOOL, SelectedTools, Selection, ShownTools, ToolSelector
 from agentkit.agent.session import LibraryProvider, RunStart, happened
 from agentkit.agent.types import (
+    WAITS_FOR_PERSON,
     Approval,
     AskedLater,
     Decision,

@@ -32,6 +32,9 @@ _BELIEVED = 16
 _CHANCE, _SURE = 0.5, 0.85
 """Between these reliabilities the weight of examples rises."""
 
+_MOST_ALIKE = 8
+"""So many tools may have been right for one request; beyond them each counts less."""
+
 _LEAST = 0.05
 """Less alike than this is chance: one or two shared words of a sentence."""
 
@@ -246,7 +249,8 @@ class Examples:
     1 more as the examples of the library predict each other (``ExampleChannel.reliability``):
     nothing up to a half, all from .85 on. Half of the requests as examples of their gold tools,
     the other half asked: docs/retrieval.md has what that brings, and what tools
-    without examples pay.
+    without examples pay. Where more than eight tools have examples that are alike, these say little
+    of which one is meant, and add less: a stranger's tools could all claim the same requests.
 
     Args:
         weight: What an example with the very words of the request adds at least.
@@ -277,6 +281,8 @@ class Examples:
         reliable = (self._examples.reliability(index) - _CHANCE) / (_SURE - _CHANCE)
         weight = self._weight + min(max(reliable, 0.0), 1.0)
         found = index.top(scores, self._keep, candidates.mask)
+        alike = sum(score > found[0][1] / 2 for _, score in found)
+        weight *= min(1.0, _MOST_ALIKE / max(alike, 1))
         return candidates.add(
             {index.names[row]: weight * score for row, score in found if score >= _LEAST},
             reason="worked for a request like this",

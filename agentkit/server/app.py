@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
-from agentkit.errors import AgentKitError, MissingExtraError
+from agentkit.errors import AgentKitError, MissingExtraError, UsageError
 from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
 from agentkit.library.spilling import spilling_of
 from agentkit.library.store import Store
+from agentkit.server.approvals import ApprovalsEndpoint
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_request import Reader
 from agentkit.server.feedback import FeedbackEndpoint
@@ -35,6 +36,8 @@ _LOG = logging.getLogger(__name__)
 
 CHAT_PATH = "/v1/chat/completions"
 FEEDBACK_PATH = "/v1/feedback"
+APPROVALS_PATH = "/v1/approvals"
+APPROVAL_PATH = "/v1/approvals/{episode_id}"
 MODELS_PATH = "/v1/models"
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
@@ -53,6 +56,7 @@ def create_app(
     limits: ServerLimits = ServerLimits(),  # noqa: B008 - immutable
     model_name: str | None = None,
     client_approval: bool = False,
+    approvers: Collection[str] = (),
     open_metrics: bool = False,
     allowed_hosts: Sequence[str] | None = None,
     refresh_seconds: float | None = 30.0,
@@ -64,6 +68,8 @@ def create_app(
     ========================  ===============================================================
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
+    GET /v1/approvals          calls that wait for a person
+    POST /v1/approvals/{id}    a decision on those of one run, which then goes on
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: episodes can be kept and no stop was asked for;
@@ -81,7 +87,9 @@ def create_app(
         keys: Who may use it; None lets everybody in.
         limits: What is taken on.
         model_name: The model's name for clients; None takes the agent's name.
-        client_approval: Whether a client may say that a call that needs approval may run.
+        client_approval: Whether a client may say that a call that needs approval may run, for its
+            own runs.
+        approvers: Names of keys that decide about the calls of all runs.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
@@ -93,12 +101,17 @@ def create_app(
             refuses the request.
 
     Raises:
+        UsageError: An approver is not among the keys.
         MissingExtraError: Starlette is not installed.
 
     Example:
         >>> from agentkit.testing import ScriptedModel
         >>> app = create_app(Agent(ScriptedModel(["Hello."])), keys=Keys({"me": "sk-" + "x" * 32}))
     """
+    if unknown := set(approvers).difference(keys.names if keys else ()):
+        raise UsageError(
+            f"approvers are names of keys, and there is no key {min(unknown)!r}; add it to keys"
+        )
     service = _Service(agent, limits)
     name = model_name or agent.name
     bodies = Bodies(limits, keys)
@@ -123,8 +136,17 @@ def create_app(
         store=agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
     )
     model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}
+    routes: dict[str, tuple[str, Any]] = {
+        CHAT_PATH: ("POST", chat),
+        FEEDBACK_PATH: ("POST", feedback),
+    }
+    if approvers or client_approval:
+        approvals = ApprovalsEndpoint(
+            chat=chat, approvers=frozenset(approvers), takes_approvals=client_approval
+        )
+        routes |= {APPROVALS_PATH: ("GET", approvals), APPROVAL_PATH: ("POST", approvals)}
     app = assemble(
-        {CHAT_PATH: ("POST", chat), FEEDBACK_PATH: ("POST", feedback)},
+        routes,
         constants={MODELS_PATH: {"object": "list", "data": [model]}},
         keys=keys,
         limits=limits,

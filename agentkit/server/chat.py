@@ -124,15 +124,39 @@ class ChatCompletions:
             with self._places.held(exchange.who):  # only now: a body may take its time
                 asked = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
-                work = await self._planned(asked, exchange)
-                if self.deps_factory is not None:
-                    from starlette.requests import Request
-
-                    deps = await made_deps(self.deps_factory, Request(scope))
-                    work = replace(work, deps=deps)
+                work = await self._with_deps(await self._planned(asked, exchange), scope)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
                     await self._deliver(asked, work, exchange)
+
+    async def carried_out(
+        self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
+    ) -> RunResult:
+        """What comes of work that another endpoint planned: a run that waited and goes on.
+
+        Args:
+            work: The run.
+            answers: What it waited for: fields of ``Work``.
+            exchange: Who asks.
+            scope: Of the request, for the deps.
+
+        Raises:
+            RequestError: There is no answer.
+        """
+        self._check_open()
+        if self.agent.queue.refuses_runs:
+            raise store_unavailable(retry_after=self.agent.queue.state.retry_after)
+        with self.runs.entered(), self._places.held(exchange.who):
+            ready = replace(await self._with_deps(work, scope), **answers)
+            with self._claimed(ready):
+                return await self._outcome(ready, ready.carried_out(self.agent), exchange)
+
+    async def _with_deps(self, work: Work, scope: Scope) -> Work:
+        if self.deps_factory is None:
+            return work
+        from starlette.requests import Request
+
+        return replace(work, deps=await made_deps(self.deps_factory, Request(scope)))
 
     def _check_open(self) -> None:
         if self.runs.is_draining:

@@ -9,9 +9,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.executor import WAITS_FOR_PERSON
 from agentkit.agent.session import continuation_id, conversation, new_episode_id
-from agentkit.agent.types import Approval, Decision, RunResult, deferred_calls
+from agentkit.agent.types import (
+    WAITS_FOR_PERSON,
+    Approval,
+    Decision,
+    RunResult,
+    deferred_calls,
+)
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import is_imported
 from agentkit.library.store import EpisodeStore

@@ -118,7 +118,7 @@ async def test_a_verdict_that_came_later_teaches_the_next_round():
         for one, up in zip(episodes, [True] * 4 + [False] * 4, strict=True)
     ]
     outcome = await evolve(manager, streams, episodes=[*thumbs, *episodes])
-    assert (len(model.requests), outcome.episodes) == (2, 8)
+    assert (len(model.requests), outcome.looked_at.episodes) == (2, 8)
     feedback, evolution = (request.messages[-1].text for request in model.requests)
     assert "What was wrong" in feedback
     assert "What was wrong" not in evolution
@@ -340,8 +340,8 @@ def ruled(rules):
     ("candidate", "code"),
     [
         (replace(better(), name="loan2"), "unknown_tool"),
-        (replace(LOAN, body=CYCLE), "body_changed"),
-        (composite("loan", "loan"), "body_changed"),
+        (replace(LOAN, body=CYCLE), "contract_changed"),
+        (composite("loan", "loan"), "contract_changed"),
         (replace(LOAN, description=None), "malformed"),
         (ruled(("periods > 0",)), "malformed"),
         (ruled((Between(parameter="periods", minimum="3"),)), "malformed"),

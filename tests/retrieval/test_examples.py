@@ -187,3 +187,16 @@ def test_examples_that_do_not_predict_each_other_count_less():
     assert CHANNEL.reliability(Library(again).derived(config)) > 0.9
     assert CHANNEL.reliability(Library(other).derived(config)) < 0.2
     assert CHANNEL.reliability(Library([worked("a")]).derived(config)) == 1.0
+
+
+async def test_very_many_tools_that_claim_a_request_do_not_push_out_the_one_it_describes(define):
+    """What a stranger's catalogue says that its tools answered is shared among those that say it."""
+    query = "Split a bill of 80 euros by four"
+    claims = [
+        worked(f"claim{at}", *[f"{query} c{at} {each}" for each in "xyz"]) for at in range(35)
+    ]
+    split = define("bill_split", "Split a bill by a number of people.")
+    found = await CascadeRetriever().retrieve(query, Library([*claims, split]))
+    assert found.hits[0].definition.name == "bill_split"
+    one = await CascadeRetriever().retrieve(query, Library([claims[0], split]))
+    assert one.hits[0].definition.name == "claim0", "one that worked is believed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -22,6 +22,7 @@ from agentkit.evolution.proposers.constraints import (
     form_of_pattern,
     stated_in_description,
 )
+from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.evolution.validation.wording import folded
 from agentkit.library.library import Library
@@ -404,19 +405,11 @@ def given_paths(arguments: JsonObject) -> tuple[str, ...]:
         ('city', 'days[].n')
     """
     found: dict[str, None] = {}
-    waiting: deque[tuple[str, Any]] = deque([("", arguments)])
-    for _ in range(_MOST_STEPS):
-        if not waiting or len(found) >= _MOST_PATHS:
-            break
-        path, value = waiting.popleft()
-        if isinstance(value, Mapping):
-            inside = islice(value.items(), _MOST_PATHS)
-            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in inside]
-        elif isinstance(value, list | tuple):
-            waiting += [(f"{path}[]", item) for item in value[:_MOST_PATHS]]
-        else:
-            found[path] = None
-    return tuple(found)
+    for steps, value in islice(parts_of(arguments), _MOST_STEPS):
+        if not isinstance(value, Mapping | list | tuple):
+            names = ("[]" if isinstance(step, int) else f".{step}" for step in steps)
+            found["".join(names).removeprefix(".")] = None
+    return tuple(islice(found, _MOST_PATHS))
 
 
 def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> list[Any]:

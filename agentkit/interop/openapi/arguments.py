@@ -251,7 +251,11 @@ def _barred(
     if (str(location), key) in secret:
         return f"the {location} parameter {name} carries a key, which comes from the environment"
     if location == "header" and (key in _NEVER or key not in headers | _HARMLESS_HEADERS):
-        way = "" if key in _NEVER else f"; headers=({name[:100]!r},) does, a client= can send it"
+        way = (
+            ""
+            if key in _NEVER
+            else f"; header_arguments=({name[:100]!r},) does, a client= can send it"
+        )
         return f"the header {name[:100]} is not left to a model{way}"
     return ""
 

@@ -215,7 +215,7 @@ def openapi_tools(
     prefix: str = "",
     operations: Iterable[str] = (),
     tags: Iterable[str] = (),
-    headers: Iterable[str] = (),
+    header_arguments: Iterable[str] = (),
     client: httpx.AsyncClient | None = None,
     policy: CallPolicy | None = None,
     reference: str = "",
@@ -233,8 +233,9 @@ def openapi_tools(
         operations: Only these: operation ids, or ``"GET /pets/{id}"``. Empty takes all but those
             that are deprecated.
         tags: Only operations with one of these tags. Empty takes all.
-        headers: Header parameters that a model may fill. By default these are a few harmless ones,
-            such as ``If-Match``: a header can change the method, address or user of a call.
+        header_arguments: Header parameters that a model may fill. By default these are a few
+            harmless ones, such as ``If-Match``: a header can change the method, address or user
+            of a call.
         client: An ``httpx.AsyncClient`` to send through, such as one with headers that the API
             wants; the caller closes it. By default each event loop has one of our own, which keeps
             no cookies.
@@ -267,7 +268,7 @@ def openapi_tools(
         opened=opened,
         server=server,
         prefix=prefix,
-        headers=frozenset(map(str.lower, _several(headers, "headers"))),
+        headers=frozenset(map(str.lower, _several(header_arguments, "header_arguments"))),
     )
     check_auth(auth or {}, importer.schemes)
     http_client = HttpClient(

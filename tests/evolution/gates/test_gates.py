@@ -124,6 +124,8 @@ def test_a_clear_gain_passes():
     assert report.decision == "pass"
     assert report.statistics["gain"] == pytest.approx(11 / 43)
     assert report.statistics["gain_low"] < 11 / 43 < report.statistics["gain_high"]
+    asked = GateConfig(min_gain=0.3)
+    assert offline_gate(pairs_of("w" * 12 + "l" + "=" * 30), rules=asked).decision == "fail"
 
 
 @pytest.mark.parametrize("text", ["", "====", "www", "w" * 7])

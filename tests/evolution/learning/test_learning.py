@@ -130,7 +130,7 @@ def test_what_is_not_learned(learner, episode, request_text, call, reason):
     """Each use that teaches nothing is told with its reason, and nothing is written."""
     report = learner.learn([episode(request_text, call, episode_id="e1")])
     assert report.skipped == {reason: 1}
-    assert (report.is_written, report.added, learner.library.version) == (False, {}, 1)
+    assert (report.added, learner.library.version) == ({}, 1)
 
 
 # --- What learning does to the store: one change, once, and nothing above it breaks --------------
@@ -159,7 +159,7 @@ def test_nothing_is_learned_twice(learner, lived):
     """The same episodes, in another order too, leave the library as it is."""
     learner.learn(lived)
     again = learner.learn(reversed(lived))
-    assert (again.version, again.is_written, again.added) == (2, False, {})
+    assert (again.version, again.added) == (2, {})
     assert again.skipped == {"learned_before": 3}
 
 
@@ -178,7 +178,7 @@ def test_composites_above_are_pinned_anew_and_run(manager, episode):
     """A child that learns has another digest; what is made of it follows in the same change."""
     manager.insert(LINE)
     report = manager.learn([episode("Sum these up for me.", ("add", {"a": 1, "b": 2}, 3))])
-    assert report.repinned == ("line",)
+    assert list(report.added) == ["add"]
     library = manager.refresh()
     assert pin_faults(library) == ()
     assert library["line"](x=5) == 13
@@ -214,6 +214,13 @@ def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
         "pay to DE89 3704 0044 0532 0130 00",
         "card 4111 1111 1111 1111",
         "token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3",
+        "the wifi password is correct horse battery staple",
+        "Passphrase: open sesame",
+        "log in with my password swordfish",
+        "use swordfish as the password",
+        "change the PIN code to four two one",
+        "my seed phrase is apple river stone",
+        "das Passwort ist geheimnis",
     ],
 )
 def test_formats_that_are_private(text):
@@ -229,6 +236,9 @@ def test_formats_that_are_private(text):
         "Flights from Rome to Oslo on 2026-08-15, two adults",
         "area of a 10 x 20.5 rectangle",
         "how do I change my password?",
+        "send Ann a link to reset the password",
+        "pin this message",
+        "list the tokens of the project",
         "https://example.org/a/long/path/that/goes/on",
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
         "罗马会下雨吗",

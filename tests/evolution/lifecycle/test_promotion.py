@@ -102,6 +102,7 @@ def test_through_all_stages(make_manager, gates, store, propose):
     manager = make_manager(lifecycle=STAGES, gates=gates)
     record = manager.submit(propose(manager))
     assert [one.after for one in manager.advance()] == ["shadow"]
+    assert manager.ledger.tested == (record.proposal_id,)
     assert [one.why for one in manager.advance()] == ["is in shadow, with no numbers yet"]
     gates.says["shadow"] = "wait"
     assert [one.why for one in manager.advance()] == ["it is wait"]
@@ -197,6 +198,22 @@ def test_the_checks_look_again_at_promotion(make_manager, store, propose):
     manager.refresh()
     (advance,) = manager.advance()
     assert (advance.after, advance.why) == ("rejected", "[crowd]: too many")
+
+
+def test_who_must_agree_by_now_is_waited_for(make_manager, store, propose, ada):
+    """A proposal that needed nobody waits where the library has changed and somebody must agree."""
+
+    def needy(change):
+        return ValidationReport(needs=("person",) if "ping" in change.library else ())
+
+    manager = make_manager(validate=needy)
+    record = manager.submit(propose(manager))
+    ping = ToolDefinition(name="ping")
+    store.commit(LibraryChange(proposal_id="ping", upserts=(ping,)), expected_version=1)
+    manager.refresh()
+    assert [one.why for one in manager.advance()] == ["by now a person must agree"]
+    manager.approve(record.proposal_id, person=ada)
+    assert [one.after for one in manager.advance()] == ["active"]
 
 
 def test_tests_are_numbered_for_elond(make_manager, propose):
@@ -346,12 +363,3 @@ def test_a_new_composite_is_a_proposal_too(manager, store):
     assert manager.library["order_total"](price=4, count=3, fee=2) == 14
     assert manager.roll_back("order_total") == (proposal.proposal_id,)
     assert "order_total" not in store.load()
-
-
-# --- A proposal walks through the states, and back -----------------------------------------------
-
-
-# --- A change is moved onto a newer revision field by field, or said to be in conflict -----------
-
-
-# --- A change is told field by field and word by word --------------------------------------------

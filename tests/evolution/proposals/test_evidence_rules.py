@@ -194,6 +194,12 @@ async def test_one_episode_is_not_enough(library, refused, make_episode):
     assert await learned(library, *refused(TERMS + "31"), knobs=lenient)
 
 
+async def test_refusals_that_disagree_make_no_rule(library, refused):
+    """A list that differs from call to call depends on the other arguments."""
+    texts = (TERMS + "31", TERMS + "31", "!periods must be one of 24, 60, got 31")
+    assert await learned(library, *refused(*texts)) == []
+
+
 async def test_a_value_that_was_taken_forbids_the_rule(library, refused, make_episode):
     """The tool took 24 once, so the list that it states is not the whole truth."""
     taken = make_episode("ok", ("calculate_loan", {"total_price": 8.5, "periods": 24}, 250.0))

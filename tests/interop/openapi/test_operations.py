@@ -257,7 +257,7 @@ def test_a_header_is_an_argument_where_somebody_named_it(make):
     found = openapi_tools(given)
     assert list(only(found).signature.properties) == ["If_Match"]
     assert sum("left to a model" in note for note in found.report.operations[0].notes) == 10
-    chosen = openapi_tools(given, headers=["x-mine", "Host", "X-Key"])
+    chosen = openapi_tools(given, header_arguments=["x-mine", "Host", "X-Key"])
     assert list(only(chosen).signature.properties) == ["X_Mine", "If_Match"]
 
 

@@ -1,0 +1,167 @@
+"""``/v1/approvals``: calls that wait for a person, and what the person decides."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentkit.agent.session import awaits_person, continuation_id, pending_approvals
+from agentkit.agent.types import Approval, deferred_calls
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_imported
+from agentkit.errors import AgentKitError
+from agentkit.library.store import EpisodeStore
+from agentkit.server.chat import ChatCompletions
+from agentkit.server.chat_answer import answer_text
+from agentkit.server.chat_request import refused
+from agentkit.server.limits import RateLimiter
+from agentkit.server.middleware import (
+    SCOPE_KEY,
+    Exchange,
+    Receive,
+    RequestError,
+    Scope,
+    Send,
+    store_unavailable,
+)
+from agentkit.server.work import KEY_LABEL, Work, already_answered
+
+MAX_BODY_BYTES = 64_000
+_LONGEST_REASON = 2_000
+
+
+class DecisionBody(BaseModel):
+    """The body of a decision.
+
+    Attributes:
+        approved: Whether the calls that wait may run.
+        calls: By call id, for single calls that are decided otherwise.
+        reason: Why not, in words that the model reads.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    approved: bool
+    calls: dict[str, bool] = Field(default_factory=dict)
+    reason: str = Field(default="", max_length=_LONGEST_REASON)
+
+    def of(self, episode: Episode) -> dict[str, Approval]:
+        """The decision on each call that waits.
+
+        Raises:
+            RequestError: A call of that id does not wait.
+        """
+        waiting = {call.call_id for call in deferred_calls(episode)}
+        if unknown := sorted(self.calls.keys() - waiting):
+            message = f"no call {unknown[0][:100]!r} waits in this run"
+            raise RequestError(message=message, code="unknown_call", param="calls")
+        said = {call_id: self.calls.get(call_id, self.approved) for call_id in waiting}
+        return {
+            call_id: Approval(approved=yes, reason="" if yes else self.reason)
+            for call_id, yes in said.items()
+        }
+
+
+@dataclass(kw_only=True, eq=False)
+class ApprovalsEndpoint:
+    """``GET /v1/approvals`` and ``POST /v1/approvals/{id}``; an ASGI application behind ``Front``.
+
+    A key among the approvers sees and decides what waits for any key; any other key its own runs,
+    where clients may approve at all.
+
+    Attributes:
+        chat: Carries runs out.
+        approvers: Names of keys.
+        takes_approvals: Whether each key may decide about its own runs.
+    """
+
+    chat: ChatCompletions
+    approvers: frozenset[str]
+    takes_approvals: bool
+
+    def __post_init__(self) -> None:
+        self._rates = RateLimiter(self.chat.limits.requests_per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """List what waits, or carry out a decision."""
+        exchange: Exchange = scope[SCOPE_KEY]
+        self._rates.check(exchange.key)
+        if scope["method"] == "GET":
+            waiting = () if self.chat.agent.store is None else await self._read(pending_approvals)
+            told = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
+            await exchange.answer(json.dumps({"object": "list", "data": told}).encode())
+            return
+        try:
+            body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
+            decision = DecisionBody.model_validate_json(body)
+        except ValidationError as error:
+            raise refused(error) from error
+        work = await self._read(self._planned, scope["path_params"]["episode_id"], exchange.key)
+        assert work.waiting is not None  # planned so
+        scope.setdefault("state", {})["waiting"] = work.waiting
+        decided = {"approvals": decision.of(work.waiting)}
+        result = await self.chat.carried_out(work, decided, exchange, scope)
+        answer = {
+            "object": "approval",
+            "id": work.waiting.episode_id,
+            "episode_id": result.episode.episode_id,
+            "stop_reason": result.stop_reason,
+            "content": answer_text(result, as_json=self.chat.reader.output_schema is not None),
+        }
+        await exchange.answer(json.dumps(answer).encode())
+
+    def _may_decide(self, episode: Episode, key: str) -> bool:
+        if is_imported(episode.metadata):
+            return False
+        is_own = episode.metadata.get(KEY_LABEL, "") == key
+        return key in self.approvers or (self.takes_approvals and is_own)
+
+    async def _read(self, read: Any, *given: Any) -> Any:
+        try:
+            return await asyncio.to_thread(read, self.chat.agent.store, *given)
+        except AgentKitError as error:
+            raise store_unavailable() from error
+
+    def _planned(self, store: EpisodeStore | None, episode_id: str, key: str) -> Work:
+        """The run that waits, as work without its decisions. The store is read."""
+        waiting = None if store is None else store.get(episode_id)
+        if waiting is None or not (awaits_person(waiting) and self._may_decide(waiting, key)):
+            raise RequestError(
+                status=404, message="no run of that id waits for this key", code="unknown_approval"
+            )
+        if store is not None and store.get(continuation_id(episode_id)) is not None:
+            raise already_answered()
+        if waiting.history_length and waiting.session_id is None:
+            raise RequestError(
+                status=409,
+                message="only the client has the conversation before this run; it must answer, or "
+                "use sessions",
+                code="no_session",
+            )
+        return Work(
+            episode_id=continuation_id(episode_id),
+            session_id=waiting.session_id,
+            labels=waiting.metadata,
+            waiting=waiting,
+        )
+
+
+def _shown(episode: Episode) -> Mapping[str, Any]:
+    calls = [
+        {"id": call.call_id, "name": call.name, "arguments": dict(call.arguments)}
+        for call in deferred_calls(episode)
+    ]
+    return {
+        "object": "approval",
+        "id": episode.episode_id,
+        "since": episode.started_at,
+        "user": episode.metadata.get("user", ""),
+        "session_id": episode.session_id,
+        "request": episode.request,
+        "calls": calls,
+    }
