@@ -249,6 +249,10 @@ class RunContext(Generic[DepsT]):
         """What the run has spent on models so far."""
         return self._live.usage
 
+    def add_usage(self, usage: Usage) -> None:
+        """Count what a tool spent on models by itself, for the limits and the record of the run."""
+        self._live.usage += usage
+
     @property
     def _live(self) -> RunFacts:
         if self._run.is_over:
@@ -326,7 +330,7 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
         UsageError: It is not.
     """
     (wanted,) = get_args(annotation) or (None,)
-    if not _is_class(wanted) or wanted in (object, type(None)):
+    if not _is_class(wanted) or wanted in (object, Any, type(None)):
         return
     if _is_class(deps_type) and not issubclass(deps_type, wanted):
         given = "none" if deps_type is ANY_DEPS else deps_type.__name__
