@@ -119,7 +119,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     play(
         ("tools add calculator.py", 0, "2 added; library version 1"),
         (f"{typed} wrong.py --dry-run", 1, "rejected"),
-        (f"{typed} order.py --dry-run", 0, "order_total would be added"),
+        (f"{typed} order.py --dry-run", 0, "dry run: order_total added"),
         ("tools show order_total", 2, "order_total"),
         (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
         ("log --tool order_total", 0, "compose order.py"),
