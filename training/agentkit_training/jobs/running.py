@@ -22,7 +22,6 @@ from agentkit_training.config.reading import written_config
 from agentkit_training.distributed.ranks import ALONE, Ranks, in_turn, led
 from agentkit_training.export.handover import export_library, hand_over
 from agentkit_training.fine_tuning.teaching import left_out_rows
-from agentkit_training.fine_tuning.training import share_of
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import save_policy
@@ -85,29 +84,20 @@ def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
         )
 
 
-def check_fine_tuning(config: SftConfig, *, processes: int, resumes: bool = False) -> None:
+def check_fine_tuning(config: SftConfig, *, processes: int) -> None:
     """Refuse what fine-tuning in several processes does not do, before anything is loaded.
 
     Args:
         config: The run.
         processes: How many there are, or would be.
-        resumes: Whether a run that is there is gone on with.
 
     Raises:
         UsageError: It is asked for.
     """
-    if processes == 1:
-        return
-    if config.toolace is not None:
+    if processes > 1 and config.toolace is not None:
         raise UsageError(
             f"the rounds of toolace run in one process, and there are {processes}; start it "
             "without torchrun"
-        )
-    share_of(config.sft.batch_size, processes)
-    if resumes:
-        raise UsageError(
-            "fine-tuning in several processes keeps no checkpoint to go on from; begin anew in "
-            "another --output"
         )
 
 
