@@ -14,7 +14,7 @@ from agentkit.errors import MissingExtraError
 from agentkit.evaluation import environment_from
 from agentkit.models.base import resolve_model
 from agentkit_training.coevolution.records import NOTHING_LEARNED
-from agentkit_training.coevolution.tasks import step_count, tries_in_all
+from agentkit_training.coevolution.tasks import step_count
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.ranks import Alone
 from agentkit_training.fine_tuning.solutions import solutions_of
@@ -112,12 +112,10 @@ def _show_steps(config: CoevolveConfig, parts: TaskSplits) -> None:
         print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
         _show_left_out(known)
     most = min(coevolution.tasks_per_step, len(tasks)) * coevolution.group_size
-    rollouts = tries_in_all(tasks, coevolution) * coevolution.group_size
-    limit = config.policy.answer_tokens
+    steps, limit = step_count(tasks, coevolution), config.policy.answer_tokens
     print_text(
-        f"{counted(step_count(tasks, coevolution), 'step')} of up to {most} rollouts, "
-        f"{rollouts:,} in all, of up to {limit} tokens a turn: at most {rollouts * limit:,} tokens "
-        "are written for one turn each."
+        f"{counted(steps, 'step')} of up to {most} rollouts of up to {limit} tokens a turn: at "
+        f"most {steps * most * limit:,} tokens are written for one turn each."
     )
     on = [name for name in _SWITCHES if getattr(coevolution, name)]
     print_text(f"What learns beside the policy: {', '.join(on) or 'nothing (plain GRPO)'}.")

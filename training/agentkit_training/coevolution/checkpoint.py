@@ -302,15 +302,8 @@ class FrozenEngine:
             rollouts = source.rollouts(self._step, self.share)
             report = StepReport(
                 step=self._step,
-                loss=0.0,
-                gradient_norm=0.0,
-                learning_rate=0.0,
                 rows=sum(len(one.sequences) for one in rollouts),
-                read_rows=0,
-                read_tokens=0,
-                loss_tokens=0,
                 rollout_seconds=time.perf_counter() - started,
-                update_seconds=0.0,
             )
             self._step += 1
             source.finished(report)

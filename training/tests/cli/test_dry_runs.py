@@ -156,12 +156,8 @@ def test_nothing_to_teach_is_told_before_weights_are_there(tuning):
     assert "no calls to teach: the task expects number" in done.stderr
 
 
-def test_the_right_command_is_named(tuning, tmp_path):
-    """A file for another command is told as such; one of both kinds by the key that is unknown."""
-    for command, example, other in (("grpo", "sft", "sft"), ("sft", "grpo", "grpo or coevolve")):
-        done = run(command, EXAMPLES / f"{example}.yaml", "--output", tmp_path, "--dry-run")
-        assert done.exit_code == 2
-        assert f"use agentkit-train {other}" in done.stderr
-    both = rehearsal(tuning, "coevolution={steps: 1}", command="coevolve")
-    assert both.exit_code == 2
-    assert "sft is not known here" in both.stderr
+def test_a_file_for_another_command_is_refused(tmp_path):
+    """The section that the command does not know is named."""
+    done = run("grpo", EXAMPLES / "sft.yaml", "--output", tmp_path, "--dry-run")
+    assert done.exit_code == 2
+    assert "sft is not known here" in done.stderr
