@@ -86,7 +86,7 @@ def test_functions_are_compared_by_their_upstream_names():
     assert leakage(one, other).functions == ("get",)
     assert leakage(one, other, functions="free").is_clean
     assert str(leakage(one, other)) == (
-        "1 tasks share something: 0 a question, 1 a function name (get)"
+        "1 tasks share something: 0 questions, 1 function names (get)"
     )
 
 
