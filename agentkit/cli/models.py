@@ -156,7 +156,7 @@ def fetched_weights(name: str) -> Path:
     """The file of some weights, fetched now unless it is there.
 
     Raises:
-        AgentKitError: There is no plugin for local models, or the weights can not be fetched.
+        AgentKitError: There is no plugin for local models, or the weights cannot be fetched.
         ModelNotFoundError: No weights have that name.
     """
     known = {info.name: source for source in _sources() for info in source.available()}

@@ -1,6 +1,6 @@
 """What commands print: data on stdout, messages and progress on stderr.
 
-Foreign text is made visible here, so that it can not steer a terminal.
+Foreign text is made visible here, so that it cannot steer a terminal.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
         widest = max(map(cell_len, (column.title, *(row[at] for row in cells))))
         least += (widest if is_whole else min(widest, narrow)) + _GAP
         table.add_column(column.title, justify=column.align, no_wrap=is_whole, overflow="fold")
-    # A line that the terminal breaks can still be read; a number broken over lines can not.
+    # A line that the terminal breaks can still be read; a number broken over lines cannot.
     console.width = max(console.width, least - _GAP)
     for row in cells:
         table.add_row(

@@ -115,7 +115,7 @@ def find_project(start: Path | None = None) -> Project:
         start: The folder; the working folder by default.
 
     Raises:
-        UsageError: The file can not be read, or says something that no command knows.
+        UsageError: The file cannot be read, or says something that no command knows.
     """
     folder = (start or Path.cwd()).absolute()
     root = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)

@@ -86,7 +86,7 @@ def read_source(place: str) -> AbstractContextManager[Store]:
 
     Raises:
         StoreError: There is nothing there.
-        ArtifactError: The file is an artifact that can not be used.
+        ArtifactError: The file is an artifact that cannot be used.
         UsageError: The file is something else.
     """
     path = Path(place).expanduser()

@@ -294,7 +294,7 @@ class CallReader(ABC):
             what = f"`{name}` can be any of the tools {', '.join(map(repr, keys))}"
             advice = "Rename one of them: for `_` stands each character that Python does not allow."
         elif name in self.variables or name in self.targets_around:
-            what = f"`{name}` is a variable and can not be called"
+            what = f"`{name}` is a variable and cannot be called"
             advice = "Call a tool by its name; functions are no values here."
         else:
             self._hints += 1
@@ -395,7 +395,7 @@ class CallReader(ABC):
                 case ast.keyword(
                     value=ast.Dict(keys=[ast.Constant(value=str(name))], values=[value])
                 ):
-                    pass  # a name that Python can not write
+                    pass  # a name that Python cannot write
                 case _:
                     advice = "Write the arguments out by name."
                     self.refuse_foreign(keyword, "`**` in front of an argument is", advice)

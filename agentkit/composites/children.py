@@ -313,7 +313,7 @@ def plain(result: Any) -> Any:
     """Data of exactly the types of JSON, as a model would see them.
 
     Raises:
-        UnserialisableError: JSON can not hold the result.
+        UnserialisableError: JSON cannot hold the result.
     """
     if isinstance(result, CoroutineType):
         result.close()
@@ -324,5 +324,5 @@ def plain(result: Any) -> Any:
     except UnserialisableError:
         raise
     except Exception as error:
-        message = f"It returned a {type(result).__name__} that can not be read: {described(error)}"
+        message = f"It returned a {type(result).__name__} that cannot be read: {described(error)}"
         raise UnserialisableError(message) from error

@@ -102,7 +102,7 @@ _Ways: TypeAlias = dict[str, _Path]
 def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
     """The calls of children on the lightest way through a program, in order of evaluation.
 
-    Only what can not be avoided counts, so that no composite gains by code that seldom runs:
+    Only what cannot be avoided counts, so that no composite gains by code that seldom runs:
 
     * a sequence adds up;
     * of the branches of ``if``, and of a conditional expression, the lighter one is taken;

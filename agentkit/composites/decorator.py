@@ -142,7 +142,7 @@ def _definition(
         lines, start = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise UsageError(
-            f"@composite can not find the text of {function.__name__!r} ({error}); write the "
+            f"@composite cannot find the text of {function.__name__!r} ({error}); write the "
             "function in a file, or pass its text to agentkit.composites.source"
         ) from error
     is_indented = lines[0][:1].isspace()

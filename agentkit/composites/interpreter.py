@@ -1,6 +1,6 @@
 """Programs to closures over a frame: each node once, when a composite is first run.
 
-Closures of operations try the case of plain numbers and short texts first, which can not fail and
+Closures of operations try the case of plain numbers and short texts first, which cannot fail and
 cost nothing to speak of; anything else goes to the guarded functions, and only what these raise is
 given a place. A statement's closure returns None when the next statement follows, or a signal: the
 loop is left, its next turn begins, or the program has its result.

@@ -452,7 +452,7 @@ CONSUMERS = frozenset(
 """What may be given an iterator; ``len`` also takes a range or a view."""
 
 TOOLS = "tools"
-"""``tools["get user"](...)`` calls a tool whose name Python can not write."""
+"""``tools["get user"](...)`` calls a tool whose name Python cannot write."""
 
 RESERVED = frozenset(BUILTINS)
 """Names that a variable, parameter or child may not take."""

@@ -78,7 +78,7 @@ def parse(
 
     Args:
         source: One function.
-        tools: What it may call, by the name used in the text. A key that Python can not write is
+        tools: What it may call, by the name used in the text. A key that Python cannot write is
             written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
             between names as they are (``weather.now(...)``).
         limits: Caps on the program.
@@ -500,7 +500,7 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
     for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
         if char == "\0" or "\ud800" <= char <= "\udfff":
             before = text[:offset]
-            what = f"the character {char!r} can not stand in a text"
+            what = f"the character {char!r} cannot stand in a text"
             found = Fault(None, "syntax", what, "Delete it, or write the whole character.")
             return found.at(before.count("\n") + 1, offset - before.rfind("\n"))
     try:
@@ -547,5 +547,5 @@ def _syntax_problem(error: SyntaxError) -> SourceProblem:
         advice = "Indent each block by four spaces, and start `def` at the left."
     line = (error.text or "").strip()
     quoted = f" in `{line[:80]}`" if line else ""
-    found = Fault(None, code, f"Python can not read this: {reason}{quoted}", advice)
+    found = Fault(None, code, f"Python cannot read this: {reason}{quoted}", advice)
     return found.at(max(error.lineno or 1, 1), max(error.offset or 1, 1))

@@ -1,7 +1,7 @@
 """Learned rules: one call against them before it runs, and what is wrong with a rule itself.
 
 A rule was learned from evidence and may be less than the whole truth, so it refuses only what it
-can judge: a condition whose parameters are not given, or that can not be evaluated, is no reason,
+can judge: a condition whose parameters are not given, or that cannot be evaluated, is no reason,
 nor is an earlier call that nobody knows of. A rule may come from a model, a file or a statistic
 over failures; before anybody relies on it, it is held against the contract that it narrows, the
 other rules of the tool, its worked examples, and the library.
@@ -189,7 +189,7 @@ MAX_VALUES = 64
 """Most values that a rule may list: a model reads them all at every turn."""
 
 _ADVICE: Mapping[str, str] = {
-    "ambiguous_parameter": "A rule can not speak of a name that holds a dot or brackets.",
+    "ambiguous_parameter": "A rule cannot speak of a name that holds a dot or brackets.",
     "contradiction": "Drop the rule, or the rule that it contradicts.",
     "empty_rule": "Fill it in or drop it.",
     "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
@@ -197,7 +197,7 @@ _ADVICE: Mapping[str, str] = {
     "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
     "malformed": "Give rules in the form of agentkit.tools.rules.",
     "no_words": "Say it in words: that is what a hosted model reads.",
-    "outside_contract": "List only values that the schema allows; a rule can not widen it.",
+    "outside_contract": "List only values that the schema allows; a rule cannot widen it.",
     "own_example": "Give an example that has it.",
     "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
     "repeated_values": "List each value once.",
@@ -303,7 +303,7 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
 
 
 def _count(rule: Between) -> Iterator[RuleProblem]:
-    """What can not be said of a length or of a number of items."""
+    """What cannot be said of a length or of a number of items."""
     bounds = [*rule.lows, *rule.highs]
     others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
     if rule.measure not in get_args(Measure):
@@ -324,7 +324,7 @@ def _form(rule: Form) -> Iterator[RuleProblem]:
     if rule.format and rule.format not in get_args(NamedFormat):
         yield _problem("format_unknown", f"there is no format {rule.format!r}")
     if rule.pattern and (why := why_unsafe(rule.pattern)):
-        shown = f"the pattern {rule.pattern[:80]!r} can not be used: {why}"
+        shown = f"the pattern {rule.pattern[:80]!r} cannot be used: {why}"
         yield _problem("pattern_unsafe", shown)
         return
     if rule.pattern and not rule.words.strip():
@@ -339,7 +339,7 @@ def _says_nothing(why: str) -> RuleProblem:
 
 def _unusable(numbers: Iterable[float]) -> Iterator[RuleProblem]:
     for number in numbers:
-        yield _problem("unusable_number", f"{_number(number)} can not be used")
+        yield _problem("unusable_number", f"{_number(number)} cannot be used")
 
 
 def _number(number: float) -> str:
@@ -468,7 +468,7 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
         expression = Expression.parse(rule.expression, tuple(definition.signature.properties))
     except CompositeError as error:
         problem = error.problems[0] if error.problems else None
-        why = f"{shown} can not be read: {problem or error}"
+        why = f"{shown} cannot be read: {problem or error}"
         yield _problem("expression_unreadable", why, problem.advice if problem else "")
         return
     if not expression.reads:

@@ -134,7 +134,7 @@ def definition_of(
         reference: Where the text came from.
 
     Raises:
-        CompositeError: The text does not fit its children, or says what a definition can not hold.
+        CompositeError: The text does not fit its children, or says what a definition cannot hold.
     """
     return _Composer(parsed, options, faults).definition(limits, reference)
 
@@ -169,7 +169,7 @@ class _Composer:
             _ = made.digest  # needed later in any case
         except ValueError as error:
             advice = "Remove half characters such as '\\ud800' from its words and examples."
-            message = f"the definition can not be written as JSON ({error})"
+            message = f"the definition cannot be written as JSON ({error})"
             self._faults.append(Fault(self._parsed.function, "literal", message, advice))
             self._raise_faults()
         return made
@@ -281,7 +281,7 @@ class _Composer:
             try:
                 yield read_worked_call(block, function_name=name, parameters=parameters), place
             except ValueError as error:
-                message = f"a worked call of the docstring can not be read: {error}"
+                message = f"a worked call of the docstring cannot be read: {error}"
                 advice = (
                     f"Behind the prompt write a call such as `{name}(1, x=2)`, with constants "
                     "alone, and on the next line the value that it returns."
@@ -303,7 +303,7 @@ class _Composer:
 def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:
     arguments: dict[str, Any] = dict(example.arguments)
     if not is_json(arguments) or not is_json(example.result):
-        return f"the worked call with {arguments!r} holds a number that JSON can not write"
+        return f"the worked call with {arguments!r} holds a number that JSON cannot write"
     if fits(arguments, parameters) is False:
         return f"the arguments {arguments!r} of a worked call break the declared types"
     has_result = example.result is not None and result is not None

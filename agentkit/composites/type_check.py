@@ -20,7 +20,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.types import Base, declared_type
 
 Bases: TypeAlias = frozenset[Base]
-"""What a value may be; nothing for what can not be reached."""
+"""What a value may be; nothing for what cannot be reached."""
 
 _MOST_BRANCHES = 3
 """More types than these together say too little to be declared."""
@@ -74,7 +74,7 @@ def type_check(
         >>> schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         >>> faults, _ = type_check(parsed.program, schema, {"double": double})
         >>> faults[0].message
-        '`x` of `double` can not take this: it is text'
+        '`x` of `double` cannot take this: it is text'
     """
     types = _Types(program, parameters, tools)
     faults = [fault for call in ir.calls(program) for fault in types.argument_faults(call)]
@@ -154,7 +154,7 @@ class _Types:
             rule = signature.properties.get(argument.name)
             why = _mismatch(argument.value, self.of(argument.value), rule, signature.parameters)
             if why:
-                message = f"`{argument.name}` of `{tool.name}` can not take this: {why}"
+                message = f"`{argument.name}` of `{tool.name}` cannot take this: {why}"
                 advice = f"`{argument.name}` is declared as {_rules(rule):.200}."
                 yield Fault(argument.value, "argument_type", message, advice)
 

@@ -29,7 +29,7 @@ def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailur
     Args:
         call: The call.
         library: The tools that may be called.
-        names_all: Whether a tool that is not in the library can not be called.
+        names_all: Whether a tool that is not in the library cannot be called.
     """
     if call.malformed is not None:
         rule = f"It was: {call.malformed[:200]!r}."

@@ -27,7 +27,7 @@ _OPENINGS: dict[FailureKind, str] = {
     "tool_failed": "{name} failed.",
     "tool_error": "{name} stopped with an error.",
     "timeout": "{name} did not finish in time.",
-    "unserialisable_result": "{name} ran, but its result can not be shown.",
+    "unserialisable_result": "{name} ran, but its result cannot be shown.",
     "denied": "The call to {name} was not approved, so it was not run.",
     "limit_exceeded": "The call to {name} was not run: a limit of this run is reached.",
 }

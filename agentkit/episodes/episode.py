@@ -361,5 +361,5 @@ class Verifier(Protocol):
     """
 
     async def verify(self, episode: Episode) -> Verdict:
-        """The judgement. What can not be judged is a verdict with a ``fault``, not an exception."""
+        """The judgement. What cannot be judged is a verdict with a ``fault``, not an exception."""
         ...

@@ -4,7 +4,7 @@ agentkit puts labels of its own into ``Episode.metadata``, beside those of calle
 of a tool is tried on real requests, these say which episode belongs to which side of the
 experiment. So gates are functions of stored episodes, and can be worked out again at any time.
 
-Tools of one name can not be in one library, and a benchmark may have many: each of its questions
+Tools of one name cannot be in one library, and a benchmark may have many: each of its questions
 brings tools of its own. So the catalogue calls them ``search`` and ``search__2``, a question offers
 either as ``search``, and the episode records which one it was (``Episode.library_names``).
 Whoever learns about tools from episodes reads them through ``in_library_names``.

@@ -29,7 +29,7 @@ EvidenceKind = Literal[
     "criterion_failed",  # a judge found a criterion not met
     "call_failed",  # a call was refused, or failed when it ran
     "not_recovered",  # after a failed call the model did not find another way
-    "gold_error",  # what is held for right can not be right
+    "gold_error",  # what is held for right cannot be right
     "checker_error",  # the verifier itself failed
     "other",  # anything else, in words
 ]

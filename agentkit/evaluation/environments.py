@@ -74,7 +74,7 @@ def tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
     """The tools of the world of a task, which is made to look at it and then thrown away.
 
     Raises:
-        UsageError: Making it fails, or what it gives can not be offered or judged.
+        UsageError: Making it fails, or what it gives cannot be offered or judged.
     """
     try:
         world = environment(task)
@@ -104,7 +104,7 @@ def environment_from(target: str) -> EnvironmentFactory:
             has no such class.
 
     Raises:
-        UsageError: It can not be imported, or makes no environments.
+        UsageError: It cannot be imported, or makes no environments.
     """
     place, _, name = target.partition(":")
     module = import_place(place)
@@ -172,7 +172,7 @@ T = TypeVar("T")
 
 
 class BrokenTaskError(Exception):
-    """A task can not be asked; becomes an episode with the fault ``gold_error``."""
+    """A task cannot be asked; becomes an episode with the fault ``gold_error``."""
 
 
 class GuardedWorld:
@@ -206,7 +206,7 @@ def make_world(benchmark: Benchmark, task: Task) -> GuardedWorld | None:
     """A fresh world for the task; None where no tool is run.
 
     Raises:
-        BrokenTaskError: The environment can not be made.
+        BrokenTaskError: The environment cannot be made.
     """
     make = benchmark.environment
     if make is None:

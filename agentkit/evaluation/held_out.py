@@ -101,7 +101,7 @@ class HeldOut:
 
         Raises:
             RunError: The model failed for good; what is finished is kept.
-            UsageError: A task can not be asked, see ``evaluate``.
+            UsageError: A task cannot be asked, see ``evaluate``.
         """
         tasks = self.tasks_for(tool_name)
         if not tasks:

@@ -91,7 +91,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
 
     Raises:
-        DatasetError: The file is absent, is a folder, or can not be read or unpacked.
+        DatasetError: The file is absent, is a folder, or cannot be read or unpacked.
     """
     try:
         with open_plain(path) as file:
@@ -102,7 +102,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
             f"{path} does not exist; give a file with one JSON object a line"
         ) from error
     except (EOFError, OSError, zlib.error, ReadingLimitError) as error:
-        raise DatasetError(f"{path} can not be read: {error}") from error
+        raise DatasetError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             yield _line(number, line)
@@ -193,7 +193,7 @@ def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task
         start=row.start,
     )
     if not any(turn.expects for turn in task.turns):
-        raise RecordError("expects: is missing; a task that expects nothing can not be judged")
+        raise RecordError("expects: is missing; a task that expects nothing cannot be judged")
     return task
 
 
@@ -282,7 +282,7 @@ def load_tasks(
         name: The benchmark's name; the file's by default.
 
     Returns:
-        The tasks in the order of the file. Rows that can not be asked or judged are left out, with
+        The tasks in the order of the file. Rows that cannot be asked or judged are left out, with
         line and reason; all rows may be.
 
     Raises:
@@ -320,16 +320,14 @@ def dump_tasks(tasks: Iterable[Task], path: Path) -> None:
     """Write tasks as lines that ``load_tasks`` reads back as equal ones.
 
     Raises:
-        UsageError: A task holds what JSON can not, such as NaN; nothing is written.
+        UsageError: A task holds what JSON cannot, such as NaN; nothing is written.
     """
     lines: list[str] = []
     for task in tasks:
         try:
             record = as_json_value(task_to_json(task))
         except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"task {task.task_id!r} can not be written as JSON: {error}"
-            ) from error
+            raise UsageError(f"task {task.task_id!r} cannot be written as JSON: {error}") from error
         lines.append(json.dumps(record, ensure_ascii=False))
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -403,7 +401,7 @@ _NAMED = 5  # so many tools, where none is like the one that is asked for
 
 
 def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
-    """Why a task can not be asked or judged, in words; nothing when it can.
+    """Why a task cannot be asked or judged, in words; nothing when it can.
 
     Args:
         task: The task.

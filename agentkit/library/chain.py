@@ -149,7 +149,7 @@ def key_texts(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """The key that the environment gives: one text, or none.
 
     Raises:
-        UsageError: Both variables are set, or the file can not be read.
+        UsageError: Both variables are set, or the file cannot be read.
     """
     text, file = environment.get(KEY_VARIABLE, ""), environment.get(KEY_FILE_VARIABLE, "")
     if text and file:
@@ -164,19 +164,19 @@ def key_text(file: str | os.PathLike[str]) -> str:
     """What a key file holds.
 
     Raises:
-        UsageError: It can not be read, or is no text.
+        UsageError: It cannot be read, or is no text.
     """
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise UsageError(f"the audit key in {os.fspath(file)} can not be read: {error}") from error
+        raise UsageError(f"the audit key in {os.fspath(file)} cannot be read: {error}") from error
 
 
 def environment_signer(environment: Mapping[str, str] = os.environ) -> Signer | None:
     """The signer whose key the environment gives; None when it gives none.
 
     Raises:
-        UsageError: There is a key and it can not be used.
+        UsageError: There is a key and it cannot be used.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
     texts = key_texts(environment)
@@ -212,7 +212,7 @@ def _read(text: str) -> HmacKey | Ed25519Key:
             if isinstance(private, ed25519.Ed25519PrivateKey):
                 return Ed25519Key(public=private.public_key(), private=private)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"the audit key can not be read: {error}") from error
+        raise UsageError(f"the audit key cannot be read: {error}") from error
     raise UsageError(
         "the audit key is of another kind than ed25519; make one with: "
         "openssl genpkey -algorithm ed25519"
@@ -316,7 +316,7 @@ def _faults(
     unchecked, seen = 0, ""
     for event in events:
         if not _hash(event):
-            yield _fault(event, "unreadable", "holds what JSON can not, so it has no hash")
+            yield _fault(event, "unreadable", "holds what JSON cannot, so it has no hash")
         yield from _misplaced(before, event)
         if verifier is None:
             unchecked += bool(event.signature)
@@ -387,7 +387,7 @@ def _hash(event: LibraryEvent) -> str:
 
 
 def _moment(event: LibraryEvent) -> datetime | None:
-    """The time of an event; None for one that can not be compared with others."""
+    """The time of an event; None for one that cannot be compared with others."""
     try:
         moment = datetime.fromisoformat(event.at)
     except ValueError:

@@ -46,7 +46,7 @@ def check_change(change: LibraryChange) -> None:
 
     Raises:
         StoreError: The change has no id, is empty, names one tool twice, says when in other words
-            than ISO 8601 with a time zone, holds a definition or an event that JSON can not
+            than ISO 8601 with a time zone, holds a definition or an event that JSON cannot
             carry, or its events are no chain.
     """
     if not change.proposal_id.strip():
@@ -75,7 +75,7 @@ def check_change(change: LibraryChange) -> None:
             definition.digest  # noqa: B018 - it is kept
         except (ValueError, RecursionError) as error:
             raise StoreError(
-                f"tool {definition.name!r} can not be stored: {error}. Definitions hold JSON data "
+                f"tool {definition.name!r} cannot be stored: {error}. Definitions hold JSON data "
                 "only"
             ) from error
     before: LibraryEvent | None = None
@@ -107,7 +107,7 @@ def _check_event(event: LibraryEvent, before: LibraryEvent | None, change: Libra
             why = str(error)
     if why:
         raise StoreError(
-            f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
+            f"event {event.sequence} of change {change.proposal_id!r} cannot be stored: {why}; "
             "make events with agentkit.library.events.chained"
         )
 
@@ -208,7 +208,7 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
         actual = definition.digest
     except (ValueError, TypeError, AttributeError, RecursionError, DefinitionError) as error:
         raise StoreFormatError(
-            f"{place} holds a definition that can not be read ({digest}): {error}. Nothing of it "
+            f"{place} holds a definition that cannot be read ({digest}): {error}. Nothing of it "
             "is used; restore a backup"
         ) from error
     if actual != digest:

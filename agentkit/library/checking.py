@@ -67,7 +67,7 @@ def check_store(
     Looked at are: what a ``Checkable`` store looks for itself; every change, with the digests of
     definitions worked out anew; whether the newest library is what the changes make; the chain of
     events, its signatures where there is a verifier, and whether the definitions are as events say;
-    the pins of composites; every episode. A part that can not be read does not keep others from it.
+    the pins of composites; every episode. A part that cannot be read does not keep others from it.
 
     Args:
         store: Where to look.
@@ -75,7 +75,7 @@ def check_store(
         progress: Hears how far it is.
 
     Raises:
-        StoreUnavailableError: The store can not be reached, which says nothing of what it holds.
+        StoreUnavailableError: The store cannot be reached, which says nothing of what it holds.
 
     Example:
         >>> from agentkit import ToolDefinition, open_store
@@ -124,7 +124,7 @@ class _Check:
 
     @contextmanager
     def part(self, place: str) -> Iterator[None]:
-        """What a part of the store can not give is a fault of that part, and the rest goes on."""
+        """What a part of the store cannot give is a fault of that part, and the rest goes on."""
         try:
             yield
         except StoreUnavailableError:

@@ -33,7 +33,7 @@ class CodeBinding:
         registered: Tools that the library did not know.
         revised: Tools whose contract had changed in code.
         waiting: Ids of the proposals that hold what could not be carried over, by tool.
-        without_code: Tools of the library that can not run here.
+        without_code: Tools of the library that cannot run here.
         notes: What a person should know, one line each.
     """
 
@@ -98,7 +98,7 @@ def bound_as_held(store: ToolStore, tools: Iterable[Tool]) -> tuple[Library, Cod
 
 
 def without_code(library: Library) -> tuple[str, ...]:
-    """The names of the tools that can not run in this process."""
+    """The names of the tools that cannot run in this process."""
     return tuple(one.name for one in library if not one.is_bound)
 
 

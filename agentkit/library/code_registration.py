@@ -150,7 +150,7 @@ def bind_code(
     """Bind code to the newest library of a store, and write what the library does not know.
 
     Args:
-        store: Keeps the library. One that can not be written to, such as an artifact, is used as
+        store: Keeps the library. One that cannot be written to, such as an artifact, is used as
             it is, with a note.
         tools: Tools in code. Composites among them are bound and not registered: ``ToolManager``
             takes them in.

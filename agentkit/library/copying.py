@@ -167,7 +167,7 @@ def compare_stores(
         progress: Hears how far it is.
 
     Raises:
-        StoreError: A store can not be read.
+        StoreError: A store cannot be read.
 
     Example:
         >>> from agentkit import ToolDefinition, open_store

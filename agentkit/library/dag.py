@@ -384,7 +384,7 @@ def flat_size(library: HasDag, name: str) -> int:
 def saved_calls(library: HasDag, name: str) -> int:
     """How many calls a planner saves by calling a tool instead of what it is made of.
 
-    CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that can not avoid
+    CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that cannot avoid
     two primitive calls.
 
     Args:

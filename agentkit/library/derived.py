@@ -23,7 +23,7 @@ _SMALL_CHANGE = 64
 class DerivedCache(Protocol):
     """Bytes by key that a store keeps beside its tools, so that they need not be worked out again.
 
-    Losing any of them costs time and nothing else: a cache that can not read or write says so in
+    Losing any of them costs time and nothing else: a cache that cannot read or write says so in
     the log and answers as if it were empty. A key names all that its bytes depend on.
     """
 

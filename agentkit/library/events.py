@@ -124,7 +124,7 @@ class LibraryEvent(EventDraft):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of everything but the signature.
 
-        Canonical JSON (RFC 8785) can not carry integers beyond ±(2**53 - 1). Among the facts such
+        Canonical JSON (RFC 8785) cannot carry integers beyond ±(2**53 - 1). Among the facts such
         a one counts as its digits with an ``n`` behind, so that it is equal to that text.
         """
         record = self.to_json()
@@ -270,7 +270,7 @@ def chained(
 
     Raises:
         UsageError: The time is not in UTC.
-        StoreError: Facts of a draft hold what JSON can not.
+        StoreError: Facts of a draft hold what JSON cannot.
 
     Example:
         >>> drafts = [
@@ -301,7 +301,7 @@ def _event(draft: EventDraft, before: LibraryEvent | None, *, at: str) -> Librar
         event.hash  # noqa: B018 - it is kept, and what is no JSON is found here
     except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
-            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} can not be "
+            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} cannot be "
             f"kept: {error}. Events hold JSON data only"
         ) from error
     return event

@@ -331,7 +331,7 @@ def link_report(
 
 
 def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
-    """Why a composite can not run, for reasons that code for its primitives would not mend.
+    """Why a composite cannot run, for reasons that code for its primitives would not mend.
 
     A child is missing or has changed, here or in a composite below; the body is no program; or
     the calls run in a circle. Nothing when it only waits for primitives to be bound.
@@ -408,7 +408,7 @@ def _waiting_for(
     for child in children:
         if child in refused:
             reason = refused[child][0]
-            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            message = f"{name!r} calls {child!r}, which cannot run: {reason.message}"
             yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
         elif not tools[child].is_bound:
             yield SourceProblem(

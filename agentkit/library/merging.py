@@ -163,7 +163,7 @@ class Rebased:
     Attributes:
         definition: The newer revision with the change in it; where there are conflicts, these
             fields are as the newer revision has them.
-        conflicts: Fields that can not be merged.
+        conflicts: Fields that cannot be merged.
     """
 
     definition: ToolDefinition

@@ -57,7 +57,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         UsageError: This is not the URL of a store.
         UnknownSchemeError: No installed store answers for the scheme; names the pip line.
         StoreFormatError: The file is broken or was written by a newer agentkit.
-        StoreError: The store can not be opened.
+        StoreError: The store cannot be opened.
 
     Example:
         >>> store = open_store("memory:")
@@ -168,7 +168,7 @@ def _open_with(plugin: EntryPoint, url: str) -> Store:
         opener = plugin.load()
     except (ImportError, AttributeError) as error:
         raise StoreError(
-            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
+            f"the plugin {plugin.value} for {plugin.name!r} cannot be loaded "
             f"({type(error).__name__}: {error}); install it again with its dependencies"
         ) from error
     store = opener(url)

@@ -130,8 +130,8 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     if len(order) < len(above):
         cycle = cycle_among(sorted(set(above).difference(order)), dag.children) or ()
         raise LibraryError(
-            f"the pins of {shown(cycle)} can not be moved: these composites call each other, and "
-            "a digest can not contain itself; rewrite one so that it does not call the next"
+            f"the pins of {shown(cycle)} cannot be moved: these composites call each other, and "
+            "a digest cannot contain itself; rewrite one so that it does not call the next"
         )
     moved: dict[str, ToolDefinition] = {}
     for name in order:
@@ -194,7 +194,7 @@ def library_faults(
     """What is wrong with the composites of a library, without running anything.
 
     Circles of calls, pins, programs (the rules of the language, types against the children's L1),
-    effects against those of the children, and conditions that can not be read.
+    effects against those of the children, and conditions that cannot be read.
 
     Args:
         library: The library.
@@ -296,7 +296,7 @@ def _conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
             yield LibraryFault(
                 tool=definition.name,
                 code="condition",
-                message=f"the condition {text!r} can not be read: {first.message}",
+                message=f"the condition {text!r} cannot be read: {first.message}",
                 advice=first.advice,
             )
 

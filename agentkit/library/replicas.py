@@ -34,7 +34,7 @@ from agentkit.library.store import (
 
 ReplicaState = Literal["current", "behind", "away"]
 """``current``: the last look at the store found nothing newer, or took it up. ``behind``: the store
-answers, and what it holds can not be taken up. ``away``: the store does not answer."""
+answers, and what it holds cannot be taken up. ``away``: the store does not answer."""
 
 TakeUp = Callable[[Library], None]
 
@@ -82,7 +82,7 @@ class ReplicaStatus:
             return f"library version {self.version} is the newest"
         text = f"the store is away; library version {self.version} was the newest"
         if self.state == "behind":
-            text = f"the newest library can not be taken up; version {self.version} was the newest"
+            text = f"the newest library cannot be taken up; version {self.version} was the newest"
         return f"{text} {self.staleness_seconds:.0f} s ago"
 
 
@@ -113,7 +113,7 @@ class Replica(ForwardingStore):
 
     Raises:
         StoreUnavailableError: The store is away, so that there is nothing to begin with.
-        StoreFormatError: What the store holds can not be read.
+        StoreFormatError: What the store holds cannot be read.
         UsageError: A number is out of range.
 
     Example:
@@ -259,7 +259,7 @@ class Replica(ForwardingStore):
                 known = ", ".join(map(str, (*self._older.versions, newest.version)))
                 raise StoreUnavailableError(
                     f"library version {version} is not among those that this process holds "
-                    f"({known}), and the store can not be asked now: {error}"
+                    f"({known}), and the store cannot be asked now: {error}"
                 ) from error
             self._older.put(held)
         return held
@@ -282,7 +282,7 @@ class Replica(ForwardingStore):
         return events
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
-        """Keep several; one by one where the store can not do better."""
+        """Keep several; one by one where the store cannot do better."""
         append_all(self.store, episodes)
 
     def stop(self) -> None:
@@ -386,7 +386,7 @@ class Replica(ForwardingStore):
             before, state=state, last_error=text, failed_looks=before.failed_looks + 1
         )
         if (state, kind) != (before.state, before.last_error.partition(":")[0]):
-            words = "the newest library can not be taken up; version %d is served on (%s)"
+            words = "the newest library cannot be taken up; version %d is served on (%s)"
             if state == "away":
                 words = "the store is away; library version %d is served on (%s)"
             logger.warning(words, version, text)

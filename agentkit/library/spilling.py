@@ -130,8 +130,8 @@ class SpillingEpisodes:
         """Keep episodes in this order, all of them or none; ids that are known are ignored.
 
         Raises:
-            EpisodeFormatError: One holds a value that JSON can not.
-            StoreUnavailableError: The store takes none, and the file can not be written either.
+            EpisodeFormatError: One holds a value that JSON cannot.
+            StoreUnavailableError: The store takes none, and the file cannot be written either.
         """
         self._check()
         with self._lock:
@@ -211,7 +211,7 @@ class SpillingEpisodes:
             self._current.add(lines)
         except OSError as error:
             raise StoreUnavailableError(
-                f"the store takes no episodes ({self.last_error}), and {self._folder} can not be "
+                f"the store takes no episodes ({self.last_error}), and {self._folder} cannot be "
                 f"written ({error}); make room there, then try again"
             ) from error
         finally:

@@ -205,7 +205,7 @@ class SQLStore(ABC):
                     change = self._change(list(of_one))
                 except (ValueError, TypeError) as error:
                     raise StoreFormatError(
-                        f"{self._place} holds a version that can not be read ({version}): {error}"
+                        f"{self._place} holds a version that cannot be read ({version}): {error}"
                     ) from error
                 yield AppliedChange(version=version, change=change)
 
@@ -247,7 +247,7 @@ class SQLStore(ABC):
             event = LibraryEvent.from_json(read_json(body))
         except (ValueError, TypeError, AttributeError, StoreFormatError) as error:
             raise StoreFormatError(
-                f"{self._place} holds an event that can not be read ({sequence}): {error}"
+                f"{self._place} holds an event that cannot be read ({sequence}): {error}"
             ) from error
         if event.sequence != sequence:
             raise StoreFormatError(
@@ -262,7 +262,7 @@ class SQLStore(ABC):
         """Keep one episode; one with a known id is ignored.
 
         Raises:
-            EpisodeFormatError: The episode holds a value that JSON can not.
+            EpisodeFormatError: The episode holds a value that JSON cannot.
         """
         self.append_many((episode,))
 
@@ -403,7 +403,7 @@ def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise StoreFormatError(
-            f"{place} holds a version that can not be read ({version}): its evidence is not a JSON "
+            f"{place} holds a version that cannot be read ({version}): its evidence is not a JSON "
             f"array of texts: {str(text)[:80]!r}. Restore a backup; 'agentkit check' lists what "
             "else is damaged"
         )

@@ -121,7 +121,7 @@ class ToolStore(Protocol):
         One that makes a version is known by its ``proposal_id``: the version that it made then is
         returned, whatever ``expected_version`` and the events say, and nothing is written. One of
         events alone is known by them: each holds the hash of the one before, so that two equal
-        ones can not both be new. When they stand in the chain already, the newest version is
+        ones cannot both be new. When they stand in the chain already, the newest version is
         returned and nothing is written. A writer that died for good and builds its events anew,
         with another time, gets a ``StaleChainError`` where it remembers the old end of the chain;
         where it reads the chain first, what it was about to tell stands there already, and it is

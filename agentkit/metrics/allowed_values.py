@@ -425,7 +425,7 @@ class _AllowedRule:
 def _unreadable(
     expected: int, gold: AllowedCall, definition: ToolDefinition | None
 ) -> GoldProblem | None:
-    """Why a gold call can not even be compared with; None when it can."""
+    """Why a gold call cannot even be compared with; None when it can."""
     argument, listed, reason = "", None, ""
     arguments: object = gold.allowed  # from a file: it may be anything
     if definition is None:

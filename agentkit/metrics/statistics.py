@@ -81,7 +81,7 @@ def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Inte
         (0.8, 0.49, 0.943)
     """
     if not 0 <= passed <= total:
-        raise UsageError(f"{passed} of {total} can not have passed")
+        raise UsageError(f"{passed} of {total} cannot have passed")
     _check_level(level)
     if not total:
         return Interval(value=0.5, low=0.0, high=1.0, level=level)
@@ -266,7 +266,7 @@ def mcnemar_mid_p(only_first: int, only_second: int) -> float:
         0.0225
     """
     if min(only_first, only_second) < 0:
-        raise UsageError(f"counts of tasks can not be negative: {only_first}, {only_second}")
+        raise UsageError(f"counts of tasks cannot be negative: {only_first}, {only_second}")
     differ, fewer = only_first + only_second, min(only_first, only_second)
     more_extreme = 2 * sum(comb(differ, at) for at in range(fewer))
     as_extreme = comb(differ, fewer) if only_first == only_second else 2 * comb(differ, fewer)
@@ -360,9 +360,9 @@ def pass_hat_k(passed: int, attempts: int, k: int) -> float:
 
 def _check_counts(passed: int, attempts: int, k: int) -> None:
     if not 0 <= passed <= attempts:
-        raise UsageError(f"{passed} of {attempts} attempts can not have passed")
+        raise UsageError(f"{passed} of {attempts} attempts cannot have passed")
     if not 1 <= k <= attempts:
         raise UsageError(
-            f"k = {k} can not be estimated from {attempts} attempts; make at least k attempts, and "
+            f"k = {k} cannot be estimated from {attempts} attempts; make at least k attempts, and "
             "ask for k of 1 or more"
         )

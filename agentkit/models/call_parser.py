@@ -24,7 +24,7 @@ MAX_TEXT = 100_000
 """Longest text in which calls are looked for, in characters."""
 
 _MAX_ATTEMPTS = 100
-_MAX_MALFORMED = 20_000  # characters of a call that can not be read
+_MAX_MALFORMED = 20_000  # characters of a call that cannot be read
 _NAME = r"[^\W\d]\w*+(?:[.\-]\w++)*+"
 _START = re.compile(rf"[\[{{]|(?<![\w.\-])({_NAME})\(")
 _CALL = re.compile(rf"\s*({_NAME}) ?\(")
@@ -49,7 +49,7 @@ class ParsedCalls:
     """What a text says.
 
     Attributes:
-        calls: The calls, in the order of the text. One that can not be read has its text in
+        calls: The calls, in the order of the text. One that cannot be read has its text in
             ``malformed``.
         text: What is left when the calls and their wrapping are taken out.
     """

@@ -178,7 +178,7 @@ class RequestEncoder:
     def _block(self, tools: tuple[ToolDefinition, ...], examples: int) -> _ToolBlock:
         key = id(tools), examples
         block = self._blocks.get(key)
-        if block is not None:  # it holds the tuple, so the identity can not have been reused
+        if block is not None:  # it holds the tuple, so the identity cannot have been reused
             return block
         names = WireNames(definition.name for definition in tools)
         parts = b",".join([self._tool(definition, names, examples) for definition in tools])

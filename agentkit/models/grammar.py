@@ -9,7 +9,7 @@ a schema is translated first: references are inlined, combinations are worked ou
 grammar can express are left out, and strings and arrays get a bound, because a small model can
 fill a string for ever.
 
-The result is never wider than the schema, except for what grammars can not say: ``not``, ``if``,
+The result is never wider than the schema, except for what grammars cannot say: ``not``, ``if``,
 ``contains``, ``propertyNames``, ``uniqueItems``, numbers of properties and what depends on others
 in other ways than ``dependentRequired``. Alternatives of ``oneOf`` may overlap, only anchored
 patterns of plain classes stay (``plain_pattern``), of the formats only ``date``, ``time``,
@@ -342,7 +342,7 @@ class _Translator:
     def _free_object(self, plain: dict[str, Any], place: _Place) -> JsonObject:
         """An object whose keys the schema does not name."""
         additional = plain.get("additionalProperties", True)
-        # Which keys a pattern speaks of can not be told, so none is written then.
+        # Which keys a pattern speaks of cannot be told, so none is written then.
         values = None if "patternProperties" in plain else self._any_item(additional, place)
         if values is None:
             return {"const": {}}
@@ -509,7 +509,7 @@ def _unescaped(character: str, kept: Collection[str]) -> str:
 def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
     """One schema for two that hold together; None when no type is common to both.
 
-    Parts that can not be merged on the spot are joined by ``allOf``. Of two different patterns,
+    Parts that cannot be merged on the spot are joined by ``allOf``. Of two different patterns,
     formats or ``multipleOf`` the first is kept.
 
     Args:

@@ -210,7 +210,7 @@ def translated_sdk_error(
             "reachable, and are the base URL and the proxy settings right?"
         )
     if isinstance(error, sdk.APIResponseValidationError | json.JSONDecodeError):
-        return ModelResponseError(f"the answer of {endpoint.place} can not be read: {error}")
+        return ModelResponseError(f"the answer of {endpoint.place} cannot be read: {error}")
     if not isinstance(error, sdk.APIError):
         return None
     response, body = getattr(error, "response", None), getattr(error, "body", None)

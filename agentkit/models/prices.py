@@ -94,7 +94,7 @@ def _price_of(name: str) -> Price:
     price = known_price(name)
     if price is None:
         raise UsageError(
-            f"max_cost_usd can not be held: no price is known for the model {name!r}. Give the "
+            f"max_cost_usd cannot be held: no price is known for the model {name!r}. Give the "
             "model prices=Price(...), tell 'agentkit models prices' what it costs, or set "
             "reports_cost = True on a model that states Usage.cost_usd itself"
         )

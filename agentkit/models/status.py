@@ -69,7 +69,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise UsageError(
-                f"the key for {self.model!r} ({self.key_source}) holds a character that can not be "
+                f"the key for {self.model!r} ({self.key_source}) holds a character that cannot be "
                 "sent, such as a line break at its end or a letter that is not ASCII. Set it again"
             )
 

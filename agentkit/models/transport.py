@@ -1,6 +1,6 @@
 """The seam to HTTP libraries: ``Transport``, one POST request.
 
-A transport moves bytes and says when it can not. Timeouts, retries, status codes and the protocol
+A transport moves bytes and says when it cannot. Timeouts, retries, status codes and the protocol
 are the model's business. httpx is always there; aiohttp, of the ``fast`` extra, costs a third.
 """
 
@@ -73,7 +73,7 @@ class Transport(Protocol):
         Leaving the context early closes the connection.
 
         Raises:
-            ModelConnectionError: The server can not be reached or hung up.
+            ModelConnectionError: The server cannot be reached or hung up.
             ModelTimeoutError: An injected client gave up waiting.
         """
         ...

@@ -134,9 +134,9 @@ def encode_arguments(call: ToolCall) -> str:
 
 
 def not_json(error: Exception) -> UsageError:
-    """The error for a request that can not be written."""
+    """The error for a request that cannot be written."""
     return UsageError(
-        f"the request can not be written as JSON: {error}. Arguments, schemas and "
+        f"the request cannot be written as JSON: {error}. Arguments, schemas and "
         "settings may hold only what JSON can: no sets, dates, NaN or infinity"
     )
 

@@ -24,7 +24,7 @@ class Candidates:
     """The tools still in the running; immutable, each method returns another one.
 
     A stage may rank tools (``add``), drop some (``where``, ``only``), or drop all that no stage
-    has ranked (``best``). It can not bring a tool back.
+    has ranked (``best``). It cannot bring a tool back.
 
     Attributes:
         library: The snapshot that the run is pinned to.

@@ -318,7 +318,7 @@ def default_retriever(
         examples: The same.
 
     Raises:
-        UsageError: The file can not be read as such.
+        UsageError: The file cannot be read as such.
         MissingExtraError: The word vectors that it changes are not installed.
     """
     embedder: object = "auto"

@@ -101,7 +101,7 @@ def checked_rows(rows: object, count: int) -> FloatRows:
     if not np.isfinite(array).all():
         raise UsageError(
             "the embedding function returned numbers that are not finite (nan or infinity); "
-            "return zeros for a text that it can not embed"
+            "return zeros for a text that it cannot embed"
         )
     return array
 

@@ -446,7 +446,7 @@ class _SavedSegments:
         try:
             outline: list[list[str]] = [] if blob is None else json.loads(blob)
         except ValueError as error:
-            logger.warning("the outline of a kept index can not be read: %r", error)
+            logger.warning("the outline of a kept index cannot be read: %r", error)
             return []
         return outline
 
@@ -458,7 +458,7 @@ class _SavedSegments:
         try:
             return Segment(tuple(names), tuple(_unpacked(blobs[key]) for key in keys))
         except (ValueError, KeyError, OSError) as error:
-            logger.warning("a kept index can not be read and is made anew: %r", error)
+            logger.warning("a kept index cannot be read and is made anew: %r", error)
             return None
 
     def _keys(self, digests: Sequence[str]) -> list[str]:

@@ -91,7 +91,7 @@ def parse_plan(text: str, *, limit: int = MAX_STEPS) -> tuple[PlannedStep, ...]:
         (PlannedInput(name='city', type='place'),)
         >>> [step.intent for step in parse_plan("1. Find a flight\n2. Book it")]
         ['Find a flight', 'Book it']
-        >>> parse_plan("I am sorry, I can not do that.")
+        >>> parse_plan("I am sorry, I cannot do that.")
         ()
     """
     found: list[PlannedStep] = []

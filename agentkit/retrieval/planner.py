@@ -61,7 +61,7 @@ class Planner(Protocol):
     """Splits a request into steps: any async callable of this form."""
 
     async def __call__(self, query: str) -> Plan:
-        """The steps of ``query``; ``identity_plan(query)`` when it can not be split."""
+        """The steps of ``query``; ``identity_plan(query)`` when it cannot be split."""
         ...
 
 

@@ -162,7 +162,7 @@ class References:
     read; a tool that these mention (``NameWordsChannel``) rises to right behind the one that needs
     it, and is read next. Texts without mentions change nothing.
 
-    It can not bring back what an earlier stage dropped, so let the ranking before it keep all:
+    It cannot bring back what an earlier stage dropped, so let the ranking before it keep all:
     ``TextRanker(cut=False)``.
 
     Args:

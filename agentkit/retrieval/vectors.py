@@ -37,7 +37,7 @@ _SAMPLE = 512
 """Tools whose cosines say how alike a request is to any tool: see ``VectorChannel.usual``."""
 
 _FAINTEST = 1e-30
-"""A row without a larger number counts as zeros: it can not be divided by its length."""
+"""A row without a larger number counts as zeros: it cannot be divided by its length."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -143,7 +143,7 @@ class TrainedVectors:
     """Word vectors that were fitted to the requests of one store, as a file holds them.
 
     Only pieces of words that occurred in training are kept, as 8-bit numbers with a scale a row:
-    at most 8.5 MB. Requests can not be read back from them.
+    at most 8.5 MB. Requests cannot be read back from them.
 
     Attributes:
         pieces: int32[pieces]: the rows of the word vectors that these take the place of.
@@ -185,7 +185,7 @@ class TrainedVectors:
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise UsageError(
-                f"{path} can not be read as trained word vectors: {why}; write it anew with "
+                f"{path} cannot be read as trained word vectors: {why}; write it anew with "
                 "agentkit-train retriever"
             ) from error
         return found

@@ -242,7 +242,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     """Starlette's own errors (no such path, no such method) in our form."""
     status = getattr(error, "status_code", 500)
     words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
-    message, code = words.get(status, ("the request can not be answered", "http_error"))
+    message, code = words.get(status, ("the request cannot be answered", "http_error"))
     asked = f"{request.method} {request.url.path[:200]}"
     raise RequestError(status=status, message=f"{message}: {asked}", code=code) from error
 
@@ -330,7 +330,7 @@ class _Service:
             try:
                 await asyncio.to_thread(self._agent.refresh)
             except AgentKitError as error:
-                self._log.error("the library stays as it was, the store can not be read", error)
+                self._log.error("the library stays as it was, the store cannot be read", error)
 
 
 def _ask(store: Store | None) -> None:

@@ -174,12 +174,12 @@ class ChatCompletions:
                 asked, exchange, store, takes_approvals=self.takes_approvals
             )
         except AgentKitError as error:
-            self._log.error("no run begins, the store can not be read", error)
+            self._log.error("no run begins, the store cannot be read", error)
             raise store_unavailable() from error
 
     @contextmanager
     def _claimed(self, work: Work) -> Iterator[None]:
-        """Two runs at a time can not both go on with one conversation."""
+        """Two runs at a time cannot both go on with one conversation."""
         claim = work.session_id or work.episode_id
         if claim in self._busy and not work.session_id:
             raise already_answered()
@@ -325,7 +325,7 @@ class ChatCompletions:
                     episode_id=episode_id,
                 )
             case StoreError():
-                self._log.error("no run begins, the store can not be read", error)
+                self._log.error("no run begins, the store cannot be read", error)
                 return store_unavailable(episode_id=episode_id)
             case _:
                 _LOG.error("request %s failed", exchange.request_id, exc_info=error)

@@ -176,7 +176,7 @@ class Reader:
             session: The value of the session header, if there is one.
 
         Raises:
-            RequestError: It can not be answered as it is.
+            RequestError: It cannot be answered as it is.
         """
         record = _parsed(body)
         if session is not None:
@@ -198,7 +198,7 @@ class Reader:
                 "or leave the session out and send the whole conversation"
             )
             raise RequestError(message=message, param="messages", code="history_with_session")
-        # With a prefix the client's labels can not be mistaken for agentkit's own.
+        # With a prefix the client's labels cannot be mistaken for agentkit's own.
         labels = {f"client.{name}": text for name, text in (read.metadata or {}).items()}
         return Asked(
             messages=said,
@@ -227,7 +227,7 @@ class Reader:
                 accepted.append(wanted)
         if wanted not in accepted:
             has = "text" if own is None else "JSON of the agent's own schema"
-            message = f"this agent answers with {has}; response_format can not change that"
+            message = f"this agent answers with {has}; response_format cannot change that"
             raise RequestError(message=message, param="response_format", code="unsupported_value")
 
 

@@ -154,7 +154,7 @@ class FeedbackEndpoint:
                 async with self._turn:
                     kept = await asyncio.to_thread(self._kept, given, exchange.key)
             except AgentKitError as error:
-                self._log.error("feedback can not be kept", error)
+                self._log.error("feedback cannot be kept", error)
                 raise store_unavailable(_NOT_TAKEN) from error
             verdict = kept.verdict
             told = {

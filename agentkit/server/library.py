@@ -149,7 +149,7 @@ class LibraryReader:
         """What is newest, of definitions and events together.
 
         Raises:
-            StoreError: The store can not be read, or changed each time that it was looked at.
+            StoreError: The store cannot be read, or changed each time that it was looked at.
         """
         with self._lock:
             for _ in range(_TRIES):
@@ -287,7 +287,7 @@ class LibraryEndpoints:
             except StoreLookupError as error:
                 raise RequestError(status=404, message=str(error), code="not_found") from error
             except AgentKitError as error:
-                self._log.error("the store can not be read", error)
+                self._log.error("the store cannot be read", error)
                 message = "the store of the library is not available"
                 raise store_unavailable(message) from error
 
@@ -316,7 +316,7 @@ class LibraryEndpoints:
         """The head as it is now. However many ask at a time, the store is looked at once.
 
         Raises:
-            StoreError: The store can not be read.
+            StoreError: The store cannot be read.
         """
         loop = asyncio.get_running_loop()
         came = loop.time()

@@ -201,7 +201,7 @@ def store_gauges(
                 lambda: replica.status.state == "away",
             ),
             "library_behind": (
-                "1 while the store answers and its newest library can not be taken up.",
+                "1 while the store answers and its newest library cannot be taken up.",
                 lambda: replica.status.state == "behind",
             ),
             "library_refreshes_total": (

@@ -74,7 +74,7 @@ def tool(
         The tool, or the decorator that makes it.
 
     Raises:
-        DefinitionError: A model can not call the function; the message names the parameter.
+        DefinitionError: A model cannot call the function; the message names the parameter.
         UsageError: ``timeout_seconds`` or ``max_retries`` is out of range, or there is no such
             option.
 

@@ -287,7 +287,7 @@ class ToolDefinition:
         Raises:
             DefinitionError: Name or description are no text, or the parameters are no schema of an
                 object with named properties, or a schema asks too much of whoever walks it or
-                holds what JSON can not.
+                holds what JSON cannot.
         """
         _check_outline(name, description, parameters)
         check_bounds(parameters, max_depth=MAX_DEPTH)
@@ -509,7 +509,7 @@ def _check_writable(name: str, parts: list[object]) -> None:
         json.dumps(parts, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise DefinitionError(
-            f"the tool {name!r} can not be written as JSON: {error}", tool_name=name
+            f"the tool {name!r} cannot be written as JSON: {error}", tool_name=name
         ) from error
 
 

@@ -100,7 +100,7 @@ def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None
 
 
 class UnserialisableError(ValueError):
-    """A tool returned something that JSON can not hold."""
+    """A tool returned something that JSON cannot hold."""
 
 
 def encode_result(value: object) -> tuple[Any, str]:
@@ -110,7 +110,7 @@ def encode_result(value: object) -> tuple[Any, str]:
     dates, decimals, enums, sets and paths are converted first.
 
     Raises:
-        UnserialisableError: JSON can not hold the value: NaN, a cycle, an open file.
+        UnserialisableError: JSON cannot hold the value: NaN, a cycle, an open file.
     """
     if isinstance(value, str):
         return value, value
@@ -128,7 +128,7 @@ def described(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
-        text = f"its text can not be read, {type(broken).__name__}"
+        text = f"its text cannot be read, {type(broken).__name__}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -153,7 +153,7 @@ def _converted(value: object) -> Any:
 
 
 def _complaint(value: object, error: Exception) -> str:
-    return f"It returned a {type(value).__name__} that JSON can not hold ({str(error)[:200]})"
+    return f"It returned a {type(value).__name__} that JSON cannot hold ({str(error)[:200]})"
 
 
 # --- the context of a run -------------------------------------------------------------------------

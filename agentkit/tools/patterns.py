@@ -55,11 +55,11 @@ _MEMBERS_SPELLED |= {"--": r"-\-", r"\D": "[^0-9]", r"\W": "[^0-9A-Za-z_]", r"\0
 
 
 def why_unusable(pattern: str) -> str:
-    """Why a pattern can not be matched, in words that follow its text; empty when it can.
+    """Why a pattern cannot be matched, in words that follow its text; empty when it can.
 
     Example:
         >>> why_unusable("^(a|a)*$"), why_unusable("(?=a)b")
-        ('', 'uses look-around or back-references, which can not be matched in linear time')
+        ('', 'uses look-around or back-references, which cannot be matched in linear time')
     """
     found = _read(pattern)
     return found if isinstance(found, str) else ""
@@ -74,7 +74,7 @@ def pattern_holds(pattern: str, text: str) -> bool:
     """Whether ``pattern`` is found in ``text``; it is not anchored, as in JSON Schema.
 
     Raises:
-        ValueError: The pattern can not be matched.
+        ValueError: The pattern cannot be matched.
     """
     found = _read(pattern)
     if isinstance(found, str):
@@ -105,7 +105,7 @@ def _compile(pattern: str) -> SchemaValidator | str:
     except (SchemaError, re.error) as error:
         said = str(error)
     if "look-around" in said or "backreferences" in said:
-        return "uses look-around or back-references, which can not be matched in linear time"
+        return "uses look-around or back-references, which cannot be matched in linear time"
     return "is too large to be matched" if "size limit" in said else "is no regular expression"
 
 

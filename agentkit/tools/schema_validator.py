@@ -28,7 +28,7 @@ _NAMES_A_STEP = 8
 
 
 class UncheckableError(ValueError):
-    """A value can not be held against a schema; the message says why."""
+    """A value cannot be held against a schema; the message says why."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ the one above it (an ``airport`` is a ``place``), and two on different branches 
 The list is ours, chosen by what the parameters of public catalogues hold; an identifier may name
 its owner (``id:hotel``).
 
-A part of a schema that can not be read as a type is taken as undeclared, never as forbidden:
+A part of a schema that cannot be read as a type is taken as undeclared, never as forbidden:
 catalogues hold schemas that contradict themselves, and a type is a hint for finding tools.
 Arguments are held against the schema itself (``agentkit.tools.validation``).
 """
@@ -584,7 +584,7 @@ class TypedSlot:
 
 
 def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
-    """The slot of a value that the caller has; untyped where JSON can not write the value.
+    """The slot of a value that the caller has; untyped where JSON cannot write the value.
 
     Example:
         >>> slot = slot_of_value(7, name="hotel_id")

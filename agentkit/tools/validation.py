@@ -107,7 +107,7 @@ class ArgumentValidator:
             return tuple(problems_of(errors, owner=f"an argument of {self._definition.name}"))
         except (UncheckableError, RecursionError) as error:
             why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
-        rule = f"the arguments can not be checked: {why}"
+        rule = f"the arguments cannot be checked: {why}"
         return (ArgumentProblem(path=(), rule=rule, keyword=""),)
 
     def is_plainly_valid(self, arguments: JsonObject) -> bool:

@@ -317,7 +317,7 @@ def _alike(sets: Sequence[Features], least: float) -> Iterator[tuple[int, int, f
 
 
 def _prefix(found: Features, weights: Mapping[str, float], least: float) -> Iterator[str]:
-    """The rarest features, up to the weight that two alike sets can not both leave out."""
+    """The rarest features, up to the weight that two alike sets cannot both leave out."""
     ordered = sorted(found, key=lambda feature: (-weights[feature], feature))
     rest = sum(weights[feature] for feature in ordered)
     needed = least * rest

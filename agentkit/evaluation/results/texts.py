@@ -62,7 +62,7 @@ def shown_value(value: Any, limit: int = MOST) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (TypeError, ValueError, RecursionError) as error:
-        text = f"a {type(value).__name__} that can not be written ({error})"
+        text = f"a {type(value).__name__} that cannot be written ({error})"
     return shown(text, limit)
 
 

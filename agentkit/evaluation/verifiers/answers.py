@@ -124,7 +124,7 @@ def _is_close(given: Fraction, gold: Fraction, tolerance: float) -> bool:
 
 
 def _number(value: Fraction) -> str:
-    """A value for a sentence; the digits of a very long one can not be printed."""
+    """A value for a sentence; the digits of a very long one cannot be printed."""
     try:
         return shown(value.numerator if value.denominator == 1 else float(value))
     except OverflowError:

@@ -69,7 +69,7 @@ class MadeCalls:
     def is_answer(self) -> bool:
         """Whether calls that are not there were left out by the model.
 
-        Without this, an agent whose model can not be reached would be perfect at abstaining.
+        Without this, an agent whose model cannot be reached would be perfect at abstaining.
         """
         return bool(self.calls) or not self.broke_off
 
@@ -237,7 +237,7 @@ class ExactCallsVerifier:
 
 
 def gold_calls_problem(gold: Iterable[GoldCall], definitions: Iterable[ToolDefinition]) -> str:
-    """Why calls can not be what is right: a tool that is not there; empty when they can.
+    """Why calls cannot be what is right: a tool that is not there; empty when they can.
 
     Args:
         gold: What is held for right.
@@ -384,8 +384,8 @@ class AnyCallVerifier:
 class NoCallVerifier:
     """Passes when the episode answers without a call (BFCL's irrelevance).
 
-    A call whose arguments can not be read counts as a call, since the model tried. BFCL's checker
-    takes output that it can not decode for an abstention, and lets it pass.
+    A call whose arguments cannot be read counts as a call, since the model tried. BFCL's checker
+    takes output that it cannot decode for an abstention, and lets it pass.
     """
 
     name = "no_call"

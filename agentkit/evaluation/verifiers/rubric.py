@@ -158,7 +158,7 @@ class RubricVerifier:
     The judge says of each criterion ``met``, ``not_met`` or ``cannot_tell``, with a reason; the
     score is the share that is met. It sees the request, the calls with their results and the
     answer, quoted as data (``agentkit.evaluation.verifiers.rubric``). An answer of the judge
-    that can not be read is asked for once more; after that the verdict is a ``checker_error``.
+    that cannot be read is asked for once more; after that the verdict is a ``checker_error``.
     What judging cost is in the verdict's metrics.
 
     Take a judge of another family than the model that is judged: models favour what they would
@@ -226,7 +226,7 @@ class RubricVerifier:
     async def _findings(
         self, judge: ChatModel, episode: Episode, usages: list[Usage]
     ) -> Mapping[str, Finding] | str:
-        """What the judge says about each criterion, or why that can not be known."""
+        """What the judge says about each criterion, or why that cannot be known."""
         criteria = self._expected.criteria
         messages = judge_prompt(episode, criteria)
         found: Mapping[str, Finding] | str = ""

@@ -38,7 +38,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
     """The artifact as a JSON object, with its digests.
 
     Raises:
-        ArtifactError: It holds what JSON can not.
+        ArtifactError: It holds what JSON cannot.
     """
     held = {one.name: one for one in artifact.library.definitions}
     sections: dict[str, Any] = {
@@ -58,7 +58,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
         digests = {name: digest(section) for name, section in sections.items()}
         content = digest({**head, "sections": digests})
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the library can not be written: {error}") from error
+        raise ArtifactError(f"the library cannot be written: {error}") from error
     tools = {name: definition.digest for name, definition in held.items()}
     told = {"content": content, "sections": digests, "tools": tools}
     record = {**head, **sections, "digests": told}
@@ -94,7 +94,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
     except ArtifactError:
         raise
     except AgentKitError as error:
-        raise ArtifactError(f"the artifact can not be read: {error}") from error
+        raise ArtifactError(f"the artifact cannot be read: {error}") from error
     _check_agreement(artifact, record)
     return artifact
 
@@ -319,7 +319,7 @@ def artifact_text(artifact: Artifact) -> str:
     """The artifact as the text of its file: ends with a line break, and holds no time of writing.
 
     Raises:
-        ArtifactError: It holds what JSON in UTF-8 can not, such as half a surrogate pair.
+        ArtifactError: It holds what JSON in UTF-8 cannot, such as half a surrogate pair.
     """
     record = to_record(artifact)
     lines = [f"{_json(key)}: {''.join(_value(key, value))}" for key, value in record.items()]
@@ -340,8 +340,8 @@ def write_artifact(
         The digest of its content, to be told to those who get the file.
 
     Raises:
-        ArtifactError: It holds what JSON can not.
-        OSError: The file can not be written.
+        ArtifactError: It holds what JSON cannot.
+        OSError: The file cannot be written.
     """
     kept = artifact if signer is None else signed(artifact, signer)
     data = artifact_text(kept).encode()
@@ -370,7 +370,7 @@ def read_artifact(
     Raises:
         ArtifactError: The file is cut off, no artifact, of a newer format, changed after it was
             written, or not signed with that key.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     try:
         with open_plain(path) as file:
@@ -461,5 +461,5 @@ def _json(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"the artifact can not be written: {error}") from error
+        raise ArtifactError(f"the artifact cannot be written: {error}") from error
     return text

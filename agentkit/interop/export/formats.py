@@ -1,4 +1,4 @@
-"""Tools in the formats of providers and protocols, and what these formats can not say."""
+"""Tools in the formats of providers and protocols, and what these formats cannot say."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def render(tools: Tools, format_name: str) -> Rendering:
             if not faults:
                 raise
             raise DefinitionError(
-                f"the tool {definition.name!r} can not be rendered as {format_name}, because "
+                f"the tool {definition.name!r} cannot be rendered as {format_name}, because "
                 f"its definition is broken: {faults[0]}; correct or remove it",
                 tool_name=definition.name,
             ) from error

@@ -72,7 +72,7 @@ class ArtifactStore:
             ReadOnlyStoreError: Always.
         """
         raise ReadOnlyStoreError(
-            "an artifact can not be written to; 'agentkit import' brings it into a library that can"
+            "an artifact cannot be written to; 'agentkit import' brings it into a library that can"
         )
 
     def versions(self) -> Sequence[int]:
@@ -137,7 +137,7 @@ def open_artifact(url: str) -> ArtifactStore:
 
     Raises:
         UsageError: The URL names no file.
-        StoreError: The file can not be read.
+        StoreError: The file cannot be read.
         ArtifactError: The file is no artifact, or was changed.
     """
     scheme, colon, rest = url.partition(":")
@@ -149,7 +149,7 @@ def open_artifact(url: str) -> ArtifactStore:
     except FileNotFoundError as error:
         raise StoreLookupError(f"there is no artifact {path}: no such file") from error
     except OSError as error:
-        raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
+        raise StoreError(f"the artifact {path} cannot be read: {error.strerror}") from error
 
 
 def _revision(tool_name: str, applied: AppliedChange) -> ToolRevision | None:
@@ -175,7 +175,7 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
     hashes and signatures, so that ``agentkit log --verify`` holds.
 
     Nothing is validated but the texts of the definitions, which must pass the same checks as on
-    import: a history can not be taken in by parts.
+    import: a history cannot be taken in by parts.
 
     Args:
         artifact: One that has its history.

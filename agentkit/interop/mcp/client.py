@@ -113,7 +113,7 @@ class McpServer:
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
-        UsageError: The name can not stand before those of tools, or an option has no such value.
+        UsageError: The name cannot stand before those of tools, or an option has no such value.
 
     Example:
         >>> server = McpServer.stdio("python", ["server.py"], name="files")
@@ -259,7 +259,7 @@ class McpServer:
 
         Raises:
             ToolNotFoundError: No tool of that name is held.
-            McpError: It can not be used as it is, or is another by now.
+            McpError: It cannot be used as it is, or is another by now.
         """
         for name in names or [one.name for one in self.held if one.code == "unapproved"]:
             held = self._listing.holding(name)
@@ -267,7 +267,7 @@ class McpServer:
                 near = nearest_names(name, [one.name for one in self.held])
                 raise ToolNotFoundError(name, nearest=near, version=0)
             if held.tool is None or not held.is_approvable:
-                raise McpError(f"{held} It can not be approved.", server=self.name)
+                raise McpError(f"{held} It cannot be approved.", server=self.name)
             self._memory.known[name] = held.tool.fingerprint
         self._sort()
 
@@ -275,7 +275,7 @@ class McpServer:
         """List the tools anew. Servers that tell of changes make this unnecessary.
 
         Raises:
-            McpConnectionError: The server can not be reached.
+            McpConnectionError: The server cannot be reached.
         """
         await outcome_of(self._connection.list_anew())
         return self._listing

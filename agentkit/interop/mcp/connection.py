@@ -133,7 +133,7 @@ class Connection:
         said = f" It wrote: {words[-500:]}" if words else ""
         why = (self.problem or "it did not answer in time").rstrip(".")
         where = f" ({self.place.where})" if self.place.where else ""
-        message = f"the MCP server {self.name!r}{where} can not be reached: {why}.{said}"
+        message = f"the MCP server {self.name!r}{where} cannot be reached: {why}.{said}"
         return McpConnectionError(message, server=self.name)
 
     def _run(self) -> None:

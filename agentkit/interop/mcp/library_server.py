@@ -131,7 +131,7 @@ class LibraryServer:
 
     @property
     def hidden(self) -> Mapping[str, str]:
-        """Why a tool can not run here, in a sentence, by its name."""
+        """Why a tool cannot run here, in a sentence, by its name."""
         return self._exposure.hidden
 
     def _exposed(self, library: Library) -> Exposure:

@@ -42,7 +42,7 @@ HoldCode = Literal[
     "suspicious_text", "changed", "unapproved", "too_large", "bad_schema", "bad_entry", "duplicate"
 ]
 APPROVABLE: frozenset[HoldCode] = frozenset({"suspicious_text", "changed", "unapproved"})
-"""What a person can wave through; the others can not be called as they are."""
+"""What a person can wave through; the others cannot be called as they are."""
 
 OVERSIZED = -32_099
 """Code of the errors with which we replace answers that are too large, or that nobody can read."""
@@ -165,7 +165,7 @@ class Listing:
 
     Attributes:
         tools: Those that are offered, in the server's order.
-        held: Those that wait for a person, or can not be used.
+        held: Those that wait for a person, or cannot be used.
         notes: What else is to be told, such as repairs, new names, and a listing that was cut.
     """
 
@@ -200,11 +200,11 @@ def checked_server_name(name: str) -> str:
     """The name, if it can stand before those of tools.
 
     Raises:
-        UsageError: It can not: then two tools of two servers could get one name.
+        UsageError: It cannot: then two tools of two servers could get one name.
     """
     if not _SERVER.fullmatch(name):
         raise UsageError(
-            f"{name!r} can not be the name of a server; use letters and digits, with single '_', "
+            f"{name!r} cannot be the name of a server; use letters and digits, with single '_', "
             "'-' or '.' between them, because it stands before its tools' names: name__tool"
         )
     return name
@@ -256,7 +256,7 @@ def listed_tool(
         print_of: Its fingerprint.
 
     Raises:
-        DefinitionError: The entry can not be used; the message says why.
+        DefinitionError: The entry cannot be used; the message says why.
     """
     name = record.get("name")
     if not isinstance(name, str) or not name.strip():
@@ -317,7 +317,7 @@ def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolD
     try:
         _ = changed.digest
     except (ValueError, RecursionError) as error:  # half a surrogate pair
-        message = f"its outputSchema can not be written as JSON: {error}"
+        message = f"its outputSchema cannot be written as JSON: {error}"
         raise DefinitionError(message) from error
     return changed
 
@@ -340,7 +340,7 @@ def fingerprint(record: JsonObject) -> str:
     """Digest over what a server says of a tool and a model could read, hints included.
 
     Raises:
-        DefinitionError: It can not be written as JSON.
+        DefinitionError: It cannot be written as JSON.
     """
     said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
     meta = record.get("_meta")
@@ -349,7 +349,7 @@ def fingerprint(record: JsonObject) -> str:
     try:
         text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError, TypeError) as error:
-        raise DefinitionError(f"it can not be written as JSON: {error}") from error
+        raise DefinitionError(f"it cannot be written as JSON: {error}") from error
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -471,7 +471,7 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
     try:
         errors = await run_in_daemon_thread(lambda: schema_errors(value, schema, limit=1))
     except UncheckableError as error:
-        why = f"The server broke its word, its answer can not be held against its schema: {error}"
+        why = f"The server broke its word, its answer cannot be held against its schema: {error}"
         raise ToolFailed(why[:500]) from error
     for problem in problems_of(errors, owner="a field", noun="field", whole="answer"):
         raise ToolFailed(

@@ -123,7 +123,7 @@ def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entr
             return _held(record, "bad_entry", reason)
         print_of = fingerprint(record)
     except (DefinitionError, ValueError, RecursionError) as error:
-        return _held(record, "bad_entry", f"it can not be written as JSON: {error}")
+        return _held(record, "bad_entry", f"it cannot be written as JSON: {error}")
     key = (print_of, policy.offered_name(name))
     if key not in memory.read:
         try:

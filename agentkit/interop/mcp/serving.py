@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 NOBODY = (
-    "It needs the approval of a person, and this client can not ask one (it has no elicitation). "
+    "It needs the approval of a person, and this client cannot ask one (it has no elicitation). "
     "Nothing was run."
 )
 _DECLINED = "The person at the client did not approve it."
@@ -76,7 +76,7 @@ class Exposure:
 
     @cached_property
     def hidden(self) -> Mapping[str, str]:
-        """Why a tool can not run here, in a sentence, by its name."""
+        """Why a tool cannot run here, in a sentence, by its name."""
         return {tool.name: self._why(tool) for tool in self.library if not tool.is_bound}
 
     def _why(self, tool: Tool) -> str:

@@ -204,7 +204,7 @@ class InProcessPlace:
     server: Any
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
-        """The server itself; it can not hang up."""
+        """The server itself; it cannot hang up."""
         del ended, limits
         return self.server
 
@@ -322,7 +322,7 @@ def _decoded(line: bytes, unanswered: Unanswered) -> Iterator[Any]:
     try:
         yield jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
-        why = f"the server sent a message that can not be read: {str(error)[:300]}"
+        why = f"the server sent a message that cannot be read: {str(error)[:300]}"
         found = _ID.search(line)
         key = found[1].decode(errors="replace").strip('"') if found else ""
         if key in unanswered:

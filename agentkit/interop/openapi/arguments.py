@@ -191,7 +191,7 @@ def read_parameters(
 ) -> tuple[Field, ...]:
     """The parameters of an operation, its path's included; each becomes an argument.
 
-    One that is not left to a model is left out with a note. So is one that can not be sent, if the
+    One that is not left to a model is left out with a note. So is one that cannot be sent, if the
     call can do without it.
 
     Args:
@@ -200,7 +200,7 @@ def read_parameters(
         secret: Place and name, in lower case, of what carries a key; a model never fills it.
 
     Raises:
-        Unmappable: A parameter that is needed can not be sent, or there are too many.
+        Unmappable: A parameter that is needed cannot be sent, or there are too many.
     """
     found: list[Field] = []
     for raw in _merged_parameters(operation, arguments.pool):
@@ -261,12 +261,12 @@ def _barred(
 
 
 def _unsendable(raw: Mapping[str, Any], name: str, location: object) -> str:
-    """Why a parameter can not be sent; empty when it can."""
+    """Why a parameter cannot be sent; empty when it can."""
     styles = _STYLES.get(str(location), ())
     if "content" not in raw and raw.get("style", *styles[:1]) in styles:
         return ""
     written = "content" if "content" in raw else raw.get("style")
-    return f"the {location!s:.40} parameter {name[:100]!r} can not be sent as {written!r:.40}"
+    return f"the {location!s:.40} parameter {name[:100]!r} cannot be sent as {written!r:.40}"
 
 
 def _read_parameter(raw: Node, arguments: Arguments) -> Field:
@@ -296,7 +296,7 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
     """The body of an operation; what it is made of becomes arguments.
 
     Raises:
-        Unmappable: It has a body that can not be written.
+        Unmappable: It has a body that cannot be written.
     """
     if operation.source.mapping.get("requestBody") is None:
         return None
@@ -351,7 +351,7 @@ def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], froz
     None where the object is more than its properties, such as rules that hold between them.
 
     Raises:
-        Unmappable: A definition that it refers to can not be converted.
+        Unmappable: A definition that it refers to cannot be converted.
     """
     properties: dict[str, Any] = {}
     required: set[str] = set()

@@ -155,13 +155,13 @@ class Env:
         """The value without white space at its ends; None when it is unset or empty.
 
         Raises:
-            ToolFailed: It can not be sent.
+            ToolFailed: It cannot be sent.
         """
         value = os.environ.get(self.name, "").strip() or None
         if value is not None and not value.isprintable():
             raise ToolFailed(
                 f"the environment variable {self.name} holds a line break or another control "
-                "character, which can not be sent"
+                "character, which cannot be sent"
             )
         return value
 

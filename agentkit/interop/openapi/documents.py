@@ -63,7 +63,7 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
     Raises:
         DefinitionError: It is no OpenAPI 3.0, 3.1 or 3.2 document.
         MissingExtraError: It is YAML, and PyYAML is not installed.
-        UsageError: The file can not be read, or a URL was given.
+        UsageError: The file cannot be read, or a URL was given.
     """
     name = reference
     if isinstance(document, Path) or (isinstance(document, str) and _is_path(document)):
@@ -156,7 +156,7 @@ def _key(key: object) -> str:
 
 
 def _plain_text(text: str) -> str:
-    """The text with half surrogate pairs, which UTF-8 can not hold, replaced by ``?``."""
+    """The text with half surrogate pairs, which UTF-8 cannot hold, replaced by ``?``."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -216,7 +216,7 @@ def _file(path: Path) -> bytes:
             return read_stored(file, most=MAX_BYTES)
     except (OSError, ValueError) as error:  # also of names that are none
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{str(path)[:200]}: can not be read ({reason})") from error
+        raise UsageError(f"{str(path)[:200]}: cannot be read ({reason})") from error
 
 
 def _check(root: object) -> None:
@@ -244,7 +244,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 class Unmappable(Exception):  # noqa: N818 - inside only: it becomes an entry of the report
-    """A part of the document can not be mapped; the message says why, and what to do."""
+    """A part of the document cannot be mapped; the message says why, and what to do."""
 
 
 def below(pointer: str, *keys: object) -> str:

@@ -151,7 +151,7 @@ class HttpClient:
         try:
             request = prepare(plan, arguments, secrets)
         except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
-            raise ModelRetry(f"the arguments can not be sent: {error}") from error
+            raise ModelRetry(f"the arguments cannot be sent: {error}") from error
         answer = await self._tried(plan, request, secrets)
         if 200 <= answer.status < 300:
             return value_of(answer)
@@ -183,7 +183,7 @@ class HttpClient:
                     f"it with server={plan.server!r}"
                 ) from error
             except httpx.InvalidURL as error:
-                raise ModelRetry(f"the arguments can not be sent in a URL: {error}") from error
+                raise ModelRetry(f"the arguments cannot be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
                 failure = error
                 if not (plan.repeatable or isinstance(error, _unsent())):
@@ -342,7 +342,7 @@ def value_of(answer: HttpAnswer) -> Any:
         try:
             return plain_json(read_json(answer.text))
         except ReadingLimitError as error:
-            raise ToolFailed(f"the server's answer can not be used: {error}") from error
+            raise ToolFailed(f"the server's answer cannot be used: {error}") from error
         except ValueError:
             return answer.text  # declared as JSON, but is not: the text is all there is
     return answer.text

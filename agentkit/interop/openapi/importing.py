@@ -222,7 +222,7 @@ def openapi_tools(
 ) -> OpenApiTools:
     """Make tools of the operations of an OpenAPI 3.0, 3.1 or 3.2 description.
 
-    An operation that can not be mapped is in the report with its reason; it never fails the others.
+    An operation that cannot be mapped is in the report with its reason; it never fails the others.
 
     Args:
         document: A path, a text (JSON, or YAML with the extra ``openapi``), or decoded data.
@@ -372,7 +372,7 @@ class _Importer:
         """One operation as what a model sees, and as the plan of its requests.
 
         Raises:
-            Unmappable: Its requests can not be made, or its arguments can not be described.
+            Unmappable: Its requests cannot be made, or its arguments cannot be described.
         """
         self._check_address(operation)
         security = requirements_of(operation, self.root, self.schemes)

@@ -126,7 +126,7 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
         secrets: What proves who is calling.
 
     Raises:
-        ModelRetry: A value can not be sent where it belongs.
+        ModelRetry: A value cannot be sent where it belongs.
         ToolFailed: No server is known.
     """
     if not plan.server:

@@ -102,7 +102,7 @@ class SchemaPool:
         """One schema; what it refers to is converted when it is asked for.
 
         Raises:
-            Unmappable: A reference in it can not be followed, or it asks too much.
+            Unmappable: A reference in it cannot be followed, or it asks too much.
         """
         found = self._converted.get(raw.pointer)
         if found is None:
@@ -191,7 +191,7 @@ class SchemaPool:
         """The definition of a name, or of a reference to it.
 
         Raises:
-            Unmappable: It can not be converted.
+            Unmappable: It cannot be converted.
         """
         found = self._found.get(name.removeprefix("#/$defs/"))
         if found is None:
@@ -211,7 +211,7 @@ class SchemaPool:
             The definitions by name, and which of them were cut.
 
         Raises:
-            Unmappable: One can not be converted.
+            Unmappable: One cannot be converted.
         """
         definitions: dict[str, Any] = {}
         cut: list[str] = []

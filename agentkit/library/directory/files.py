@@ -74,12 +74,12 @@ class HandEdit:
     """What a person made of a tool's file.
 
     Attributes:
-        name: The tool; for a file that can not be read and is new, the file's name.
+        name: The tool; for a file that cannot be read and is new, the file's name.
         file: The file.
         before: The definition that the person began with; None for a tool that is new.
-        after: The definition as the file has it; None when the file was deleted or can not be read.
+        after: The definition as the file has it; None when the file was deleted or cannot be read.
         newest: The definition that the library holds now; None when it holds none.
-        faults: Why the file can not be taken as it is; empty for a sound one.
+        faults: Why the file cannot be taken as it is; empty for a sound one.
     """
 
     name: str
@@ -98,7 +98,7 @@ class HandEdit:
     def summary(self) -> str:
         """What was done by hand, in words."""
         if self.faults:
-            words = f"was edited by hand and can not be taken: {'; '.join(self.faults)}"
+            words = f"was edited by hand and cannot be taken: {'; '.join(self.faults)}"
         elif self.is_deletion:
             words = "was deleted by hand"
         else:

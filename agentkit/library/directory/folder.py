@@ -293,12 +293,12 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
     code = error.errno or 0
     if code in _SHORT_OF_ROOM:
         return StoreError(
-            f"{path} can not be written, its disk is full: {error.strerror}. The store is at the "
+            f"{path} cannot be written, its disk is full: {error.strerror}. The store is at the "
             "version before; make room and try again"
         )
     if code in _NOT_ALLOWED:
         return StoreError(
-            f"{path} can not be read or written: {error.strerror}. Nothing was changed; give this "
+            f"{path} cannot be read or written: {error.strerror}. Nothing was changed; give this "
             "user the right to it, or copy the folder to a place where it has it"
         )
     if code == errno.ENOENT and not store.absolute().parent.is_dir():
@@ -309,6 +309,6 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
 def no_parent(store: Path) -> StoreError:
     """The error for a store in a folder that is not there."""
     return StoreError(
-        f"{store} can not be opened: the folder {store.absolute().parent} does not exist; make it "
+        f"{store} cannot be opened: the folder {store.absolute().parent} does not exist; make it "
         "first"
     )

@@ -55,7 +55,7 @@ class DirectoryStore(ForwardingStore):
         UsageError: The store keeps its tools in another form, or there is no such form.
         StoreFormatError: The folder is damaged, holds what git could not merge, is another
             program's, or was written by a newer agentkit. It is left as it was.
-        StoreError: The folder can not be opened.
+        StoreError: The folder cannot be opened.
 
     Example:
         >>> import tempfile
@@ -97,7 +97,7 @@ class DirectoryStore(ForwardingStore):
             raise StoreError(f"{self.path} is a file; name a folder, which is made when absent")
         self._folder.check_no_links()
         state = self._log.refresh()
-        self._files(state)  # says what can not be used
+        self._files(state)  # says what cannot be used
         if not state.form and any(self._folder.tools.glob("*")):
             raise StoreError(
                 f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
@@ -150,13 +150,13 @@ class DirectoryStore(ForwardingStore):
         """Apply ``change``; see ``ToolStore.commit``.
 
         A file in ``tools/`` that somebody edited stays as it is; see ``edits``. When the change is
-        made and the files of tools can not be written, as on a full disk, the change stands, a
+        made and the files of tools cannot be written, as on a full disk, the change stands, a
         warning is logged, and the next commit writes them.
         """
         self._check_open()
         check_change(change)
         change = as_written(change)
-        self._files(self._log.refresh())  # says what can not be used, before anything is made
+        self._files(self._log.refresh())  # says what cannot be used, before anything is made
         self._folder.make()
         with self._writing, self._folder.locked():
             self._finish()
@@ -331,7 +331,7 @@ class DirectoryStore(ForwardingStore):
         """Keep several episodes, on this machine, all of them or none; known ids are ignored.
 
         Raises:
-            EpisodeFormatError: An episode holds a value that JSON can not.
+            EpisodeFormatError: An episode holds a value that JSON cannot.
         """
         self._made_episodes().append_many(episodes)
 
@@ -385,7 +385,7 @@ def open_directory(url: str) -> DirectoryStore:
 
     Raises:
         UsageError: The URL names no folder, or asks for something else than a format.
-        StoreError: The store can not be opened; see ``DirectoryStore``.
+        StoreError: The store cannot be opened; see ``DirectoryStore``.
     """
     path, form = _parts_of(url)
     return DirectoryStore(path, form=form)

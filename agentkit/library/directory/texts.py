@@ -43,7 +43,7 @@ def from_yaml(content: str) -> Any:
     except RecursionError as error:
         raise DefinitionError("it is nested too deeply") from error
     except ValueError as error:  # such as a number of thousands of digits
-        raise DefinitionError(f"a value can not be read: {error}") from error
+        raise DefinitionError(f"a value cannot be read: {error}") from error
 
 
 @cache
@@ -309,7 +309,7 @@ def _from_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise DefinitionError(f"line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise DefinitionError(f"a value can not be read: {error}") from error
+        raise DefinitionError(f"a value cannot be read: {error}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

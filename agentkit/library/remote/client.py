@@ -95,7 +95,7 @@ def read_address(url: str) -> Address:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        _refuse("it can not be taken apart; write http://HOST:PORT or https://HOST")
+        _refuse("it cannot be taken apart; write http://HOST:PORT or https://HOST")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         _refuse(f"there is a name or password before its host; put a key into {KEY_VARIABLE}")
     if parts.scheme.lower() not in {"http", "https"} or not host or parts.fragment:
@@ -212,7 +212,7 @@ class LibraryClient:
             etag: Names what is known; None is returned where that is the newest.
 
         Raises:
-            StoreUnavailableError: The server can not be reached, is too slow, or hung up.
+            StoreUnavailableError: The server cannot be reached, is too slow, or hung up.
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
@@ -327,7 +327,7 @@ class LibraryClient:
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(
-                    f"{where} can not answer now (status {status}{_words(response)})"
+                    f"{where} cannot answer now (status {status}{_words(response)})"
                 )
         return StoreError(f"{where} refuses the request (status {status}{_words(response)})")
 
@@ -385,7 +385,7 @@ class LibraryClient:
                 ) from error
             if isinstance(error, httpx.TransportError):
                 raise StoreUnavailableError(
-                    f"{self.address} can not be reached, is too slow, or hung up ({words})"
+                    f"{self.address} cannot be reached, is too slow, or hung up ({words})"
                 ) from error
             raise StoreError(f"{self.address} could not be asked ({words})") from error
 

@@ -69,7 +69,7 @@ class _Known:
 
 
 class RemoteStore:
-    """A library on a server of ``create_library_app``. It can not be written to.
+    """A library on a server of ``create_library_app``. It cannot be written to.
 
     ``load`` asks the server whether there is news, and takes up what changed. A ``Replica`` of it
     goes on with the last snapshot while the server is away. The first request is made when

@@ -38,7 +38,7 @@ CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes wha
 def uri_to_read(path: Path) -> str:
     """The file as SQLite opens it to read only.
 
-    In a folder that this user may not write, such as that of an image, SQLite can not read beside a
+    In a folder that this user may not write, such as that of an image, SQLite cannot read beside a
     writer; where no log stands beside the file it is read as one that does not change.
     """
     has_log = path.with_name(f"{path.name}-wal").exists()
@@ -95,7 +95,7 @@ class SQLiteConnection:
         read_only: Never write to the file; one that does not exist is not made.
 
     Raises:
-        StoreError: The file can not be opened.
+        StoreError: The file cannot be opened.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class SQLiteConnection:
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.path} was opened by process {self._process} and is used by its fork "
-                f"{os.getpid()}; SQLite can not be carried across a fork, open the store again "
+                f"{os.getpid()}; SQLite cannot be carried across a fork, open the store again "
                 "in the new process"
             )
         if self._raw is None:
@@ -262,7 +262,7 @@ class SQLiteConnection:
         Whose it is keeps its own.
 
         Raises:
-            StoreError: The fork came while it was in use, so that it can not be closed.
+            StoreError: The fork came while it was in use, so that it cannot be closed.
         """
         import sqlite3
 
@@ -273,7 +273,7 @@ class SQLiteConnection:
         if not self._lock.acquire(blocking=False) or self._raw.in_transaction:
             raise StoreError(
                 f"{path} was in use by another thread when process {os.getpid()} was forked from "
-                f"process {self._process}, and SQLite can not open it here any more; start "
+                f"process {self._process}, and SQLite cannot open it here any more; start "
                 "processes with the method 'spawn' or 'forkserver', or fork before the store is "
                 "opened"
             )
@@ -331,10 +331,10 @@ def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> S
                 "user the right to write both, or copy the file to a place where it has it"
             )
         case sqlite3.SQLITE_CANTOPEN:
-            return StoreError(f"{path} can not be opened: {_why_not(path)}")
+            return StoreError(f"{path} cannot be opened: {_why_not(path)}")
         case sqlite3.SQLITE_FULL:
             return StoreError(
-                f"{path} can not grow, its disk is full: {error}. Nothing was changed; make room "
+                f"{path} cannot grow, its disk is full: {error}. Nothing was changed; make room "
                 "and try again"
             )
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:

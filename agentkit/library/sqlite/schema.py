@@ -143,7 +143,7 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         StoreFormatError: The file is no database, was written by a newer agentkit, or holds
             tables of another program under our names, or views or triggers that agentkit did not
             make. It is left as it was.
-        StoreError: The file is locked or can not be written.
+        StoreError: The file is locked or cannot be written.
     """
     tables = _table_names(connection)
     if LEDGER in tables and (found := traps(connection)):

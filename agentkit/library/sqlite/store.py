@@ -116,7 +116,7 @@ class SQLiteStore(SQLStore):
         read_only: Refuse to write.
 
     Raises:
-        StoreError: The file can not be opened, or another program holds it.
+        StoreError: The file cannot be opened, or another program holds it.
         StoreFormatError: The file is damaged, no database, another program's, or written by a
             newer agentkit. It is left as it was.
 
@@ -472,7 +472,7 @@ def _key(folder: Path) -> bytes:
         return _kept(path) or _made(path)
     except OSError as error:
         logger.warning(
-            "%s can not be kept (%s), so what is derived from a library is made anew at each "
+            "%s cannot be kept (%s), so what is derived from a library is made anew at each "
             "start; name a folder that can be written in AGENTKIT_CACHE",
             path,
             error.strerror,

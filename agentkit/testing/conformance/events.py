@@ -156,7 +156,7 @@ class EventStoreConformance(StoreFixtures):
         assert tuple(store.events()) == (mine,)
 
     def test_a_change_that_fails_leaves_no_events(self, store: Store) -> None:
-        """When the definitions can not be written, the events are not either."""
+        """When the definitions cannot be written, the events are not either."""
         change = LibraryChange(proposal_id="1", removals=("absent",), events=_events("gone"))
         with pytest.raises(ToolNotFoundError):
             store.commit(change, expected_version=0)

@@ -90,7 +90,7 @@ class StoreFormatConformance(StoreFixtures):
             lambda one: one.history("ping"),
         )
         for read in reads:
-            with pytest.raises(StoreFormatError, match=r"changed|damaged|can not be read"):
+            with pytest.raises(StoreFormatError, match=r"changed|damaged|cannot be read"):
                 read(open_store_again())
 
     def test_the_time_of_a_copied_change_is_kept(self, store: Store) -> None:

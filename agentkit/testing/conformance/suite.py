@@ -88,7 +88,7 @@ class StoreConformance(
     StoreFormatConformance,
     StoreCapabilityConformance,
 ):
-    """All suites in one, for a store that keeps everything; what it can not do is skipped.
+    """All suites in one, for a store that keeps everything; what it cannot do is skipped.
 
     Subclass it in a test module, name the class ``Test...`` and override one fixture. See
     ``StoreFixtures`` for the choice; docs/write-a-store.md shows a complete example.

@@ -235,5 +235,5 @@ def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it can be written: half of a surrogate pair can not, and has no digest."""
+    """Whether it can be written: half of a surrogate pair cannot, and has no digest."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

@@ -4,7 +4,7 @@ The narrowed schema is never wider than the contract, and that is held by how it
 is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
 stands already, the tighter one stays or both go under ``allOf``. Nothing is ever changed inside a
 reference or an alternative, because one part may serve several places, and a narrower alternative
-can make ``oneOf`` accept more. What a schema can not state, the sentence and the refusal state
+can make ``oneOf`` accept more. What a schema cannot state, the sentence and the refusal state
 still.
 """
 
@@ -133,7 +133,7 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
 
     Args:
         schema: The contract, with or without descriptions.
-        rules: What was learned. A rule that a schema can not state, or whose parameter the
+        rules: What was learned. A rule that a schema cannot state, or whose parameter the
             contract does not name, changes nothing.
 
     Example:
@@ -149,7 +149,7 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
 
 
 def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
-    """The narrowed schema; None when a schema can not state the rule."""
+    """The narrowed schema; None when a schema cannot state the rule."""
     if isinstance(rule, CallBefore | Condition) or _is_shared_by_path(schema):
         return None
     found = places(schema, rule.parameter)
@@ -174,7 +174,7 @@ def _is_shared_by_path(schema: JsonObject) -> bool:
 
 
 def _at(part: Any, steps: Steps, change: _Change) -> JsonObject | None:
-    """A schema with a change at the end of the steps; None when it can not be made safely."""
+    """A schema with a change at the end of the steps; None when it cannot be made safely."""
     part = {} if part is True else part
     if not isinstance(part, Mapping):
         return None

@@ -164,7 +164,7 @@ def _referring(found: NormalisedSchema) -> NormalisedSchema:
         target = resolve_local(found.schema, reference, nowhere=True)
         if not _is_schema(target, reference):
             raise DefinitionError(
-                f"the schema can not be used: its reference {reference[:80]!r} leads to "
+                f"the schema cannot be used: its reference {reference[:80]!r} leads to "
                 f"{value_text(target)}, which is no schema"
             )
     return found
@@ -308,7 +308,7 @@ class _Repair:
         elif key == "enum" and not rule:
             note("empty enum dropped")
         else:
-            note(f"{key} dropped, it can not be {value_text(rule)}")
+            note(f"{key} dropped, it cannot be {value_text(rule)}")
         return _DROPPED
 
     def _list(self, rule: object, place: str, depth: int) -> Any:

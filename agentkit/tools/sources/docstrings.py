@@ -255,6 +255,6 @@ def _as_json(value: object) -> Any:
     data = copied(value)
     if not is_json(data):
         if isinstance(value, float):
-            raise ValueError(f"{value} is a number that JSON can not write")
+            raise ValueError(f"{value} is a number that JSON cannot write")
         raise ValueError(f"{type(value).__name__} is not JSON")
     return data

@@ -126,7 +126,7 @@ def read_function(
         options: What its author says beside the code.
 
     Raises:
-        DefinitionError: A model can not call it, or an example breaks its schema.
+        DefinitionError: A model cannot call it, or an example breaks its schema.
     """
     options = options or DefinitionOptions()
     return read_shape(read_callable(function, name=options.name), options)
@@ -304,9 +304,7 @@ def import_place(place: str) -> ModuleType:
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError(
-            f"{place} can not be imported ({type(error).__name__}: {error})"
-        ) from error
+        raise UsageError(f"{place} cannot be imported ({type(error).__name__}: {error})") from error
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -315,7 +313,7 @@ def _import_file(path: Path) -> ModuleType:
     name = f"agentkit_tools_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: Python can not load this file")
+        raise UsageError(f"{path}: Python cannot load this file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # annotations and dataclasses look their module up here
     folder = str(path.parent.resolve())
@@ -441,7 +439,7 @@ def _generator() -> type[GenerateJsonSchema]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """Makes up no titles, and leaves out a default that JSON can not hold without a warning."""
+        """Makes up no titles, and leaves out a default that JSON cannot hold without a warning."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as in its base
 
@@ -501,7 +499,7 @@ def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject
 
     def convert(arguments: JsonObject) -> JsonObject:
         values: dict[str, Any] = {}
-        broken: list[str] = []  # rules that a schema can not state; the values are left out
+        broken: list[str] = []  # rules that a schema cannot state; the values are left out
         for name, adapter in adapters.items():
             if name not in arguments:
                 continue

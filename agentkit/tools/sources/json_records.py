@@ -135,7 +135,7 @@ def _check_json(definition: ToolDefinition) -> None:
         _ = definition.digest
     except ValueError as error:  # NaN, or half a surrogate pair
         raise DefinitionError(
-            f"definition {definition.name!r} can not be written as JSON: {error}",
+            f"definition {definition.name!r} cannot be written as JSON: {error}",
             tool_name=definition.name,
         ) from error
 

@@ -192,7 +192,7 @@ def test_a_server_that_is_away_is_told_and_comes_back(
         own_server.stop()
         try:
             for _ in range(2):
-                with pytest.raises(StoreUnavailableError, match="can not be reached"):
+                with pytest.raises(StoreUnavailableError, match="cannot be reached"):
                     store.load()
                 with pytest.raises(StoreUnavailableError):
                     store.commit(ping(2), expected_version=1)
@@ -234,7 +234,7 @@ def test_a_writer_that_holds_the_lock_too_long(own_store_url: str, raw: Raw) -> 
 
 
 def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) -> None:
-    """A statement that the server can not do in time ends with advice."""
+    """A statement that the server cannot do in time ends with advice."""
     with closing(open_store(f"{own_store_url}&statement_timeout=0.3&timeout=5")) as store:
         other = raw(own_store_url)
         with other.transaction():

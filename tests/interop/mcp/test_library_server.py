@@ -104,7 +104,7 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
         assert names(await client.list_tools()) == ["add"]
         answer = await client.call_tool("wipe", {"path": "/"})
         assert answer.is_error
-        assert "can not ask one (it has no elicitation)" in answer.content[0].text
+        assert "cannot ask one (it has no elicitation)" in answer.content[0].text
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -138,7 +138,7 @@ async def test_the_host_can_decide_instead():
 
 
 async def test_composites_run_and_tools_without_code_are_not_listed():
-    """A composite runs on the code of its children; what can not run is told to the host."""
+    """A composite runs on the code of its children; what cannot run is told to the host."""
 
     @composite
     def add_twice(a: int, b: int) -> int:
@@ -251,7 +251,7 @@ async def test_a_key_opens_and_nothing_else(guarded):
         assert await server.library["add"](a=1, b=2) == 3
     limits = McpLimits(connect_seconds=5)
     for wrong in ({}, {"Authorization": "Bearer sk-guessed-0123456"}, {"Authorization": KEY}):
-        with pytest.raises(McpConnectionError, match="can not be reached"):
+        with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
 
