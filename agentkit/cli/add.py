@@ -280,7 +280,7 @@ def _report_import(
     counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
     counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
     counts |= {"suspicious": len(against), "held": len(waiting)}
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
     say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
     say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
@@ -297,7 +297,7 @@ def _report_import(
         say_some(api.notes)
     return Output(
         record=record,
-        view=lambda: click.echo(f"{told or 'nothing to import'}; library version {version}"),
+        view=lambda: click.echo(f"{summary or 'nothing to import'}; library version {version}"),
         failed=bool(
             unusable or plan.refused or against or waiting or (api is not None and api.unusable)
         ),

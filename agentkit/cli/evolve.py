@@ -16,7 +16,7 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import AskingOptions, is_local, listener, tell_left_out
+from agentkit.cli.evaluate import AskingOptions, is_local, listener, report_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
@@ -30,7 +30,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import LineProgress, one_line, plural, print_json, say
 from agentkit.cli.project import current_project
-from agentkit.cli.run import tell_binding
+from agentkit.cli.run import report_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
@@ -196,7 +196,7 @@ class _Round:
         """Make one round."""
         what = self.what
         code = load_tools(what.targets)
-        tell_binding(bind_code(store, code)[1])
+        report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
         if absent := [name for name in what.tool if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
@@ -229,7 +229,7 @@ class _Round:
             tools=() if how.environment else library.tools.values(),
             environment=how.environment,
         )
-        tell_left_out(benchmark, what.tasks)
+        report_left_out(benchmark, what.tasks)
         ours = (one for one in episodes if not is_imported(one.metadata))
         labels = filter(None, map(EvaluationLabels.of, ours))
         seen = frozenset(one.task for one in labels if one.task)
@@ -317,7 +317,7 @@ def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:
 def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[None]:
     """The right to evolve; beside a server it is waited for, since the round of another ends."""
     with ExitStack() as held:
-        told = False
+        announced = False
         while True:
             try:
                 held.enter_context(evolving(store_url))
@@ -325,9 +325,9 @@ def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[No
             except StoreError as error:
                 if parent is None or os.getppid() != parent:
                     raise
-                if not told:
+                if not announced:
                     say(f"{error}; until then this server does not evolve")
-                told = True
+                announced = True
             time.sleep(pause)
         yield
 
@@ -374,9 +374,9 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
         record, why = one.record, one.why
         if one.report is not None and one.report.reason not in why:
             why = f"{one.report.reason}; {why}"
-        told = one_line(shown(why, _LONGEST))
+        reason = one_line(shown(why, _LONGEST))
         state = STATE_WORDS[record.state]
-        yield f"{shown(record.tool_name)}: {state}; {told} ({shown(record.proposal_id)})"
+        yield f"{shown(record.tool_name)}: {state}; {reason} ({shown(record.proposal_id)})"
         if record.reason:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
     if outcome.learned is not None and outcome.learned.added:

@@ -94,7 +94,8 @@ def command(
         epilog = "\n\n".join(f"\b\n{part}" for part in (*parts, more) if part)
         groups: dict[str, tuple[type, list[str]]] = {}
         params: list[click.Parameter] = []
-        hints, told = get_type_hints(function, include_extras=True), _told(words)
+        hints = get_type_hints(function, include_extras=True)
+        help_texts = _parameter_help(words)
         finds = hints.get("return") is Output
         for one in inspect.signature(function).parameters.values():
             hint = hints[one.name]
@@ -103,7 +104,7 @@ def command(
                 groups[one.name] = hint, [str(each.name) for each in found]
                 params += found
             elif one.kind is one.KEYWORD_ONLY:
-                params.append(_option(one.name, hint, one.default, told))
+                params.append(_option(one.name, hint, one.default, help_texts))
             else:
                 params.append(_argument(one.name, hint, one.default))
 
@@ -133,7 +134,7 @@ def command(
     return declare
 
 
-def _told(docstring: str) -> dict[str, tuple[str, str]]:
+def _parameter_help(docstring: str) -> dict[str, tuple[str, str]]:
     """What a docstring says of each parameter: what its value is called, and what it means."""
     found = _SECTION.search(docstring)
     entries = _ENTRY.findall(found[1]) if found else ()
@@ -142,9 +143,10 @@ def _told(docstring: str) -> dict[str, tuple[str, str]]:
 
 def _fields(kind: type) -> Iterator[click.Option]:
     """The options that the fields of a dataclass are."""
-    hints, told = get_type_hints(kind, include_extras=True), _told(inspect.getdoc(kind) or "")
+    hints = get_type_hints(kind, include_extras=True)
+    help_texts = _parameter_help(inspect.getdoc(kind) or "")
     for one in fields(kind):
-        yield _option(one.name, hints[one.name], one.default, told)
+        yield _option(one.name, hints[one.name], one.default, help_texts)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Declared]:
@@ -174,11 +176,11 @@ def _argument(name: str, hint: Any, default: Any) -> click.Argument:
 
 
 def _option(
-    name: str, hint: Any, default: Any, told: Mapping[str, tuple[str, str]]
+    name: str, hint: Any, default: Any, help_texts: Mapping[str, tuple[str, str]]
 ) -> click.Option:
     kind, declared = _unwrapped(hint)
     settings = dict(declared.settings)
-    metavar, words = told.get(name) or _told(__doc__ or "").get(name, ("", ""))
+    metavar, words = help_texts.get(name) or _parameter_help(__doc__ or "").get(name, ("", ""))
     if default is not inspect.Parameter.empty and default is not MISSING:
         settings["default"] = default
     low = settings.pop("low", 1)

@@ -51,8 +51,8 @@ def print_review(review: Review) -> None:
         "History": _history(review),
     }
     for title, lines in parts.items():
-        if told := list(lines):
-            _print_part(title, told)
+        if shown_lines := list(lines):
+            _print_part(title, shown_lines)
     _print_part("Next", _waits(review))
     for command in review.commands:  # whole, to be copied
         click.echo(f"    {visible(command)}{typed('store', 'store_url')}")

@@ -148,7 +148,7 @@ def make_agent(
             tracing=Tracing() if options.trace else None,
             name=name,
         )
-    tell_binding(agent.binding)
+    report_binding(agent.binding)
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
         say(
@@ -158,7 +158,7 @@ def make_agent(
     return agent
 
 
-def tell_binding(binding: CodeBinding) -> None:
+def report_binding(binding: CodeBinding) -> None:
     """Say what binding code to the library came to, a line each; nothing when nothing changed."""
     if binding.registered:
         count = plural(len(binding.registered), "tool")

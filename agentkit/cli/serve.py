@@ -23,7 +23,7 @@ from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, make_agent, tell_binding
+from agentkit.cli.run import AgentOptions, make_agent, report_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import LibraryWarning, UsageError
@@ -226,7 +226,7 @@ def _serve_mcp(
                 frozen=options.frozen,
                 deps_factory=load_deps(options.deps)[0],
             )
-        tell_binding(served.binding)
+        report_binding(served.binding)
         exposure = served.exposure
         needing = len(exposure.runnable) - len(exposure.open)
         waits = f"; {needing} more for clients that can ask for approval" if needing else ""

@@ -155,8 +155,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     if signature.result is not None:
         yield "returns", _json(signature.result)
     effects = signature.effects.to_json().items()
-    told = ", ".join(name if holds else f"not {name}" for name, holds in effects)
-    yield "effects", told or "not declared"
+    declared = ", ".join(name if holds else f"not {name}" for name, holds in effects)
+    yield "effects", declared or "not declared"
     if definition.description.tags:
         yield "tags", ", ".join(definition.description.tags)
     yield from (("before", condition) for condition in specification.pre)

@@ -180,14 +180,16 @@ def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
         return
     old, new = json.loads(earlier.settings), json.loads(settings)
     changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    told = "; ".join(f"{key} was {_told(old, key)}, is {_told(new, key)}" for key in changed)
+    differences = "; ".join(
+        f"{key} was {_setting_text(old, key)}, is {_setting_text(new, key)}" for key in changed
+    )
     raise UsageError(
-        f"the run {run!r} was begun under other settings ({told}); repeat them to go on with it, "
-        "or give the new run another name"
+        f"the run {run!r} was begun under other settings ({differences}); repeat them to go on "
+        "with it, or give the new run another name"
     )
 
 
-def _told(settings: JsonObject, key: str) -> str:
+def _setting_text(settings: JsonObject, key: str) -> str:
     return repr(settings[key]) if key in settings else "not set"
 
 
@@ -242,7 +244,7 @@ class _Running:
     async def _one(self, attempt: Attempt) -> None:
         result = await self.runner.run(attempt)
         await asyncio.to_thread(self._keep, result)
-        self._tell(attempt.task, result)
+        self._report_progress(attempt.task, result)
         if result.error is None or result.is_finished:
             self._failures = 0
             return
@@ -255,7 +257,7 @@ class _Running:
         for episode in result.episodes:
             self.store.append(episode)
 
-    def _tell(self, task: Task, result: AttemptResult) -> None:
+    def _report_progress(self, task: Task, result: AttemptResult) -> None:
         now = self.progress
         last = result.episodes[-1] if result.episodes else None
         counts = result.is_finished

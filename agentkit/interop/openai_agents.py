@@ -124,7 +124,7 @@ class LibraryRunner:
 def _hooks(framework: Any, run: ToolsetRun, others: Any) -> Any:
     """Record what the model answers and tools give, and tell the caller's own hooks of all."""
 
-    async def told(name: str, *args: Any, **named: Any) -> None:
+    async def notify(name: str, *args: Any, **named: Any) -> None:
         if name == "on_llm_start":
             run.asks()
         elif name == "on_llm_end":
@@ -137,7 +137,7 @@ def _hooks(framework: Any, run: ToolsetRun, others: Any) -> Any:
     hooks = framework.RunHooks()
     for name in dir(framework.RunHooks):
         if name.startswith("on_"):
-            setattr(hooks, name, partial(told, name))
+            setattr(hooks, name, partial(notify, name))
     return hooks
 
 

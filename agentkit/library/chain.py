@@ -437,7 +437,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
             except StoreFormatError as error:
                 words = f"tells of what the store does not read: {error}"
                 found.append(_fault(event, "definition", words))
-    return (*found, *_untold(kept, store.versions()))
+    return (*found, *_unrecorded_versions(kept, store.versions()))
 
 
 def _library_faults(
@@ -498,7 +498,9 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
         yield from ((name, "") for name in removed if isinstance(name, str))
 
 
-def _untold(events: Iterable[LibraryEvent], versions: Iterable[int]) -> Iterator[ChainFault]:
+def _unrecorded_versions(
+    events: Iterable[LibraryEvent], versions: Iterable[int]
+) -> Iterator[ChainFault]:
     """Notes on versions without an event; those in a row are one note."""
     stated = {
         e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"

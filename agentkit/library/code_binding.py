@@ -91,7 +91,7 @@ def bound_as_held(store: ToolStore, tools: Iterable[Tool]) -> tuple[Library, Cod
     given = tuple(tools)
     held = store.load()
     code = by_name(given, held)
-    if all(name in held and _is_told(one, held[name].definition) for name, one in code.items()):
+    if all(name in held and _agrees(one, held[name].definition) for name, one in code.items()):
         bound = with_code(held, given)
         return bound, CodeBinding(library_version=held.version, without_code=without_code(bound))
     return None
@@ -177,7 +177,7 @@ def agree(code: Signature, held: Signature) -> bool:
     return code == held or contract_of(code, held) == held
 
 
-def _is_told(code: ToolDefinition, held: ToolDefinition) -> bool:
+def _agrees(code: ToolDefinition, held: ToolDefinition) -> bool:
     """Whether the library says of a tool what its code says."""
     return held.description == code.description and agree(code.signature, held.signature)
 

@@ -241,15 +241,15 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
     try:
         program = program_from_json(definition.body or {}, name=name, limits=READING_LIMITS)
     except CompositeError as error:
-        yield from map(partial(_told, name), error.problems)
+        yield from map(partial(_library_fault, name), error.problems)
         return
     try:
         program_from_json(
             definition.body or {}, tools=library.tools, name=name, limits=READING_LIMITS
         )
     except CompositeError as error:
-        told = (one for one in error.problems if one.code not in _CODES_OF_PINS)
-        yield from map(partial(_told, name), told)
+        problems = (one for one in error.problems if one.code not in _CODES_OF_PINS)
+        yield from map(partial(_library_fault, name), problems)
     signature = definition.signature
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:
@@ -261,7 +261,7 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
             advice="compose it anew from its text",
         )
     faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from map(partial(_told, name), faults)
+    yield from map(partial(_library_fault, name), faults)
     yield from _conditions(definition)
     if not pins:
         children = (library[pin.name].definition for pin in signature.children)
@@ -277,7 +277,7 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
             )
 
 
-def _told(name: str, problem: SourceProblem | Fault) -> LibraryFault:
+def _library_fault(name: str, problem: SourceProblem | Fault) -> LibraryFault:
     return LibraryFault(
         tool=name, code=problem.code, message=problem.message, advice=problem.advice
     )

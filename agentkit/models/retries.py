@@ -111,9 +111,9 @@ def delay_or_raise(policy: RetryPolicy, error: ModelError, failures: int) -> flo
     """Seconds to wait before the next attempt; raises ``error`` when there is none."""
     if policy.allows_another(error, failures):
         delay = policy.delay(failures, error)
-        told = RETRYING.get()
-        if told is not None:
-            told(error, failures, delay)
+        on_retry = RETRYING.get()
+        if on_retry is not None:
+            on_retry(error, failures, delay)
         return delay
     if failures > 1:
         error.add_note(f"gave up after {failures} attempts")

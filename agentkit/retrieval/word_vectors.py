@@ -228,10 +228,10 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
     import numpy as np
 
     header, _ = _read_header(file)
-    told = _object(header.pop("__metadata__", {}))
-    if told.get("format") != VECTORS_FORMAT:
+    metadata = _object(header.pop("__metadata__", {}))
+    if metadata.get("format") != VECTORS_FORMAT:
         raise ValueError(
-            f"its format is {told.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
+            f"its format is {metadata.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
         )
     body = file.read(_LARGEST_FILE + 1)
     if len(body) > _LARGEST_FILE:
@@ -248,20 +248,22 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
         raise ValueError("its arrays differ in length")
     if not (np.abs(scales) <= _LARGEST_SCALE).all() or pieces.min(initial=0) < 0:
         raise ValueError("it holds numbers that are too large or none, or rows below 0")
-    meaning = float(told["meaning"])
-    if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != told["digest"]:
+    meaning = float(metadata["meaning"])
+    if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != metadata["digest"]:
         raise ValueError("it is damaged: its numbers are not those that its digest names")
     return TrainedVectors(
         pieces=pieces,
         scales=scales,
         rows=rows,
         meaning=meaning,
-        digest=told["digest"],
-        base=told["base"],
+        digest=metadata["digest"],
+        base=metadata["base"],
         provenance={
-            str(key): str(one) for key, one in _object(read_json(told["provenance"])).items()
+            str(key): str(one) for key, one in _object(read_json(metadata["provenance"])).items()
         },
-        figures={str(key): float(one) for key, one in _object(read_json(told["figures"])).items()},
+        figures={
+            str(key): float(one) for key, one in _object(read_json(metadata["figures"])).items()
+        },
     )
 
 

@@ -203,9 +203,11 @@ def assemble(
     async def say(request: Request) -> Response:
         return JSONResponse(said[request.scope[SCOPE_KEY].path])
 
-    async def tell_ready(_: Request) -> Response:
-        told = await ready()
-        return JSONResponse(told, status_code=503 if told["status"] == "unavailable" else 200)
+    async def answer_ready(_: Request) -> Response:
+        readiness = await ready()
+        return JSONResponse(
+            readiness, status_code=503 if readiness["status"] == "unavailable" else 200
+        )
 
     async def count(_: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
@@ -214,7 +216,7 @@ def assemble(
     every = {
         **routes,
         **dict.fromkeys(said, ("GET", say)),
-        READY_PATH: ("GET", tell_ready),
+        READY_PATH: ("GET", answer_ready),
         METRICS_PATH: ("GET", count),
     }
     hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())

@@ -93,8 +93,8 @@ class ApprovalsEndpoint:
         self._rates.check(exchange.key)
         if scope["method"] == "GET":
             waiting = () if self.chat.agent.store is None else await self._read(pending_approvals)
-            told = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
-            await exchange.answer(json.dumps({"object": "list", "data": told}).encode())
+            listed = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
+            await exchange.answer(json.dumps({"object": "list", "data": listed}).encode())
             return
         try:
             body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)

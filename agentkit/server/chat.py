@@ -277,22 +277,22 @@ class ChatCompletions:
                 raise
             except Exception as error:
                 await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
-                told = self._failed(work.episode_id, error, exchange)
-                raise replace(told, episode_kept=episode.is_kept) from error
+                failure = self._failed(work.episode_id, error, exchange)
+                raise replace(failure, episode_kept=episode.is_kept) from error
             if not isinstance(ended, RunResult):
                 await self._record(work, episode, "cancelled", f"cut: {ended}")
                 if ended == "disconnected":
                     raise ClientLeftError
-                told = stopping(work.episode_id)
+                failure = stopping(work.episode_id)
                 if ended == "late":
-                    told = RequestError(
+                    failure = RequestError(
                         status=504,
                         message=f"no answer within {seconds:g} s",
                         code="request_timeout",
                         episode_id=work.episode_id,
                     )
-                raise replace(told, episode_kept=episode.is_kept)
-        self.metrics.tell(ended.episode)
+                raise replace(failure, episode_kept=episode.is_kept)
+        self.metrics.observe(ended.episode)
         if ended.stop_reason == "output_invalid":
             raise RequestError(
                 status=502,
@@ -309,7 +309,7 @@ class ChatCompletions:
         if watched.episode is None:
             await self.agent.queue.put(work.unfinished(self.agent, stop_reason, why))
         assert watched.episode is not None
-        self.metrics.tell(watched.episode)
+        self.metrics.observe(watched.episode)
 
     def _failed(self, episode_id: str, error: Exception, exchange: Exchange) -> RequestError:
         match error:

@@ -71,8 +71,8 @@ class Completion:
             message |= {"content": text or None, "tool_calls": self._calls(calls)}
         finish = finish_reason(result)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        told = {"usage": _usage(result.usage), "agentkit": self._told(result)}
-        return _ENCODER.encode(self._head("chat.completion", [choice]) | told).encode()
+        tail = {"usage": _usage(result.usage), "agentkit": self._extension(result)}
+        return _ENCODER.encode(self._head("chat.completion", [choice]) | tail).encode()
 
     def opening(self) -> bytes:
         """The first event of a stream."""
@@ -96,8 +96,8 @@ class Completion:
             self._event({"tool_calls": [{"index": at, **call}]})
             for at, call in enumerate(self._calls(calls))
         ]
-        told = self._told(result)
-        events.append(self._event({}, finish=finish_reason(result), agentkit=told))
+        extension = self._extension(result)
+        events.append(self._event({}, finish=finish_reason(result), agentkit=extension))
         if self.include_usage:
             head = self._head("chat.completion.chunk", [])
             events.append(_framed({**head, "usage": _usage(result.usage)}))
@@ -129,7 +129,7 @@ class Completion:
             for call in calls
         ]
 
-    def _told(self, result: RunResult) -> dict[str, Any]:
+    def _extension(self, result: RunResult) -> dict[str, Any]:
         """What OpenAI's form has no place for."""
         return {
             "episode_id": self.episode_id,

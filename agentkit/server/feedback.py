@@ -157,13 +157,13 @@ class FeedbackEndpoint:
                 self._log.error("feedback cannot be kept", error)
                 raise store_unavailable(_NOT_TAKEN) from error
             verdict = kept.verdict
-            told = {
+            answer = {
                 "object": "feedback",
                 "id": kept.episode_id,
                 "episode_id": given.about,
                 "passed": verdict is not None and verdict.passed,
             }
-            await exchange.answer(json.dumps(told).encode())
+            await exchange.answer(json.dumps(answer).encode())
 
     def _kept(self, given: FeedbackBody, key: str) -> Episode:
         """The record; the store is read, so it is called in a thread."""

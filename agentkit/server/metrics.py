@@ -158,7 +158,7 @@ class RunMetrics(Metrics):
         counted = (self._ended, self._tokens, self._calls, self._failures)
         super().__init__(self.first_text, self.runs, *counted, *gauges)
 
-    def tell(self, episode: Episode) -> None:
+    def observe(self, episode: Episode) -> None:
         """Count what is in an episode."""
         self._ended.add(episode.stop_reason)
         usage = episode.usage

@@ -356,14 +356,14 @@ class Front:
             self._count(exchange, time.perf_counter() - began)
 
     async def _failed(self, exchange: Exchange, error: Exception) -> None:
-        told = error
-        if not isinstance(told, RequestError):
+        reported = error
+        if not isinstance(reported, RequestError):
             _LOG.error("request %s failed", exchange.request_id, exc_info=error)
             message = f"something unexpected went wrong ({type(error).__name__})"
-            told = RequestError(status=500, message=message, code="internal_error")
+            reported = RequestError(status=500, message=message, code="internal_error")
         if exchange.status:
             raise error  # too late for a status: the server cuts the connection
-        await exchange.answer_error(told)
+        await exchange.answer_error(reported)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
         route = exchange.path if exchange.path in self.routes else _OTHER

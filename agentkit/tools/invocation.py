@@ -257,9 +257,9 @@ class RunContext(Generic[DepsT]):
         It costs nothing where nobody listens, and may be called from any thread. The model and the
         episode do not see it.
         """
-        tell = self._live.on_progress
-        if tell is not None:
-            tell(self.call_id, self.tool_name, text)
+        on_progress = self._live.on_progress
+        if on_progress is not None:
+            on_progress(self.call_id, self.tool_name, text)
 
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool spent on models by itself, for the limits and the record of the run."""

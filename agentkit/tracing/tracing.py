@@ -262,12 +262,12 @@ class Span:
     def end(self, error: BaseException | None = None, *, at_ns: int | None = None) -> None:
         """It is over; called by leaving the block, or for what is told afterwards."""
         ended = at_ns or time.time_ns()
-        self._tell_outcome(error)
+        self._record_outcome(error)
         self._write(error)
         self._finish(ended)
 
     @_safe
-    def _tell_outcome(self, error: BaseException | None) -> None:
+    def _record_outcome(self, error: BaseException | None) -> None:
         if error is not None:
             self.facts["error.type"] = error_type(error)
         if self.outcome is not None:

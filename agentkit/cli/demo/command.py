@@ -300,8 +300,8 @@ def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
         view.example(again, before, tool)
         old = {one.metadata["task"]: _arguments(one) for one in before.answers}
         same = sum(old[one.metadata["task"]] == _arguments(one) for one in again.answers)
-        told = f"{same} of {len(again.answers)} answers are the old ones again"
-        view.line((told, "bold"))
+        summary = f"{same} of {len(again.answers)} answers are the old ones again"
+        view.line((summary, "bold"))
     return {
         "before": before.to_json(),
         "after": after.to_json(),

@@ -250,7 +250,7 @@ def near_duplicates(
     kinds.sort(key=lambda group: group[0].name)
     same, siblings = _Links(), _Links()
     for first, second, likeness in _alike([features(group[0]) for group in kinds], min_likeness):
-        apart = _are_told_apart(kinds[first][0], kinds[second][0])
+        apart = _are_distinguishable(kinds[first][0], kinds[second][0])
         (siblings if apart else same).join(first, second, likeness)
     names = [tuple(one.name for one in group) for group in kinds]
     groups = [*_groups(names, same), *_groups(names, siblings, are_siblings=True)]
@@ -286,7 +286,7 @@ def _groups(
             )
 
 
-def _are_told_apart(first: ToolDefinition, second: ToolDefinition) -> bool:
+def _are_distinguishable(first: ToolDefinition, second: ToolDefinition) -> bool:
     """Whether a word of one's name and first sentence is nowhere in the other's."""
     (own_first, all_first), (own_second, all_second) = map(_words, (first, second))
     return bool(own_first - all_second) or bool(own_second - all_first)

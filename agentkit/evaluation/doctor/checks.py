@@ -195,9 +195,9 @@ def _silent(part: Part) -> str:
     if part.role != "property" or part.path.startswith(("$defs.", "definitions.")):
         return ""
     text = part.schema.get("description")
-    is_told = isinstance(text, str) and text.strip()
+    has_text = isinstance(text, str) and text.strip()
     speaks = part.schema.keys() & {"enum", "const", "$ref", "anyOf", "oneOf"}
-    return "" if is_told or speaks else part.path
+    return "" if has_text or speaks else part.path
 
 
 def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:

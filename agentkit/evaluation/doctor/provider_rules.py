@@ -92,9 +92,9 @@ def _root_has(*keywords: str) -> Search:
 def _part_is(test: Callable[[Part], str | None]) -> Search:
     def search(definition: ToolDefinition) -> Iterator[str]:
         for part in parts(definition.signature.parameters):
-            told = test(part)
-            if told:
-                yield f"{told} at {part.path}" if part.path else f"{told} at the top"
+            problem = test(part)
+            if problem:
+                yield f"{problem} at {part.path}" if part.path else f"{problem} at the top"
 
     return search
 

@@ -327,11 +327,11 @@ def _example(row: _Row, episode: Episode, diagnosis: TurnDiagnosis) -> Example:
 def _finding(one: Evidence) -> str:
     """A finding in a sentence, with the values that its message does not tell already."""
     message = shown(one.message)
-    told = message.replace('"', "'")
+    normalized = message.replace('"', "'")
     for word, value in (("expected", one.expected), ("got", one.actual)):
         text = "" if value is None else shown_value(value)
         start = text[:_ENOUGH].rstrip("…").replace('"', "'")
-        if start and start not in told:
+        if start and start not in normalized:
             message += f", {word} {text}"
     return message
 

@@ -60,8 +60,8 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"the library cannot be written: {error}") from error
     tools = {name: definition.digest for name, definition in held.items()}
-    told = {"content": content, "sections": digests, "tools": tools}
-    record = {**head, **sections, "digests": told}
+    digests_record = {"content": content, "sections": digests, "tools": tools}
+    record = {**head, **sections, "digests": digests_record}
     return record | ({"signature": artifact.signature} if artifact.signature else {})
 
 
@@ -76,10 +76,10 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         ArtifactError: It is no artifact, of a newer format, or not what its digests say.
     """
     _check_outline(record)
-    told = record["digests"]
-    library = _library(record["library"], told["tools"])
-    _check_sections(record, told)
-    content = told["content"]
+    digests_record = record["digests"]
+    library = _library(record["library"], digests_record["tools"])
+    _check_sections(record, digests_record)
+    content = digests_record["content"]
     if expected and content != expected:
         _tampered("digests.content", expected, content)
     try:
@@ -179,18 +179,18 @@ _SHAPES: Mapping[str, type] = {
 """What an artifact holds, by place."""
 
 
-def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
+def _library(section: Mapping[str, Any], recorded: Mapping[str, Any]) -> Library:
     found: dict[str, ToolDefinition] = {}
     for index, entry in enumerate(section["definitions"]):
         place = f"library.definitions[{index}]"
         definition = _definition(entry, place)
         if definition.name in found:
             raise ArtifactError(f"{place}: a second tool named {definition.name!r}", place=place)
-        if definition.digest != told.get(definition.name):
-            wanted = told.get(definition.name, "none")
-            _tampered(f"{place} ({definition.name!r})", wanted, definition.digest)
+        if definition.digest != recorded.get(definition.name):
+            expected = recorded.get(definition.name, "none")
+            _tampered(f"{place} ({definition.name!r})", expected, definition.digest)
         found[definition.name] = definition
-    if missing := sorted(told.keys() - found.keys()):
+    if missing := sorted(recorded.keys() - found.keys()):
         raise ArtifactError(
             f"the artifact lacks {', '.join(map(repr, missing[:5]))}, whose digests it lists; it "
             "was changed after it was written",
@@ -214,22 +214,22 @@ def _definition(entry: Any, place: str) -> ToolDefinition:
     return definition
 
 
-def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+def _check_sections(record: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     actual: dict[str, str] = {}
     for name in SECTIONS:
         try:
             actual[name] = digest(record[name])
         except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{name} is no JSON data: {error}", place=name) from error
-        if actual[name] != told["sections"].get(name):
-            _tampered(name, told["sections"].get(name, "none"), actual[name])
+        if actual[name] != recorded["sections"].get(name):
+            _tampered(name, recorded["sections"].get(name, "none"), actual[name])
     head = {FORMAT_KEY: record[FORMAT_KEY], "made_with": record["made_with"]}
     try:
         content = digest({**head, "sections": actual})
     except ValueError as error:
         raise ArtifactError(f"made_with is no JSON data: {error}", place="made_with") from error
-    if content != told["content"]:
-        _tampered("digests.content", told["content"], content)
+    if content != recorded["content"]:
+        _tampered("digests.content", recorded["content"], content)
 
 
 def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange]:
@@ -288,10 +288,10 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         )
 
 
-def _tampered(place: str, told: str, actual: str) -> NoReturn:
+def _tampered(place: str, expected: str, actual: str) -> NoReturn:
     raise ArtifactError(
         f"the artifact was changed after it was written: {place} has digest {actual[:12]}, and "
-        f"{str(told)[:12]} is what it says; get it again from where it came",
+        f"{str(expected)[:12]} is what it says; get it again from where it came",
         place=place,
     )
 
@@ -302,8 +302,8 @@ _LISTED = frozenset({"definitions", "evidence", "changes", "events"})
 
 def artifact_digest(artifact: Artifact) -> str:
     """SHA-256 of everything in an artifact but its signature."""
-    told: str = to_record(artifact)["digests"]["content"]
-    return told
+    content_digest: str = to_record(artifact)["digests"]["content"]
+    return content_digest
 
 
 def signed(artifact: Artifact, signer: Signer) -> Artifact:

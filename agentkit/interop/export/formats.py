@@ -190,18 +190,18 @@ def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iter
     """What of a definition a format does not carry as it is."""
     if name != definition.name:
         yield Loss(tool=definition.name, part="name", detail=f"{name}; Rendering.names maps back")
-    said, told = definition.description, definition.specification
+    description, specification = definition.description, definition.specification
     narrowed = "a sentence each, and narrows the schema"
     for part, is_there, detail in (
-        ("rules", told.rules, narrowed),
-        ("usage_rules", said.usage_rules, "a sentence each behind the summary"),
-        ("tags", said.tags, ""),
+        ("rules", specification.rules, narrowed),
+        ("usage_rules", description.usage_rules, "a sentence each behind the summary"),
+        ("tags", description.tags, ""),
         ("result", definition.signature.result is not None, ""),
         ("effects", definition.signature.effects.to_json(), ""),
-        ("pre", told.pre, ""),
-        ("post", told.post, ""),
-        ("text", told.text, ""),
-        ("complexity", told.complexity, ""),
+        ("pre", specification.pre, ""),
+        ("post", specification.post, ""),
+        ("text", specification.text, ""),
+        ("complexity", specification.complexity, ""),
         ("examples", definition.examples, ""),
         ("body", definition.is_composite, ""),
     ):

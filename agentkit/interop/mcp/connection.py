@@ -161,9 +161,9 @@ class Connection:
             if self.state != "closed":
                 self.state = "lost"
             await self._either(self._wanted)  # a call connects anew
-        self._tell_waiting(None)
+        self._resolve_waiting(None)
 
-    def _tell_waiting(self, client: Client | None) -> None:
+    def _resolve_waiting(self, client: Client | None) -> None:
         """Let calls go on, or fail."""
         waiting, self._waiting = self._waiting, []
         for waiter in (one for one in waiting if not one.done()):
@@ -190,7 +190,7 @@ class Connection:
                     self.state = "connected"
                 if not self._first.done():
                     self._first.set_result(None)
-                self._tell_waiting(client)
+                self._resolve_waiting(client)
                 await self._stay(client)
         except asyncio.CancelledError:
             raise
@@ -200,7 +200,7 @@ class Connection:
         finally:
             self._client = None
         if self.connects == before:
-            self._tell_waiting(None)
+            self._resolve_waiting(None)
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[Client]:

@@ -160,12 +160,14 @@ class Arguments:
 
         A name that is taken is told apart by ``place``: ``query_id``, ``body_id``.
         """
-        wanted = identifier(name[:_LONGEST_ID])
-        argument = self._taken.take(f"{place}_{wanted}" if wanted in self._taken else wanted)
+        base = identifier(name[:_LONGEST_ID])
+        argument = self._taken.take(f"{place}_{base}" if base in self._taken else base)
         if argument != name:
             self.notes.append(f"the {place} parameter {name[:100]!r} is the argument {argument!r}")
-        told = words.strip() if isinstance(words, str) else ""
-        self.properties[argument] = {**schema, "description": told} if told else dict(schema)
+        description = words.strip() if isinstance(words, str) else ""
+        self.properties[argument] = (
+            {**schema, "description": description} if description else dict(schema)
+        )
         if required:
             self.required.append(argument)
         return argument

@@ -179,8 +179,8 @@ def _load_yaml(text: str) -> Any:
     except ReadingLimitError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise DefinitionError(f"the text is neither JSON nor YAML: {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise DefinitionError(f"the text is neither JSON nor YAML: {reason}") from error
 
 
 @cache

@@ -201,14 +201,14 @@ class HttpClient:
         import httpx
 
         host = urlsplit(plan.server).netloc
-        told = secrets.redacted(f"{type(error).__name__} {error}".strip())[:200]
+        reason = secrets.redacted(f"{type(error).__name__} {error}".strip())[:200]
         done = "" if plan.repeatable else "; it may or may not have been done, so check first"
         if isinstance(error, _unsent()):
-            return ToolFailed(f"{host} could not be reached ({told})")
+            return ToolFailed(f"{host} could not be reached ({reason})")
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = self._policy.timeout_seconds
             return ToolFailed(f"{host} did not answer within {seconds:g} seconds{done}")
-        return ToolFailed(f"{host} broke off ({told}){done}")
+        return ToolFailed(f"{host} broke off ({reason}){done}")
 
     async def _once(self, request: PreparedRequest, secrets: Secrets) -> HttpAnswer:
         """Send a request and read the answer, redirects on the same host followed.
@@ -355,24 +355,24 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
         answer: The answer.
         what: Method and path, for the words.
     """
-    said = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
-    said = "an HTML page" if "html" in answer.media_type else said
-    told = f"{what} was answered with {answer.status}" + (f": {said}" if said else "")
+    detail = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
+    detail = "an HTML page" if "html" in answer.media_type else detail
+    message = f"{what} was answered with {answer.status}" + (f": {detail}" if detail else "")
     match answer.status:
         case 400 | 409 | 413 | 414 | 416 | 422:
-            return ModelRetry(f"{told}. Change the arguments accordingly")
+            return ModelRetry(f"{message}. Change the arguments accordingly")
         case 404 | 410:
-            return ModelRetry(f"{told}. There is nothing of that name or id; look it up first")
+            return ModelRetry(f"{message}. There is nothing of that name or id; look it up first")
         case 401 | 403:
             return ToolFailed(
-                f"{told}. The credentials do not allow this call, and other arguments will not "
+                f"{message}. The credentials do not allow this call, and other arguments will not "
                 "change that"
             )
         case status if status in _AGAIN_LATER:
-            asked = answer.retry_after
-            wait = f"; the server asks to wait {asked:g} s" if asked else ""
-            return ToolFailed(f"{told}. The server is in trouble or too busy{wait}; try later")
+            retry_after = answer.retry_after
+            wait = f"; the server asks to wait {retry_after:g} s" if retry_after else ""
+            return ToolFailed(f"{message}. The server is in trouble or too busy{wait}; try later")
         case status if 300 <= status < 400:
-            return ToolFailed(f"{told}. It leads elsewhere, and that is not followed")
+            return ToolFailed(f"{message}. It leads elsewhere, and that is not followed")
         case _:
-            return ToolFailed(told)
+            return ToolFailed(message)

@@ -103,9 +103,9 @@ def _checked(url: str) -> str:
 
 
 def _no_url(url: str, error: ValueError | None = None) -> UsageError:
-    told = "" if error is None else f" ({error})"
+    reason = "" if error is None else f" ({error})"
     return UsageError(
-        f"the server {url!r:.200} is no http or https URL{told}; give one such as https://api.example.com"
+        f"the server {url!r:.200} is no http or https URL{reason}; give one such as https://api.example.com"
     )
 
 

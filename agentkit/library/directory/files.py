@@ -229,8 +229,9 @@ class ToolFiles:
         if after is None:
             return replace(edit, faults=faults)
         faults = () if is_other(before, after) else (_ONLY_ORIGIN,)
-        is_told = is_same(after, newest) or is_same(after, before)  # perhaps in other words of YAML
-        return None if is_told else replace(edit, after=after, faults=faults)
+        # the YAML text may differ where the definition does not
+        is_unchanged = is_same(after, newest) or is_same(after, before)
+        return None if is_unchanged else replace(edit, after=after, faults=faults)
 
     def _new(self, path: Path, state: LogState) -> HandEdit | None:
         content = self.folder.content(path)

@@ -43,7 +43,7 @@ def _able(store: object, capability: type[Capability], method: str) -> Capabilit
     return store
 
 
-def _tell(store: Store, reason: str) -> LibraryChange:
+def _events_only(store: Store, reason: str) -> LibraryChange:
     """A change of one event alone, behind the last one of a store."""
     draft = EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
     last = next(reversed(store.events()), None)
@@ -67,7 +67,7 @@ def _fill(store: Store) -> None:
     )
     for version, change in enumerate(changes, start=3):
         store.commit(change, expected_version=version)
-    store.commit(_tell(store, "more"), expected_version=7)
+    store.commit(_events_only(store, "more"), expected_version=7)
     for number in range(5):
         store.append(_episode(f"e{number}", "add", session_id="s"))
 

@@ -70,8 +70,8 @@ class StoreContentConformance(StoreFixtures):
         store.commit(put("remove", remove=(names[1],)), expected_version=2)
         kept = [a_tool(names[0], "changed"), *added[2:]]
         assert list(store.load().definitions) == kept
-        told = [[one.proposal_id for one in store.history(name)] for name in names]
-        assert told == [["add", "change"], ["add", "remove"], *[["add"]] * (len(names) - 2)]
+        proposal_ids = [[one.proposal_id for one in store.history(name)] for name in names]
+        assert proposal_ids == [["add", "change"], ["add", "remove"], *[["add"]] * (len(names) - 2)]
         with pytest.raises(ToolNotFoundError):
             store.commit(put("again", remove=(names[1],)), expected_version=3)
         store.commit(put("back", added[1]), expected_version=3)

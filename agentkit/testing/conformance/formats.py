@@ -114,7 +114,7 @@ class StoreFormatConformance(StoreFixtures):
         last: LibraryEvent | None = None
         for place, offset in enumerate((_HOUR, -_HOUR, timedelta(), -2 * _HOUR, _HOUR)):
             at = (datetime.now(UTC) + offset).isoformat()
-            change = _told(_edit(place, created_at=at), last, version=place + 1)
+            change = _with_event(_edit(place, created_at=at), last, version=place + 1)
             assert store.commit(change, expected_version=place) == place + 1
             last = change.events[-1]
         assert list(store.versions()) == [1, 2, 3, 4, 5]
@@ -143,7 +143,7 @@ class StoreFormatConformance(StoreFixtures):
             store.close()
         store = open_store(oldest_store_url)
         assert (list(store.versions()), list(store.events())) == ([1], [])
-        change = _told(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
+        change = _with_event(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
         assert store.commit(change, expected_version=1) == 2
         store.append(Episode(episode_id="e1", request="?"))
         store.close()
@@ -175,7 +175,7 @@ def _edit(number: int, *, created_at: str = "") -> LibraryChange:
     )
 
 
-def _told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
+def _with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
     """The change with an event of the same time behind ``last``."""
     draft = EventDraft(
         kind="written",

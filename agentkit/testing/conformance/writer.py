@@ -98,7 +98,7 @@ def _say(number: int) -> None:
     sys.stdout.flush()
 
 
-def told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
+def with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
     """A change that makes ``version``, with an event behind ``last`` that says so."""
     draft = EventDraft(
         kind="written",
@@ -115,7 +115,7 @@ def _commit(store: Store, change: LibraryChange, last: LibraryEvent | None) -> L
         held = store.events(after=last.sequence if last else 0)
         last = held[-1] if held else last
         try:
-            store.commit(told(change, last, version=version + 1), expected_version=version)
+            store.commit(with_event(change, last, version=version + 1), expected_version=version)
         except StaleVersionError:  # another writer was faster: build on what it made
             continue
         return last

@@ -26,7 +26,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.conformance.fixtures import together
-from agentkit.testing.conformance.writer import batch, told
+from agentkit.testing.conformance.writer import batch, with_event
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
 
@@ -75,7 +75,7 @@ def commit(store: Store, name: str, number: int) -> int:
         held = store.events()
         last, version = (held[-1] if held else None), store.load().version
         try:
-            change = told(batch(name, number), last, version=version + 1)
+            change = with_event(batch(name, number), last, version=version + 1)
             return store.commit(change, expected_version=version)
         except StaleVersionError:
             continue
