@@ -34,7 +34,7 @@ from agentkit.tools.definition import ToolDefinition
 
 _SHOWN = 20
 _REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
-"""Faults that moving pins and joining effects anew fixes."""
+"""Faults that repinning and rejoining effects fix."""
 
 _MOST_BYTES = 5_000_000
 _NAMED = 5
@@ -194,7 +194,7 @@ def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
     pins = set()
     if any(one.place.startswith("tool ") for one in checked.faults):
         pins = {f"{one.message}; {one.advice}" for one in pin_faults(store.load())}
-    damage = [one for one in checked.faults if one.message not in pins]  # pins are told later
+    damage = [one for one in checked.faults if one.message not in pins]  # pin faults come later
     for one in damage:
         yield Finding(place=one.place, code="damage", message=one.message)
     edits = store.edits() if isinstance(store, EditedStore) and not damage else ()

@@ -433,7 +433,7 @@ def report_left_out(benchmark: Benchmark, place: str) -> None:
     say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
     if rows and not is_benchmark_name(place):
         say(
-            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
+            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: fix "
             "these lines, or give the code of their tools with --tools or --environment"
         )
 
@@ -458,7 +458,7 @@ _MOST_LOOKED_AT = 5_000
 """Episodes among which an earlier run is looked for."""
 
 _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
-"""What to do where a model calls no tool by itself."""
+"""What to do when a model calls no tool on its own."""
 
 
 def print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> None:

@@ -5,7 +5,7 @@ under ``Args`` is its help; a name in brackets there is what help calls its valu
 what it takes: ``bool`` makes a flag, ``Literal`` a choice, a tuple lets it be given several times.
 A parameter whose type is a dataclass stands for the options that its fields are.
 
-Options of several commands have a type of their own below, and are told here.
+Options shared by several commands have a type of their own below and are described here.
 
 Args:
     store_url (URL): The store of definitions and episodes, such as sqlite:///library.db.

@@ -114,7 +114,7 @@ def make_agent(
 ) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``.
 
-    Tools in code are bound to the library's definitions; what a person should know of that is told.
+    Tools in code are bound to the library's definitions; anything a person should know is printed.
     """
     library = None
     if library_place is not None:
@@ -245,7 +245,7 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
             if line := _event_line(event):
                 say(f"  {line}")
     finally:
-        if writing:  # what went wrong is told on a line of its own
+        if writing:  # the error gets a line of its own
             click.echo()
     raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 

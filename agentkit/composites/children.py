@@ -3,7 +3,7 @@
 A child's arguments are JSON data that the program holds; its result becomes such data. A child that
 touches the world (it declares to read, write, destroy, or talk to other systems) is protected from
 arguments that break its schema; one that declares nothing of the kind runs in this process on
-values, fails by itself on wrong ones, and is called without a check. Runs that check contracts
+values, raises on wrong ones itself, and is called without a check. Runs that check contracts
 check everything. Learned rules of a child are checked in every run, as they are when a model calls
 it (``call_before`` is not: a program knows nothing of the conversation, see ``tools.rules``).
 """

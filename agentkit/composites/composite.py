@@ -135,7 +135,7 @@ class Composite:
 
         Args:
             arguments: By parameter name; JSON data.
-            trace: Told of each call of a child, at any depth, when it is over.
+            trace: Called after each child call, at any depth.
 
         Raises:
             CompositeRunError: It could not be run to its end; ``code`` says why and ``path`` where.
@@ -155,7 +155,7 @@ class Composite:
     async def run_async(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
         """Run to the result, waiting for children.
 
-        How calls are ordered is told in ``waiting``. A composite that waits for nothing is run at
+        ``waiting`` explains how calls are ordered. A composite that waits for nothing is run at
         once. Arguments and errors are those of ``run``.
         """
         if not self.needs_event_loop:

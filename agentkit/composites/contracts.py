@@ -107,7 +107,7 @@ def check_pre(definition: ToolDefinition, arguments: Mapping[str, Any]) -> Contr
     """The first precondition that does not hold for the arguments of a call; None when all do.
 
     A parameter that is left out has the default of its schema. A composite keeps the conditions of
-    its children ready; this reads them anew at each call.
+    its children ready; this reads them again at each call.
 
     Args:
         definition: The tool.

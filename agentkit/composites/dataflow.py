@@ -1,4 +1,4 @@
-"""What can be told of a program before it runs: constants, unused results, the shortest way."""
+"""Static analysis of a program: constants, unused results, the shortest path."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TracedCall:
-    """One call of a child, primitive or composite, told when it is over.
+    """One finished call of a child, primitive or composite.
 
     Attributes:
         path: Names of the tools from the outermost composite to the called one.

@@ -272,7 +272,7 @@ def _problem(code: str, message: str, advice: str = "") -> RuleProblem:
     return RuleProblem(code=code, message=message, advice=advice or _ADVICE[code])
 
 
-# --- what a rule says of itself -------------------------------------------------------------------
+# --- validity of a rule itself --------------------------------------------------------------------
 
 
 def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:

@@ -1,8 +1,8 @@
 """Types across the calls of a composite: its children's L1 against what flows into them.
 
 A type is a set of JSON's base types; of a list or an object nothing more is known. A variable has
-one type, the union of all that is assigned to it anywhere. Only certain misfits are told, such as
-text where a number is declared or a constant outside an ``enum``; what is not declared may be
+one type, the union of all that is assigned to it anywhere. Only certain misfits are reported, such
+as text where a number is declared or a constant outside an ``enum``; what is not declared may be
 anything.
 """
 

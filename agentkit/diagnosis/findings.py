@@ -155,7 +155,7 @@ def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]
 def executable_findings(
     episode: Episode, steps: Sequence[tuple[Step, ...]], library: Library
 ) -> Iterator[Finding]:
-    """The labels that the turns earn by themselves, whatever a verifier says of the episode.
+    """The labels that the turns earn on their own, whatever a verifier says of the episode.
 
     Args:
         episode: The episode.

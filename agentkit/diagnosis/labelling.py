@@ -82,7 +82,7 @@ def diagnose(
         _turn(index, [one for one in findings if one.turn == index], innocent, library)
         for index in range(len(episode.turns))
     )
-    decisive = _unmended(findings, found) if verdict is None else findings
+    decisive = _unrecovered(findings, found) if verdict is None else findings
     label = fault or _label(verdict, decisive, innocent)
     return Diagnosis(label=label, turns=turns, recoveries=found)
 
@@ -155,13 +155,13 @@ def _label(
     return "response_mismatch" if innocent == "pass" else innocent
 
 
-def _unmended(findings: Sequence[Finding], found: Sequence[Recovery]) -> list[Finding]:
-    """What stood at the end of an episode that nobody judged: mended failures decide nothing."""
-    mended = {one.call_id for one in found if one.outcome in {"recovered", "replaced"}}
+def _unrecovered(findings: Sequence[Finding], found: Sequence[Recovery]) -> list[Finding]:
+    """The final outcome of an unjudged episode: recovered failures decide nothing."""
+    recovered = {one.call_id for one in found if one.outcome in {"recovered", "replaced"}}
     return [
         finding
         for finding in findings
-        if finding.is_final and (finding.call is None or finding.call.call_id not in mended)
+        if finding.is_final and (finding.call is None or finding.call.call_id not in recovered)
     ]
 
 
@@ -338,7 +338,7 @@ class VerdictReader:
         return replace(found, call=there[0], tool=there[0].name)
 
     def _without_effect(self, ran: Sequence[Step]) -> int | None:
-        """The last turn that wrote in vain, else the last that changed the state."""
+        """The last turn whose write failed, else the last that changed the state."""
         if len(self.states) != len(self.steps) + 1:
             return None
         changed = [a != b for a, b in zip(self.states, self.states[1:], strict=False)]

@@ -2,7 +2,7 @@
 
 SEAL (section 3.2, appendix C.2, table 5) labels each turn with the dominant failure, and puts
 what executable evidence shows before what only a verifier sees. The tables here are read by
-``diagnose`` and by ``describe_failure`` alike, so that what a model is told about a failure and
+``diagnose`` and by ``describe_failure`` alike, so that what a model reads about a failure and
 what is counted about it cannot disagree.
 """
 

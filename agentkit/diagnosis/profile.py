@@ -304,7 +304,7 @@ class FailureProfile:
         return _worst(self.tools(), limit)
 
     def worst_parameters(self, limit: int = 10) -> tuple[FailureRate, ...]:
-        """Parameters that calls fail at, likewise; rates are over all calls of the tool."""
+        """Parameters that calls fail at, in the same form; rates are over all calls of the tool."""
         return _worst(self.parameters(), limit)
 
     def _rates(self) -> Iterator[FailureRate]:

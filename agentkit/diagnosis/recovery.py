@@ -105,11 +105,10 @@ def _digest(call: ToolCall, library: Library) -> str:
 def recovery_findings(
     episode: Episode, found: Sequence[Recovery], steps: Steps
 ) -> Iterator[Finding]:
-    """The turns on which the model did not recover; to be asked of a failed episode only.
+    """The turns on which the model did not recover, in a failed episode.
 
     A call that failed again or was repeated counts at the turn that did so. Giving up counts at the
-    turn after the failure, unless the model was told not to try again: doing what one is told is
-    no failure.
+    turn after the failure, unless the model was asked not to try again: obeying is no failure.
     """
     failures = {step.call.call_id: step.failure for turn in steps for step in turn if step.failure}
     for recovery in found:

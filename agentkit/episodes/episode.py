@@ -200,7 +200,7 @@ class Turn:
             turns after the first.
         searches: What the model's own searches for tools found, in order.
         refine: How the calls were refined; None when they were not.
-        correction: What the model was told about an answer that did not match the output schema.
+        correction: What the model was sent about an answer that did not match the output schema.
         tokens: The tokens of the answer that ``message`` holds, from servers that report them.
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.

@@ -125,12 +125,12 @@ def read_episodes(
 
     Args:
         path: The file, plain or compressed with gzip, whatever its name.
-        on_broken: Told of each line that holds no episode, such as the half line that a crash
+        on_broken: Called for each line that holds no episode, such as the half line a crash
             left at the end; reading goes on behind it. None raises at the first one, after the
             episodes before it were given.
 
     Raises:
-        EpisodeFormatError: A line holds no episode and nobody is to be told.
+        EpisodeFormatError: A line holds no episode and ``on_broken`` is None.
         OSError: The file cannot be read.
 
     Example:
@@ -233,7 +233,7 @@ def import_episodes(
 
     Args:
         path: The file.
-        on_broken: Told of each line that holds no episode; None raises at the first one.
+        on_broken: Called for each line that holds no episode; None raises at the first one.
 
     Raises:
         MissingExtraError: Parquet without pyarrow.

@@ -7,7 +7,7 @@ experiment. So gates are functions of stored episodes, and can be worked out aga
 Tools of one name cannot be in one library, and a benchmark may have many: each of its questions
 brings tools of its own. So the catalogue calls them ``search`` and ``search__2``, a question offers
 either as ``search``, and the episode records which one it was (``Episode.library_names``).
-Whoever learns about tools from episodes reads them through ``in_library_names``.
+Code that learns about tools from episodes reads them through ``in_library_names``.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def as_own(episode: Episode) -> Episode:
 def is_extra_record(metadata: Mapping[str, str]) -> bool:
     """Whether a record tells of something that no user saw, or that another record tells too.
 
-    Such records belong to no conversation, and whoever learns from episodes leaves them out.
+    Such records belong to no conversation; code that learns from episodes skips them.
 
     Example:
         >>> is_extra_record({"shadow_of": "e1"}), is_extra_record({"arm": "control"})

@@ -141,7 +141,7 @@ class _JsonTexts:
     secret: Callable[[str], str] = str
 
     def object(self, data: Mapping[Any, Any]) -> dict[str, Any]:
-        """A JSON object; keys that become equal are told apart by a number.
+        """A JSON object; keys that become equal get a number.
 
         Python writes other keys than texts, such as numbers, too: they stay as they are.
         """

@@ -176,7 +176,7 @@ class BrokenTaskError(Exception):
 
 
 class GuardedWorld:
-    """An environment whose own errors are told from those of the agent.
+    """An environment whose own errors are kept apart from the agent's.
 
     Args:
         world: The environment.

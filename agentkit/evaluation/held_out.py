@@ -81,7 +81,7 @@ class HeldOut:
         judge: Judges by rubrics, where tasks have them.
         concurrency: Attempts under way at the same time.
         name: Begins the names of the runs.
-        begin: Is told in words what is asked next, and gives what is told of its progress.
+        begin: Called with a description of the next step; returns its progress callback.
     """
 
     benchmark: Benchmark

@@ -88,7 +88,7 @@ async def evaluate(
         concurrency: Attempts under way at the same time.
         seconds: Time budget: when it is spent no further attempt begins. Those under way are
             finished; the rest is left for another start. None for no budget.
-        listen: Told of progress.
+        listen: Called with progress.
 
     Raises:
         UsageError: The run was begun under other settings, there is nothing to ask, a task names a
@@ -171,7 +171,7 @@ def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
 
 
 def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
-    """Make sure that a run is gone on with as it was begun.
+    """Make sure that a run is resumed with the settings it was started with.
 
     Raises:
         UsageError: It was begun under other settings; the message names them.
@@ -194,7 +194,7 @@ def _setting_text(settings: JsonObject, key: str) -> str:
 
 
 def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:
-    """Before anything is asked: answers that nobody can judge are paid for in vain."""
+    """Checked before anything is asked: answers that nobody can judge waste money."""
     rubrics = [
         task.task_id
         for task in benchmark.tasks

@@ -83,7 +83,7 @@ class JsonLine:
 def read_json_lines(path: Path) -> Iterator[JsonLine]:
     """The lines of a file that are not blank, one by one.
 
-    JSON is read more strictly than Python's module does by itself: NaN and infinite numbers, a key
+    JSON is read more strictly than Python's module does by default: NaN and infinite numbers, a key
     that is written twice, and text that is no Unicode are reasons, since no two programs agree
     about what they mean.
 

@@ -231,7 +231,7 @@ class Run:
         return request.override(tools=[*request.tools, *ours])
 
     def answered(self, response: Any) -> Any:
-        """Record an answer, and let calls with broken arguments be calls, so that they are told."""
+        """Record an answer; calls with broken arguments stay calls, so that they get an answer."""
         message = next((one for one in response.result if one.type == "ai"), None)
         if message is None:
             return response

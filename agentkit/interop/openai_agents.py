@@ -55,7 +55,7 @@ class LibraryRunner:
     async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
         """``Runner.run`` with our tools.
 
-        A run that is interrupted, because a call needs approval, is gone on with by handing its
+        A run that is interrupted, because a call needs approval, is resumed by handing its
         state (``result.to_state()``, with the decisions made on it) in the place of the input.
 
         Args:

@@ -29,7 +29,7 @@ _OUTCOMES: dict[str, ResultStatus] = {"success": "ok", "denied": "denied"}
 
 
 class Run:
-    """One run: ours, and how much of the framework's messages it has been told."""
+    """One run: ours, and how many of the framework's messages it has seen."""
 
     def __init__(self, ours: ToolsetRun, messages: list[Any], known: int) -> None:
         self.ours = ours

@@ -76,7 +76,7 @@ class Toolset:
         limits: Bounds on the calls of a run. Steps, tokens and cost are for the loop to bound.
         policy: How tools are called. Without its ``approve`` the framework's own way to ask a
             person is used; where it has none, calls that need one are refused with the reason.
-        tracing: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
+        tracing: Records retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
             below that of the framework, if that is active. None for nobody.
         name: Recorded as the label ``toolset`` of each episode; empty for no label.
 
@@ -341,7 +341,7 @@ class ToolsetRun:
     def answered(
         self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float | None = None
     ) -> None:
-        """The model has answered; to be told before the calls of the answer are run.
+        """Report the model's answer; call this before the calls of the answer are run.
 
         Args:
             message: What it said, its calls made by ``as_call``.
@@ -364,7 +364,7 @@ class ToolsetRun:
         Returns:
             What came of it, in words that the model reads (``text``). ``deferred`` when a person
             has to be asked, or somebody outside this process has to answer; such a call may be made
-            again with an approval, or its value be told by ``observed``.
+            again with an approval, or its value reported with ``observed``.
         """
         written = self.asked(call.call_id)
         if written is not None and written.malformed is not None:

@@ -255,7 +255,7 @@ class ChainFault:
 
     @property
     def is_note(self) -> bool:
-        """Whether the chain may be whole all the same."""
+        """Whether the chain may still be whole."""
         return self.code in NOTES
 
     def to_json(self) -> dict[str, Any]:
@@ -273,9 +273,9 @@ def verify_chain(
 ) -> tuple[ChainFault, ...]:
     """What is wrong with a chain: all of it, in the order of the events.
 
-    A chain shows by itself that an event before its last was changed, dropped, moved or repeated.
+    A chain alone shows that an event before its last was changed, dropped, moved or repeated.
     It does not show that the last event was changed or that the end was cut off: give the head
-    that you remember. Nor does it show that somebody wrote the whole chain anew: give a verifier,
+    that you remember. Nor does it show that somebody rewrote the whole chain: give a verifier,
     whose key the store never held, or the head.
 
     Time and memory: one pass, one event at a time.
@@ -407,7 +407,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
     An event says which digests tools had at its library version: its own tool in ``digest_after``;
     those of a change of several tools in the facts ``tools``, and of very many one digest over all
     of them (``count``, ``digest``); composites that got new pins in the fact ``repinned``; and in
-    ``removed``, which are gone. Digests are computed anew from what the store holds, so that a
+    ``removed``, which are gone. Digests are recomputed from what the store holds, so that a
     definition that was changed behind the store's back is found. A whole chain comes first: see
     ``verify_chain``.
 

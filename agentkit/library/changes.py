@@ -268,7 +268,7 @@ def definition_to_json(definition: ToolDefinition) -> dict[str, Any]:
 
 
 def definition_from_json(record: JsonObject) -> ToolDefinition:
-    """The inverse of ``definition_to_json``; the digest is worked out anew.
+    """The inverse of ``definition_to_json``; the digest is recomputed.
 
     Raises:
         StoreFormatError: It is no definition, or not the one that its digest says.

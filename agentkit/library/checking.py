@@ -65,7 +65,7 @@ def check_store(
     """Read all that a store holds, and tell what is damaged. Nothing is written.
 
     Looked at are: what a ``Checkable`` store looks for itself; every change, with the digests of
-    definitions worked out anew; whether the newest library is what the changes make; the chain of
+    definitions recomputed; whether the newest library is what the changes make; the chain of
     events, its signatures where there is a verifier, and whether the definitions are as events say;
     the pins of composites; every episode. A part that cannot be read does not keep others from it.
 
@@ -110,7 +110,7 @@ def check_store(
 
 @dataclass
 class _Check:
-    """One check while it runs; several parts may meet the same fault, which is told once."""
+    """One check while it runs; several parts may meet the same fault, which is reported once."""
 
     store: Store
     progress: Progress

@@ -426,7 +426,7 @@ def copy_library(
 
 
 def _copy_events(target: ToolStore, left: deque[LibraryEvent], version: int, *, upto: int) -> None:
-    """Copy events by themselves: those that tell of no later version than ``upto``."""
+    """Copy events alone: those of versions up to ``upto``."""
     while some := _taken(left, upto):
         proposal_id = f"copied-events-{some[0].sequence}-{some[0].hash[:12]}"
         target.commit(LibraryChange(proposal_id=proposal_id, events=some), expected_version=version)

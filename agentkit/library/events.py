@@ -2,7 +2,7 @@
 
 Every step of a proposal and every other write is an event. Events are only ever appended. Each
 holds the hash of the one before it, so that one that was changed, dropped or moved is found out;
-a signature shows that nobody without the key made the chain anew.
+a signature shows that nobody without the key rebuilt the chain.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ class Library:
     def continuing(self, earlier: Library) -> Library:
         """The same library, which brings up to date what ``earlier`` worked out, as far as it can.
 
-        ``with_tools``, ``without`` and stores do this by themselves. It is for a library that was
+        ``with_tools``, ``without`` and stores do this themselves. It is for a library that was
         made in another way from one that was in use, such as the next version of a store with the
         tools of a program put into it.
 
@@ -331,7 +331,7 @@ def link_report(
 
 
 def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
-    """Why a composite cannot run, for reasons that code for its primitives would not mend.
+    """Why a composite cannot run, for reasons that code for its primitives would not fix.
 
     A child is missing or has changed, here or in a composite below; the body is no program; or
     the calls run in a circle. Nothing when it only waits for primitives to be bound.

@@ -72,9 +72,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
     name = definition.name
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
     called = library.dag.children[name]
-    from_calls = (
-        f"compose {name!r} anew, or make its pins from its calls ('agentkit check --repin')"
-    )
+    from_calls = f"recompose {name!r}, or make its pins from its calls ('agentkit check --repin')"
     for child in dict.fromkeys((*called, *pinned)):
         fault = partial(LibraryFault, tool=name, child=child)
         tool = library.get(child)
@@ -84,7 +82,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
             yield fault(
                 code="missing_child",
                 message=f"{name!r} calls {child!r}, which is not in the library{hint}",
-                advice=f"put {child!r} back ('agentkit rollback'), or compose {name!r} anew "
+                advice=f"put {child!r} back ('agentkit rollback'), or recompose {name!r} "
                 "from tools that are there",
             )
         elif child not in pinned:
@@ -95,8 +93,8 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
                 code="changed_child",
                 message=f"{name!r} was made for {child!r} with digest {pinned[child][:12]}, the "
                 f"library has {tool.definition.digest[:12]}",
-                advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
-                f"{name!r} anew, or move its pin ('agentkit check --repin')",
+                advice=f"look at what changed ('agentkit log --tool {child}'), then recompose "
+                f"{name!r}, or move its pin ('agentkit check --repin')",
             )
         if child not in called:
             message = f"the signature of {name!r} pins {child!r}, but its program never calls it"
@@ -107,7 +105,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     """Changed definitions, and everything made of them with its pins moved along.
 
     A digest covers the pins, so a change moves the digests of all composites above it, as in a
-    Merkle tree. Their effects are joined anew as well. Nothing is validated here: whether those
+    Merkle tree. Their effects are rejoined as well. Nothing is validated here: whether those
     composites still do what they should is for the Tool Manager to find out.
 
     Args:
@@ -150,7 +148,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
 def with_current_pins(library: Library, definition: ToolDefinition) -> ToolDefinition:
     """A composite pinned to what its program calls, as the library has it now.
 
-    Its effects are joined anew from those of its children. Nothing is validated. A child that is
+    Its effects are rejoined from those of its children. Nothing is validated. A child that is
     missing keeps the pin that it had.
 
     Args:
@@ -258,7 +256,7 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
             code="parameters",
             message=f"{name!r} declares the parameters {sorted(declared)}, its program takes "
             f"{sorted(taken)}",
-            advice="compose it anew from its text",
+            advice="recompose it from its text",
         )
     faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
     yield from map(partial(_library_fault, name), faults)
@@ -272,7 +270,7 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
                 code="effects",
                 message=f"{name!r} declares {_in_words(signature.effects)}, its "
                 f"children together {_in_words(joined)}",
-                advice="compose it anew, or join its effects from its children "
+                advice="recompose it, or join its effects from its children "
                 "('agentkit check --repin')",
             )
 

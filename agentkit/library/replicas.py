@@ -99,14 +99,14 @@ class Replica(ForwardingStore):
 
     A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
     there and waits for nobody. While the store is away the last one is served, the ``status`` and
-    the log say so, and the thread finds the store again by itself.
+    the log say so, and the thread reconnects to the store itself.
 
     What is written goes to the store: a commit is seen here before it returns, and an error is the
     caller's. Episodes, events and histories are read from the store.
 
     Args:
         store: A store, or its URL. A store that was given is used and closed like one's own.
-        refresh_seconds: Time between two looks; a new version is here after it at the latest.
+        refresh_seconds: Time between two polls; a new version arrives within it.
         max_staleness_seconds: How long the library may be served without knowing whether it is the
             newest; runs that begin later are refused. None for any time.
         clock: Seconds of a clock that never goes backwards.
@@ -269,7 +269,7 @@ class Replica(ForwardingStore):
         try:
             version = self.store.commit(change, expected_version=expected_version)
         except StaleVersionError:
-            self._look()  # whoever builds the change anew needs what came before it
+            self._look()  # rebuilding the change needs what came before it
             raise
         self._look()
         return version

@@ -265,7 +265,7 @@ class SpillingEpisodes:
                 self._timer.start()
 
     def _take_in(self) -> None:
-        """Give the files to the store; whoever appends waits for a short last one, to end this."""
+        """Give the files to the store; writers wait for a short last one, so that this ends."""
         works = False
         try:
             while self._files and not self._is_closed:
@@ -319,7 +319,7 @@ class SpillingEpisodes:
                 logger.error("the store refuses a part of %s, which is kept: %s", aside, left[0])
             else:
                 file.path.unlink()
-        except FileNotFoundError:  # whoever took it has what was in it
+        except FileNotFoundError:  # the process that took it has its content
             logger.warning("%s was taken away while it waited for the store", file.path)
         file.handle.close()
 

@@ -122,7 +122,7 @@ class ToolStore(Protocol):
         returned, whatever ``expected_version`` and the events say, and nothing is written. One of
         events alone is known by them: each holds the hash of the one before, so that two equal
         ones cannot both be new. When they stand in the chain already, the newest version is
-        returned and nothing is written. A writer that died for good and builds its events anew,
+        returned and nothing is written. A writer that died for good and rebuilds its events,
         with another time, gets a ``StaleChainError`` where it remembers the old end of the chain;
         where it reads the chain first, what it was about to tell stands there already, and it is
         for the writer to see that.
@@ -224,7 +224,7 @@ class Store(ToolStore, EventStore, EpisodeStore, Protocol):
 
 @runtime_checkable
 class SelfRefreshing(Protocol):
-    """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
+    """A store that refreshes its newest snapshot itself, as a ``Replica`` does."""
 
     def follow(self, take_up: Callable[[Library], None]) -> None:
         """Hand on the snapshot that is there and each later one, in ascending order."""

@@ -28,7 +28,7 @@ Where upstream's verdict would be an accident, ours is another one:
 * Calls are assigned to gold calls so that as many as possible match, where upstream takes the
   first that fits and may then fail the rest. Verdicts therefore do not depend on the order in
   which a model wrote parallel calls.
-* Gold that no call could match (``gold_problems``) is told apart from a wrong answer.
+* Gold that no call could match (``gold_problems``) is distinguished from a wrong answer.
 * A single option that is not in a list is that option; upstream takes the letters of a text.
 * Tuples count as lists, and nothing raises: an integer beyond any float is a wrong type where a
   number is declared.
@@ -199,7 +199,7 @@ def match_allowed_values(
 
     Raises:
         UsageError: A gold call names a tool that is not among the definitions, or has no list of
-            allowed values for an argument. ``gold_problems`` tells beforehand.
+            allowed values for an argument. ``gold_problems`` finds these in advance.
 
     Example:
         >>> book = ToolDefinition.from_schema(
@@ -480,7 +480,7 @@ class _Type:
         if type(value) is int and float in self.kinds and int not in self.kinds:
             try:
                 return float(value)
-            except OverflowError:  # beyond any float: an integer where a number is due
+            except OverflowError:  # beyond any float: an integer where a number is expected
                 return value
         return list(value) if type(value) is tuple else value
 

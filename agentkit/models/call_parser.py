@@ -66,7 +66,7 @@ def parse_calls(
     Args:
         text: What the model wrote.
         tools: What it was offered. They decide whether a call in the middle of prose is meant,
-            give positional arguments their names, and mend names (``functions.f``, ``math_add``
+            give positional arguments their names, and repair names (``functions.f``, ``math_add``
             for ``math.add``). Without them only calls that stand apart from prose count.
         first_id: Number in the ``call_id`` of the first call; the others count on.
 

@@ -1,6 +1,6 @@
 """A JSON Schema for one answer, built from the tools on offer, for grammar-constrained decoding.
 
-A small model that is told about tools in words rarely writes a valid call; one whose sampling is
+A small model that gets tools described in words rarely writes a valid call; one whose sampling is
 held to this schema always does, and only the values are left to it.
 
 Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what it allows. They
@@ -88,7 +88,7 @@ def call_schema(
 
     What is generated under it satisfies the tool's own schema, and the rules that were learned
     about the tool, as far as a grammar can say. Keys come in a fixed order, the name before the
-    arguments. A tool whose schema nothing satisfies takes its parameters all the same.
+    arguments. A tool whose schema nothing satisfies still takes its parameters.
 
     Args:
         tools: What may be called, in the order offered.
@@ -342,7 +342,7 @@ class _Translator:
     def _free_object(self, plain: dict[str, Any], place: _Place) -> JsonObject:
         """An object whose keys the schema does not name."""
         additional = plain.get("additionalProperties", True)
-        # Which keys a pattern speaks of cannot be told, so none is written then.
+        # Which keys a pattern covers is unknown, so none is written then.
         values = None if "patternProperties" in plain else self._any_item(additional, place)
         if values is None:
             return {"const": {}}
@@ -440,7 +440,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_plain(keyword: str, value: Any) -> bool:
-    """Whether a keyword constrains by itself, with a value of the kind that it takes."""
+    """Whether a keyword constrains on its own, with a value of the kind that it takes."""
     kind = _KEYWORDS.get(keyword)
     if kind == "number" or keyword in _COUNTS:
         return _is_number(value)

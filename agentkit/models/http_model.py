@@ -169,7 +169,7 @@ class HttpModel(RemoteModel):
     Args:
         name: The model's name.
         provider_name: See ``RemoteModel``.
-        begin: Begins an exchange for a request; told whether to stream.
+        begin: Begins an exchange for a request; its argument says whether to stream.
         url: Where requests go.
         endpoint: Who is asked, for messages of errors.
         headers: Of every request.

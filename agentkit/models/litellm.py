@@ -44,9 +44,9 @@ def litellm_model(
     Importing litellm takes seconds, which is why it happens here and not in the first request. It
     would fetch a price list from the net while it is imported, and a list of headers with the
     first request to Anthropic; unless ``LITELLM_LOCAL_MODEL_COST_MAP`` and
-    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it is told to use those it carries. Its hints
+    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it uses those it carries. Its hints
     on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
-    connection as status 500 and ends half a stream as if it were whole; both are told apart by
+    connection as status 500 and ends half a stream as if it were whole; both are detected by
     what lies behind, where it shows that.
 
     Args:

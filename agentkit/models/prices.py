@@ -1,6 +1,7 @@
-"""What answers cost: prices that a model is given, that litellm's table has, or ours.
+"""What answers cost: prices given to a model, from litellm's table, or from ours.
 
-Our table, ``prices.json``, has a date. What ``agentkit models prices`` was told goes before both.
+Our table, ``prices.json``, has a date. Prices set with ``agentkit models prices`` take precedence
+over both.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def known_price(name: str) -> Price | None:
 
 
 def all_prices() -> Iterator[tuple[str, Price, str]]:
-    """Name, price and source of the models of our table, and of those that were told."""
+    """Name, price and source of the models of our table, and of those the user set."""
     for name in sorted({*_user_prices(), *_own()["models"]}):
         price, source = next(_found(name))
         yield name, price, source
@@ -141,7 +142,7 @@ def _user_prices() -> Mapping[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:
-        raise UsageError(f"{path} is no table of prices ({error}); mend or delete it") from error
+        raise UsageError(f"{path} is no table of prices ({error}); fix or delete it") from error
 
 
 @cache

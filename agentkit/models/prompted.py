@@ -119,9 +119,9 @@ class PromptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as the wrapped model writes it, then the whole response.
 
-        With tools, only a constrained answer can be told from a call before it is whole; any other
-        text comes in one piece at the end, as all of it does when the wrapped model does not
-        stream. Errors are those of the wrapped model.
+        With tools, only a constrained answer can be distinguished from a call before it is
+        complete; any other text comes in one piece at the end, as all of it does when the wrapped
+        model does not stream. Errors are those of the wrapped model.
         """
         offers, written, shown = _offers_tools(request), "", 0
         if isinstance(self.inner, StreamingChatModel) and (self._constrained or not offers):

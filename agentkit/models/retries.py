@@ -24,7 +24,7 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 Answer = TypeVar("Answer")
 
 Attempt: TypeAlias = Callable[[ModelError, int, float], None]
-"""Is told of a request that will be sent again: its error, how many failed, seconds to wait."""
+"""Called before a request is sent again: its error, failures so far, seconds to wait."""
 
 RETRYING: ContextVar[Attempt | None] = ContextVar("retrying", default=None)
 """Who wants to hear of retries in this context, such as the span of the request."""

@@ -20,7 +20,7 @@ _REFUSED = (
 _LIMITED = "The server is limiting requests: send fewer at once, or check the quota"
 _SERVER_FAILED = "The server failed: try again later, or look into its log"
 _NOT_FOUND = (
-    "Check the model's name, and the base URL: that of OpenAI and its like ends in /v1 as a rule, "
+    "Check the model's name, and the base URL: that of OpenAI and its like usually ends in /v1, "
     "that of Anthropic does not"
 )
 _ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.fromkeys(

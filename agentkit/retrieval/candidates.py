@@ -108,7 +108,7 @@ class Candidates:
             field: The kind of evidence, under which ``Hit.fields`` keeps what was added.
 
         Returns:
-            The candidates, ranked anew. Ties keep the order that they had; newly ranked tools
+            The reranked candidates. Ties keep the order that they had; newly ranked tools
             come after the others, in the order of ``scores``.
         """
         kinds = {name: {field: score} for name, score in scores.items()}

@@ -51,7 +51,7 @@ class FunctionEmbedder:
     Args:
         function: Takes a list of texts, returns one vector a text: an array, or rows of numbers.
         name: What the model is called, so that saved vectors are found again. Without a name the
-            model is told by the vectors that it gives to three fixed texts, worked out once.
+            model is identified by the vectors of three fixed texts, computed once.
 
     Example:
         >>> embedder = FunctionEmbedder(lambda texts: [[len(text), 1.0] for text in texts])

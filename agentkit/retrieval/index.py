@@ -38,10 +38,10 @@ _SMALL = 64
 """Segments of so few tools are joined into one at each insert."""
 
 _MOST_GONE = 0.5
-"""A segment that lost more of its tools than this is written anew without them."""
+"""A segment that lost more of its tools than this is rewritten without them."""
 
 _KEPT_FROM = 256
-"""Tools that a segment has at least to be kept in the store; a smaller one is made anew sooner."""
+"""Tools that a segment has at least to be kept in the store; rebuilding a smaller one is faster."""
 
 _OUTLINE = "agentkit.index.outline/2"
 
@@ -402,7 +402,7 @@ class _SavedSegments:
     ) -> tuple[list[tuple[Segment, Mask | None]], list[ToolDefinition]]:
         """Segments that are made of these definitions, half of each at least; and what is in none.
 
-        A segment whose bytes are gone or damaged is made anew with the rest.
+        A segment whose bytes are gone or damaged is rebuilt with the rest.
         """
         import numpy as np
 
@@ -458,7 +458,7 @@ class _SavedSegments:
         try:
             return Segment(tuple(names), tuple(_unpacked(blobs[key]) for key in keys))
         except (ValueError, KeyError, OSError) as error:
-            logger.warning("a kept index cannot be read and is made anew: %r", error)
+            logger.warning("a kept index cannot be read and is rebuilt: %r", error)
             return None
 
     def _keys(self, digests: Sequence[str]) -> list[str]:
@@ -509,7 +509,7 @@ class Inverted:
     Attributes:
         keys: uint64[keys], ascending, each once.
         starts: int64[keys + 1]; the entries of key ``i`` are at ``starts[i]:starts[i + 1]``.
-        order: int64[entries]: where each entry stood before it was sorted by key.
+        order: int64[entries]: the place of each entry before it was sorted by key.
     """
 
     keys: NDArray[np.uint64]

@@ -15,7 +15,7 @@ from typing import Any
 from agentkit.retrieval.asking import shortened, values_in
 
 MAX_STEPS = 8
-"""Most steps of a plan, unless a planner is told otherwise."""
+"""Maximum number of steps of a plan, unless the planner sets another."""
 
 MAX_INTENT = 300
 """Longest intent, in characters."""

@@ -128,7 +128,7 @@ def _spans(text: str) -> _Spans:
 
 
 def _reaches(text: str, words: Sequence[re.Match[str]]) -> list[int]:
-    """For each word where a name that starts there ends at the latest: before which word.
+    """For each word, the word before which a name that starts there must end.
 
     A name goes on while no space comes, or while every word is capitalised.
     """

@@ -60,7 +60,7 @@ class Hit:
         """The same tool with more evidence for it.
 
         Args:
-            kinds: What each kind of evidence adds to the score; the kind "" is not told apart.
+            kinds: What each kind of evidence adds to the score; the kind "" has no name.
             reason: Why, in words; "" for nothing to say.
         """
         fields = dict(self.fields)

@@ -185,7 +185,7 @@ class TrainedVectors:
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise UsageError(
-                f"{path} cannot be read as trained word vectors: {why}; write it anew with "
+                f"{path} cannot be read as trained word vectors: {why}; write it again with "
                 "agentkit-train retriever"
             ) from error
         return found

@@ -94,7 +94,7 @@ def create_app(
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
         refresh_seconds: How often to take up new versions of the library from the store; None
-            for never. A ``Replica`` does so by itself, and this makes no difference to it.
+            for never. A ``Replica`` refreshes itself; this has no effect on it.
         close_agent: Whether the agent is closed at the end.
         deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it

@@ -93,7 +93,7 @@ class Keys:
     ) -> Keys:
         """Keys out of a file, one ``name=key`` a line; ``#`` begins a comment.
 
-        The file is read again when it changes, at the latest a second after. When it cannot be
+        The file is read again within a second of a change. When it cannot be
         used then, the keys that were known stay, and the log says why.
 
         Raises:

@@ -201,7 +201,7 @@ class LibraryReader:
         )
 
     def _last_event(self) -> LibraryEvent | None:
-        """The end of the chain; read anew where another chain is in its place."""
+        """The end of the chain; read again when another chain has taken its place."""
         after = 0 if self._last is None else self._last.sequence - 1
         found = self.store.events(after=after)  # the last one again, to see it is the same
         if self._last is not None and (not found or found[0].hash != self._last.hash):

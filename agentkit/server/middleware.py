@@ -60,7 +60,7 @@ _OTHER = "(other)"
 
 @dataclass(kw_only=True, eq=False)
 class RequestError(Exception):
-    """Why a request is not answered; whoever finds it raises it, and the client reads it.
+    """Why a request is not answered; raised where found, and sent to the client.
 
     Attributes:
         status: The HTTP status.
@@ -350,7 +350,7 @@ class Front:
             await self.app(scope, exchange.receive, exchange.send)
         except ClientLeftError:
             exchange.status = exchange.status or CLIENT_LEFT
-        except Exception as error:  # noqa: BLE001 - told to the client, or raised again
+        except Exception as error:  # noqa: BLE001 - sent to the client, or raised again
             await self._failed(exchange, error)
         finally:
             self._count(exchange, time.perf_counter() - began)

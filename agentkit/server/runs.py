@@ -64,7 +64,7 @@ class Runs:
 
         Args:
             work: The run.
-            receive: Where the client's leaving is told.
+            receive: Reports when the client disconnects.
             seconds: How long it may take.
 
         Raises:

@@ -187,7 +187,7 @@ class _Coercion:
         depth: int,
         followed: frozenset[str],
     ) -> dict[str, Any]:
-        """What optional properties that are left out have, by themselves or their reference."""
+        """The defaults of omitted optional properties, their own or their reference's."""
         needed = part.get("required", ())
         found: dict[str, Any] = {}
         for name, schema in properties.items():

@@ -175,7 +175,7 @@ class Specification:
         text: Conditions in words; they rank, they never gate.
         complexity: Cost in words, such as ``O(n log n)`` or ``two database reads``.
         rules: What was learned about calls beyond the contract, see ``agentkit.tools.rules``. They
-            narrow the offered schema, are told to models, and refuse calls that break them.
+            narrow the offered schema, are shown to models, and refuse calls that break them.
     """
 
     pre: tuple[str, ...] = ()
@@ -286,7 +286,7 @@ class ToolDefinition:
 
         Raises:
             DefinitionError: Name or description are no text, or the parameters are no schema of an
-                object with named properties, or a schema asks too much of whoever walks it or
+                object with named properties, or a schema is too expensive to walk or
                 holds what JSON cannot.
         """
         _check_outline(name, description, parameters)

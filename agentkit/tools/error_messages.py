@@ -134,7 +134,7 @@ def _is_of_type(error: SchemaError, depth: int) -> bool:
 
 
 def _is_of_constant(error: SchemaError) -> bool:
-    """Whether a constant is wrong, which is how branches are usually told apart."""
+    """Whether a constant is wrong, which is how branches usually differ."""
     return error.keyword in {"const", "enum"}
 
 
@@ -299,7 +299,7 @@ _LONGEST_COMPARED = 64
 _MOST_GUESSES = 5
 """Names and values of one call that are compared with the known ones."""
 _MOST_NAMES = 20
-"""Unknown or missing names of one object that are told."""
+"""Maximum number of unknown or missing names listed for one object."""
 
 
 def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -336,7 +336,7 @@ def _hold_one_another(text: str, wanted: str) -> bool:
 
 
 _LONGEST_STEP = 200
-"""Characters of one key in a path; keys come from whoever called."""
+"""Characters of one key in a path; keys come from the caller."""
 
 
 def path_text(path: tuple[str | int, ...]) -> str:

@@ -127,7 +127,7 @@ def described(error: BaseException) -> str:
     """Kind and text of an exception, whose text may be anything."""
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
+    except Exception as broken:  # noqa: BLE001 - ``str`` runs code of the exception's author
         text = f"its text cannot be read, {type(broken).__name__}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
@@ -180,7 +180,7 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         is_over: Whether the run has ended.
-        on_progress: Is told how far a call is: its id, its tool, and words; None for nobody.
+        on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
     """
 
     deps: Any = None
@@ -252,7 +252,7 @@ class RunContext(Generic[DepsT]):
         return self._live.usage
 
     def progress(self, text: str) -> None:
-        """Tell whoever listens to the run how far this call is: a ``ToolProgress`` event.
+        """Report this call's progress to the run's listeners: a ``ToolProgress`` event.
 
         It costs nothing where nobody listens, and may be called from any thread. The model and the
         episode do not see it.
@@ -262,7 +262,7 @@ class RunContext(Generic[DepsT]):
             on_progress(self.call_id, self.tool_name, text)
 
     def add_usage(self, usage: Usage) -> None:
-        """Count what a tool spent on models by itself, for the limits and the record of the run."""
+        """Count what a tool itself spent on models, for the limits and the record of the run."""
         self._live.usage += usage
 
     @property
@@ -301,7 +301,7 @@ def current_context(tool_name: str) -> RunContext[Any]:
 
 @contextmanager
 def entered(context: RunContext[Any]) -> Iterator[None]:
-    """Calls inside have this context; one that does not end well is told to stop."""
+    """Calls inside have this context; one that fails is cancelled."""
     token = _CURRENT.set(context)
     try:
         yield
@@ -353,5 +353,5 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
 
 
 def _is_class(given: object) -> TypeGuard[type]:
-    """Whether values can be told to be of this type; not of a protocol or ``dict[str, str]``."""
+    """Whether values can be checked against this type; not of a protocol or ``dict[str, str]``."""
     return isinstance(given, type) and not getattr(given, "_is_protocol", False)

@@ -1,6 +1,6 @@
 r"""Regular expressions in schemas: matched in linear time, because both sides are foreign.
 
-A pattern comes from whoever wrote the definition and the text from a model or a server. Python's
+A pattern comes from the definition's author and the text from a model or a server. Python's
 ``re`` backtracks without a limit and holds the interpreter while it does, so patterns are matched
 by the Rust engine that pydantic brings along: its time is bounded by the size of the pattern times
 the length of the text, whatever both are.

@@ -162,7 +162,7 @@ def _answered(message: AssistantMessage, finish: str, policy: ContentPolicy) -> 
 
 
 def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The arguments of a call, and what the model was told of it.
+    """The arguments of a call, and the result shown to the model.
 
     Of a call inside a composite: what it gave, as a tuple of one, if anything.
     """

@@ -30,7 +30,7 @@ CONVENTIONS_VERSION: Final = "1.41.1"
 """The last release of OpenTelemetry's semantic conventions that holds those of GenAI."""
 
 ChildSpans = Literal["all", "errors", "off"]
-"""Which calls inside composites are told: all of them, those of composites that failed, or none."""
+"""Which calls inside composites are traced: all, those of failed composites, or none."""
 
 Fact: TypeAlias = "str | bool | int | float | tuple[str, ...]"
 P = ParamSpec("P")
@@ -260,7 +260,7 @@ class Span:
             self._span.add_event("agentkit.retry", about)
 
     def end(self, error: BaseException | None = None, *, at_ns: int | None = None) -> None:
-        """It is over; called by leaving the block, or for what is told afterwards."""
+        """End it; called on leaving the block, or for spans written afterwards."""
         ended = at_ns or time.time_ns()
         self._record_outcome(error)
         self._write(error)

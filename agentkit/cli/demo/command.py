@@ -223,7 +223,7 @@ def demo(
         questions: How many questions the table reports on.
         seed: Draws the questions.
         store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
-            folder, made anew]
+            folder, recreated]
 
     Examples:
       agentkit demo
@@ -235,7 +235,7 @@ def demo(
     chosen = resolve_model(model)
     drawn = draw_questions(seed, questions)
     url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
-    with _own_store(url, anew=store_url is None) as store:
+    with _own_store(url, fresh=store_url is None) as store:
         if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
             raise UsageError(
                 f"{url} is in use; the demo begins with an empty store, so name a new one"
@@ -255,11 +255,11 @@ def demo(
 
 
 @contextmanager
-def _own_store(url: str, *, anew: bool) -> Iterator[Store]:
-    """The store to use, by one process at a time; the demo's own is made anew each time."""
+def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
+    """The store to use, by one process at a time; the demo's own is recreated each time."""
     with evolving(url):
         file = file_of(url)
-        if anew and file is not None:
+        if fresh and file is not None:
             for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
                 name.unlink(missing_ok=True)
         with closing(open_store(url)) as store:
@@ -375,7 +375,7 @@ class _View:
             self.line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
     def example(self, asked: QuestionRun, before: QuestionRun, tool: str) -> None:
-        """The answer to the question that stood for a tool before, if it was asked."""
+        """The answer to the question that represented a tool before, if it was asked."""
         stood = before.refused.get(tool)
         for one in asked.answers:
             if stood is not None and one.metadata["task"] == stood.metadata["task"]:

@@ -3,7 +3,7 @@
 Tools that are the same tool, or almost, are found without comparing all with all. Each tool is a
 set of features: words of its description and pairs of neighbouring words, words of
 its name, its parameters. A feature weighs as much as it is rare (inverse document frequency), so
-two tools that differ in the one word that matters are told apart. Likeness is the weighted Jaccard
+two tools that differ in the one word that matters stay distinct. Likeness is the weighted Jaccard
 index: the weight of what both have over the weight of what either has.
 
 Two sets whose likeness reaches t share at least one feature among the rarest of each: those that
@@ -111,7 +111,7 @@ class Catalogue:
         providers: Names of the providers whose rules are checked.
         count_tokens: Counts the tokens of a text.
         only: The tools to report on; None for all. The others still matter, as near duplicates.
-        progress: Told how many of how many tools the check for confused pairs, which takes longest,
+        progress: Called with how many of how many tools the longest check, for confused pairs,
             has searched for.
     """
 

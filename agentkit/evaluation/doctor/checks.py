@@ -368,7 +368,7 @@ def _duplicates(catalogue: Catalogue) -> Iterator[Finding]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Loss:
-    """A request of a tool that another tool won; the tool stood at ``place``, or was not found."""
+    """A request of a tool that another tool won; the tool ranked at ``place``, or was not found."""
 
     rival: str
     query: str

@@ -145,7 +145,7 @@ def section_html(section: Section) -> Markup:
 
 
 def table_html(table: Table, *, heading: str = "") -> Markup:
-    """A table; nothing when it has no rows. What is too wide for a screen scrolls by itself.
+    """A table; nothing when it has no rows. Wide tables scroll on their own.
 
     Args:
         table: The table.

@@ -140,7 +140,7 @@ def seconds(value: float) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """A price; ``unknown`` where no adapter told it."""
+    """A price; ``unknown`` where no adapter reported it."""
     if value is None:
         return "unknown"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.3g}"

@@ -128,9 +128,9 @@ class AllOf:
             score=sum(verdict.score for verdict in verdicts) / len(verdicts),
             evidence=() if passed else evidence,
             verifier=self.name,
-            # gold_error before checker_error: a broken reference can be mended once for all runs
+            # gold_error before checker_error: a broken reference can be fixed once for all runs
             fault=faults[0] if faults else None,
-            # a metric that several parts have is told apart by its place
+            # a metric that several parts have gets its place as a suffix
             metrics=_metrics(verdicts),
             details={"parts": [verdict.to_json() for verdict in verdicts]},
         )

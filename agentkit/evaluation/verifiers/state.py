@@ -114,9 +114,9 @@ async def run_gold(calls: Sequence[GoldCall], world: Environment) -> GoldRun:
     """Run gold calls on a world, one after the other.
 
     A call that returns an error as its value ran: BFCL's gold calls do. So did one whose tool
-    raises ``ToolFailed`` or ``ModelRetry``, since the agent that makes it is told the same and the
-    world is as it should be; its result is ``failed``. Any other exception, an absent tool and
-    arguments that do not fit mean that the gold is broken.
+    raises ``ToolFailed`` or ``ModelRetry``, since an agent that makes the call gets the same
+    message and the world is as it should be; its result is ``failed``. Any other exception, an
+    absent tool and arguments that do not fit mean that the gold is broken.
 
     Args:
         calls: The calls; references to earlier results are not followed.

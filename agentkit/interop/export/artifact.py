@@ -189,7 +189,7 @@ def artifact_of(
 
     Args:
         source: A store; or a library in memory, which has no history.
-        version: The library version; None for the newest. Nothing later is told.
+        version: The library version; None for the newest. Nothing later is included.
         history: Whether earlier revisions and the events go along. Without them the evidence of
             gates still does.
         only: Names of tools, to take these and what they call instead of all; without history,

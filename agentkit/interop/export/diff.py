@@ -1,7 +1,7 @@
 """Two libraries side by side, as a reviewer wants to see them.
 
 Of arguments a contract may take more and must not take less; of a result it may promise more and
-must not promise less. What cannot be told from the keywords counts as breaking.
+must not promise less. What the keywords do not decide counts as breaking.
 """
 
 from __future__ import annotations

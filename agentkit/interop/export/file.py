@@ -66,7 +66,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
-    """The inverse of ``to_record``; every digest is worked out anew.
+    """The inverse of ``to_record``; every digest is recomputed.
 
     Args:
         record: The JSON object.
@@ -154,7 +154,7 @@ def _check_outline(record: Mapping[str, Any]) -> None:
         if is_wrong or (isinstance(part, int) and part < 0):
             found = "is missing" if part is None else f"is {str(part)[:40]!r}"
             raise ArtifactError(
-                f"the artifact is damaged: {place} {found}; export it anew", place=place
+                f"the artifact is damaged: {place} {found}; export it again", place=place
             )
     if not isinstance(record.get("signature", ""), str):
         raise ArtifactError("the artifact's signature is no text", place="signature")
@@ -270,7 +270,7 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         raise ArtifactError(f"the chain of events is broken: {faults[0].message}", place="events")
     if dag_of(artifact.library) != record["dag"]:
         raise ArtifactError(
-            "the DAG is not the one of the definitions; export the library anew", place="dag"
+            "the DAG is not the one of the definitions; export the library again", place="dag"
         )
     replayed: dict[str, str] = {}
     last = 0
@@ -337,7 +337,7 @@ def write_artifact(
         signer: Signs it.
 
     Returns:
-        The digest of its content, to be told to those who get the file.
+        The digest of its content, to be given to those who receive the file.
 
     Raises:
         ArtifactError: It holds what JSON cannot.

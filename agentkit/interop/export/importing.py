@@ -256,7 +256,7 @@ _DEAR = "a person must agree to it: it may do harm, reach outside, or make other
 
 @dataclass(kw_only=True)
 class _Entry:
-    """How the definitions of an artifact come into a library; made anew on a newer one.
+    """How the definitions of an artifact enter a library; rebuilt on a newer one.
 
     Attributes:
         accepted: What comes in at once, by the name that it gets; children before parents.
@@ -346,7 +346,7 @@ class _Entry:
 
 
 def _in_order(coming: Library, held: Library) -> Iterator[ToolDefinition]:
-    """The definitions, children first; what came earlier and was pinned anew is known again."""
+    """The definitions, children first; earlier imports that were repinned are recognised."""
     names = in_order(list(coming.tools), coming.dag.children)
     for name in dict.fromkeys((*names, *coming.tools)):
         definition = coming[name].definition

@@ -188,8 +188,8 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
     Raises:
         UsageError: The store is not empty, or the artifact has no history.
         ArtifactError: A text is suspicious.
-        StoreError: The store failed; what was restored before stays, and the store must be made
-            anew.
+        StoreError: The store failed; what was restored before stays, so start again with a new
+            store.
     """
     if not artifact.has_history:
         raise UsageError(

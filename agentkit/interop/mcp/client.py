@@ -94,7 +94,7 @@ class McpServer:
     Make one with ``stdio``, ``http`` or ``in_process``, and use its tools inside ``async with``,
     or ``with`` where no event loop runs. The connection lives in a thread of its own: tools can be
     called from any event loop, also that of ``run_sync``. A server that dies fails the call under
-    way and is connected anew.
+    way and reconnects.
 
     Args:
         place: Where it is.
@@ -242,7 +242,7 @@ class McpServer:
 
     @property
     def state(self) -> str:
-        """``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``."""
+        """``new``, ``connected``, ``lost`` (until a call reconnects) or ``closed``."""
         return self._connection.state
 
     @property
@@ -272,12 +272,12 @@ class McpServer:
         self._sort()
 
     async def refresh(self) -> Listing:
-        """List the tools anew. Servers that tell of changes make this unnecessary.
+        """List the tools again. Servers that announce changes make this unnecessary.
 
         Raises:
             McpConnectionError: The server cannot be reached.
         """
-        await outcome_of(self._connection.list_anew())
+        await outcome_of(self._connection.relist())
         return self._listing
 
     async def route(self, asked: RouteRequest) -> Route:

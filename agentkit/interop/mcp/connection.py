@@ -2,8 +2,8 @@
 
 The official client is made of task groups, which must be entered and left by the same task. Agents
 run in any task of any event loop (``run_sync`` makes a new one each time). So the client lives in
-its own thread, where one task connects, waits until the connection is lost, leaves it and connects
-anew; calls come in from anywhere and their answers go back to where they came from.
+its own thread, where one task connects, waits until the connection is lost, leaves it and
+reconnects; calls come from any task and their answers go back to where they came from.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Connection:
         limits: How long and how often to try.
         listed: Takes a new listing; called in the connection's thread.
         protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
-        state: ``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``.
+        state: ``new``, ``connected``, ``lost`` (until a call reconnects) or ``closed``.
         connects: How often it was connected.
         problem: What went wrong last; empty for nothing.
     """
@@ -104,7 +104,7 @@ class Connection:
         context = contextvars.copy_context()
         return context.run(asyncio.run_coroutine_threadsafe, self._with_client(work), loop)
 
-    def list_anew(self) -> concurrent.futures.Future[None]:
+    def relist(self) -> concurrent.futures.Future[None]:
         """List the tools now."""
 
         async def work(client: Client) -> None:
@@ -139,7 +139,7 @@ class Connection:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # handed to whoever waits for the connection
+        except BaseException as error:  # raised where the connection is awaited
             if not self._first.done():
                 self._first.set_exception(error)
             else:
@@ -160,7 +160,7 @@ class Connection:
                 return
             if self.state != "closed":
                 self.state = "lost"
-            await self._either(self._wanted)  # a call connects anew
+            await self._either(self._wanted)  # a call reconnects
         self._resolve_waiting(None)
 
     def _resolve_waiting(self, client: Client | None) -> None:
@@ -194,7 +194,7 @@ class Connection:
                 await self._stay(client)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 - becomes what callers are told
+        except BaseException as error:  # noqa: BLE001 - becomes the callers' error
             self.problem = self.problem or describe(error)
             _logger.info("MCP server %r: %s", self.name, self.problem)
         finally:
@@ -233,7 +233,7 @@ class Connection:
             await client.__aexit__(None, None, None)
 
     async def _stay(self, client: Client) -> None:
-        """Until the connection is lost or closed, list anew whenever the server says so."""
+        """Until the connection is lost or closed, list again whenever the server says so."""
         listening = asyncio.create_task(self._listen(client))
         try:
             while not (self._lost.is_set() or self._stopping.is_set()):

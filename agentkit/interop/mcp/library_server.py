@@ -48,7 +48,7 @@ _HEALTH_PATH = "/healthz"
 App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 KeyHolder: TypeAlias = Callable[[str], str | None]
-"""The name of whoever holds a key; None for a key that is none."""
+"""The name of a key's holder; None for an unknown key."""
 
 
 class LibraryServer:
@@ -178,7 +178,7 @@ class LibraryServer:
         Args:
             host: Where it will listen; on loopback, requests for other host names are refused.
             path: The path that clients connect to.
-            holder: Gives the name of whoever holds a bearer key, None for a key that is none, as
+            holder: Returns the name of a bearer key's holder, None for an unknown key, as
                 ``agentkit.server.Keys(...).holder`` does. Without it everybody is let in.
         """
         server = self.sdk_server()
@@ -212,7 +212,7 @@ class LibraryServer:
 
     async def _watch(self) -> None:
         source: object = self._store
-        looks_itself = isinstance(source, SelfRefreshing)  # as often as it was told to
+        looks_itself = isinstance(source, SelfRefreshing)  # as often as configured
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:
@@ -311,7 +311,7 @@ class Guard:
     """What stands before a library over HTTP: keys, and a page that says that it lives.
 
     Args:
-        app: The ASGI application that answers whoever holds a key.
+        app: The ASGI application; it answers clients that hold a key.
         holder: Knows the keys; None lets everybody in.
     """
 
@@ -396,5 +396,5 @@ def _offset(cursor: str | None, exposure: Exposure) -> int:
         return 0
     version, _, start = cursor.partition(":")
     if version != str(exposure.library.version) or not (start.isascii() and start.isdigit()):
-        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them anew")
+        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them again")
     return int(start)

@@ -166,7 +166,7 @@ class Listing:
     Attributes:
         tools: Those that are offered, in the server's order.
         held: Those that wait for a person, or cannot be used.
-        notes: What else is to be told, such as repairs, new names, and a listing that was cut.
+        notes: Further remarks, such as repairs, new names, and a listing that was cut.
     """
 
     tools: tuple[ListedTool, ...] = ()

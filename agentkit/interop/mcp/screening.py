@@ -60,7 +60,7 @@ class ImportPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What need not be worked out again when a server lists its tools anew.
+    """What need not be recomputed when a server lists its tools again.
 
     Attributes:
         known: Fingerprints by name of what was offered or approved before. A tool that is not what

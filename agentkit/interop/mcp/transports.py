@@ -65,7 +65,7 @@ Unanswered: TypeAlias = dict[str, Any]
 """Ids of the requests that wait for an answer, as texts, and as they were sent."""
 
 Ended = Callable[[str], None]
-"""Is told that the connection is over, and why when it was us who hung up."""
+"""Called when the connection ends, with the reason when we hung up."""
 
 
 class Place(Protocol):
@@ -180,7 +180,7 @@ class HttpPlace:
 
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
-            # The times that the official client takes by itself; answers may stream for long.
+            # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"response": [bound]},
         )
@@ -503,7 +503,7 @@ class _SentMessages:
 class _WatchedStream:
     """A stream of messages that tells when it is over, and on which a server is bounded.
 
-    The official client tells the end only to whoever calls next. It also starts a task for each
+    The official client reports the end only to the next caller. It also starts a task for each
     request of a server, however many there are. A server that asks or tells without end is hung up
     on, and calls under way fail with the reason.
     """

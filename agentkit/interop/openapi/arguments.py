@@ -158,7 +158,7 @@ class Arguments:
     ) -> str:
         """Take an argument in; gives the name that it got.
 
-        A name that is taken is told apart by ``place``: ``query_id``, ``body_id``.
+        A name that is taken gets ``place`` as a prefix: ``query_id``, ``body_id``.
         """
         base = identifier(name[:_LONGEST_ID])
         argument = self._taken.take(f"{place}_{base}" if base in self._taken else base)

@@ -106,7 +106,7 @@ def requirements_of(
 
 
 def parameter_key(name: str) -> str:
-    """What a parameter is told by: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
+    """Normalise a parameter's name: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
 
     Example:
         >>> parameter_key("My.Key[a]")

@@ -295,7 +295,7 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
     return httpx.AsyncClient(
         transport=public_transport() if public_only else None,
-        # No cookie is kept: what one call is told would otherwise be sent with another's.
+        # No cookie is kept: one call's cookies would otherwise be sent with another's.
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
         headers={"User-Agent": f"agentkit/{__version__}"},
     )

@@ -90,7 +90,7 @@ class OperationReport:
         status: Whether there is a tool for it, and why not.
         tool_name: The tool's name; None when there is no tool.
         reason: Why there is no tool, in a sentence; empty for a mapped operation.
-        notes: What was changed, left out or could not be told.
+        notes: What was changed, left out or could not be determined.
     """
 
     method: str
@@ -341,7 +341,7 @@ class _Importer:
             elif operation.fault:
                 self._report(operation, "unusable", reason=operation.fault)
             elif operation.source.value.get("deprecated") is True and not is_named:
-                reason = "deprecated; name it in operations= to take it all the same"
+                reason = "deprecated; name it in operations= to include it anyway"
                 self._report(operation, "deprecated", reason=reason)
             else:
                 self._take(operation)

@@ -1,6 +1,6 @@
 """Where a description from elsewhere may send calls: to public addresses only.
 
-Whoever writes a description chooses its servers. One that was fetched from the network could name
+The author of a description chooses its servers. One that was fetched from the network could name
 ``localhost``, a machine of the private network or the metadata service of a cloud, and have an
 agent read there for it (server-side request forgery). ``public_transport`` looks a name up, checks
 every address it has, and connects to one of those that it checked, so that a name whose answer

@@ -234,7 +234,7 @@ class SchemaPool:
         return definitions, cut
 
     def check(self, schema: Mapping[str, Any], roots: Sequence[Converted]) -> None:
-        """Refuse a schema, made of these parts, that asks too much of whoever walks it.
+        """Refuse a schema, made of these parts, that is too expensive to walk.
 
         What the parts refer to themselves is then refused for other tools too, without a look.
 

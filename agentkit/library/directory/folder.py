@@ -26,7 +26,7 @@ _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _LOOK_AGAIN_SECONDS = 0.002
 
 Signature: TypeAlias = tuple[int, int, int]
-"""By which a file that was put in the place of another is told apart."""
+"""Identifies a file, so that a replacement is noticed."""
 
 
 class Folder:
@@ -153,7 +153,7 @@ class Folder:
 
         Args:
             contents: What is to stand in each file.
-            seen: Digest of what stood in it when that was decided.
+            seen: Digest of its content when that was decided.
 
         Returns:
             Files that somebody edited in between, which stay as they are.
@@ -191,13 +191,13 @@ class Folder:
             _exhaust(pool.map(write, contents))
 
     def clear_drafts(self) -> None:
-        """Delete drafts that nobody needs, for whoever holds the lock."""
+        """Delete drafts that nobody needs; the caller holds the lock."""
         with self.translated(self.local):
             for draft in self.local.glob("draft-*.tmp"):
                 draft.unlink(missing_ok=True)
 
     def lay_aside(self, path: Path, content: bytes) -> Path:
-        """Keep what stood in a file that is about to be written over."""
+        """Keep the content of a file that is about to be overwritten."""
         aside = self.local / "set-aside"
         with self.translated(aside):
             aside.mkdir(exist_ok=True)

@@ -23,7 +23,7 @@ from agentkit.tools.definition import ToolDefinition
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
-"""Of a store's files. In format 1 each change was a file of ``history/``, and ``index.json`` told
+"""Of a store's files. In format 1 each change was a file of ``history/``, and ``index.json`` said
 from which definition each tool's file was written."""
 
 _HEAD = b'{"format": '

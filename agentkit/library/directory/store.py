@@ -40,8 +40,8 @@ class DirectoryStore(ForwardingStore):
     """All parts of a store in one folder, of which git may keep all but ``local/``.
 
     The truth is ``log.jsonl``: a line a change, only ever appended, each with the digest of the one
-    before. ``tools/`` shows the newest library, one file a tool. Whoever opens the store next
-    brings the files up to date when a writer was killed.
+    before. ``tools/`` shows the newest library, one file a tool. After a writer was killed, the
+    next program that opens the store brings the files up to date.
 
     Nothing is made before something is written, so a checkout that may only be read can be opened.
 
@@ -203,7 +203,7 @@ class DirectoryStore(ForwardingStore):
         return behind, seen
 
     def _note_pending(self, state: LogState, seen: Mapping[str, tuple[str, str]]) -> None:
-        """Note which files are to be written, for whoever comes after this program was killed."""
+        """Note which files are to be written, in case this program is killed."""
         if seen:
             record = {"head": state.head, "files": list(seen.items())}
             self._folder.replace(self._folder.pending, json.dumps(record).encode())
@@ -273,7 +273,7 @@ class DirectoryStore(ForwardingStore):
             yield True
 
     def take_back(self, name: str) -> Path | None:
-        """Write a tool's file as the library has it; what stood there is kept in ``local/``.
+        """Write a tool's file as the library has it; the old content is kept in ``local/``.
 
         Args:
             name: The tool, or the name of an edit.
@@ -315,7 +315,7 @@ class DirectoryStore(ForwardingStore):
         state = self._log.refresh()
         files = self._files(state)
         if state.end and self._folder.plain(self._folder.log, start=state.end):
-            message = "ends in half a change, which a killed writer left; the next commit mends it"
+            message = "ends in half a change, which a killed writer left; the next commit fixes it"
             yield _note(self._folder.log, message)
         for edit in files.edits(state):
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")

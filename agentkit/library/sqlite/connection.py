@@ -1,9 +1,9 @@
 """A connection to a SQLite file that threads share, and its write-ahead log.
 
-The log is brought into the file while nobody else writes. SQLite does so by itself behind a commit,
-when no lock keeps other writers out. In versions before 3.51.3 that may meet a writer who begins
-the log anew, and part of what is committed later is never brought over:
-https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
+The log is copied into the file while nobody else writes. SQLite does so on its own after a commit,
+when no lock keeps other writers out. In versions before 3.51.3 that may race with a writer that
+restarts the log, and part of what is committed later is never copied:
+https://sqlite.org/wal.html#walresetbug. With the write lock held nobody restarts the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LOG_BYTES = 4 * 1024 * 1024
 """A log that is shorter is left alone; SQLite's own bound is about the same."""
 
 _MOST_WRITES = 128
-"""A log that is begun anew keeps its length; how much of it is in use only a checkpoint tells."""
+"""A log that is restarted keeps its length; only a checkpoint says how much of it is in use."""
 
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
 
@@ -198,7 +198,7 @@ class SQLiteConnection:
                     self._trace(CHECKPOINT, ())
                     self._bring_log_over()
                     self.execute("COMMIT")
-                    self.execute("BEGIN IMMEDIATE")  # on the file alone: this write begins it anew
+                    self.execute("BEGIN IMMEDIATE")  # on the file alone: this write restarts it
                 yield
                 self.execute("COMMIT")
             except BaseException:

@@ -208,7 +208,7 @@ _TESTS = {
 
 
 def traps(connection: SQLiteConnection) -> list[str]:
-    """What is not data under our names: code that whoever gave us the file would have us run.
+    """What is not data under our names: code that the file's author would have us run.
 
     A view in the place of a table need never end. Tables, views and triggers of other names are
     other people's, and no statement of ours touches them.

@@ -376,8 +376,8 @@ _MOST_BYTES = 512 * 1024 * 1024
 """What is kept in one step; the index of a million tools is about 300 MB."""
 
 _DAMAGED = (
-    "%s: %d index entries are damaged or were written by another user or machine, and are made "
-    "anew; tools are not affected"
+    "%s: %d index entries are damaged or were written by another user or machine, and are rebuilt; "
+    "tools are not affected"
 )
 
 _NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
@@ -414,7 +414,7 @@ class DerivedTable:
                 else:
                     strange += 1
         except StoreError as error:
-            logger.info("no index was read, it is made anew: %s", error)
+            logger.info("no index was read, it is rebuilt: %s", error)
         if strange:
             logger.warning(_DAMAGED, self._connection.path, strange)
         return found
@@ -448,7 +448,7 @@ def _kind(key: str) -> str:
     return f"derived {key}"
 
 
-# Seals: an index saves working something out again, so whoever can write it could decide what
+# Seals: an index saves working something out again, so anyone who can write it could decide what
 # models see, past the reviewed truth. Each entry is therefore sealed with a key in the user's
 # cache, outside of every project. A keyed BLAKE2 costs a millisecond for a megabyte.
 
@@ -472,7 +472,7 @@ def _key(folder: Path) -> bytes:
         return _kept(path) or _made(path)
     except OSError as error:
         logger.warning(
-            "%s cannot be kept (%s), so what is derived from a library is made anew at each "
+            "%s cannot be kept (%s), so what is derived from a library is rebuilt at each "
             "start; name a folder that can be written in AGENTKIT_CACHE",
             path,
             error.strerror,

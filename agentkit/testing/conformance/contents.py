@@ -62,7 +62,7 @@ class StoreContentConformance(StoreFixtures):
     def test_names_that_look_alike_are_different_tools(
         self, store: Store, names: tuple[str, ...]
     ) -> None:
-        """Each name is a tool of its own: loaded, changed, told of and removed alone."""
+        """Each name is a tool of its own: loaded, changed, logged and removed alone."""
         added = [a_tool(name, f"text {place}") for place, name in enumerate(names)]
         store.commit(put("add", *added), expected_version=0)
         assert list(store.load().definitions) == added

@@ -75,7 +75,7 @@ class StoreFormatConformance(StoreFixtures):
         edit_definitions: EditDefinitions,
         edit: Callable[[str], str],
     ) -> None:
-        """Whoever can write to a store's server or files gets no words past the digests."""
+        """Write access to a store's server or files gets no text past the digests."""
         description = Description(summary="Look up a record by its number.")
         tool = replace(_ping(0), description=description)
         store = open_store_again()

@@ -62,7 +62,7 @@ class StoreRaceConformance(StoreFixtures):
 
 
 def read_whole_snapshots(store: Store, over: threading.Event) -> None:
-    """Read until nobody writes any more; each look is checked by itself and against the last."""
+    """Read until nobody writes any more; each read is checked alone and against the last."""
     version = seen = 0
     while True:
         is_last = over.is_set()

@@ -78,7 +78,7 @@ def _episode(writer: str, number: int) -> Episode:
 def commit_many(
     store: Store, writer: str, count: int, *, said: Callable[[int], object] | None = None
 ) -> None:
-    """Commit that many changes of a writer, one after the other, beside whoever else does.
+    """Commit that many changes of a writer, one after the other, beside other writers.
 
     Args:
         store: Where.

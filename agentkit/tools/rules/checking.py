@@ -34,7 +34,7 @@ _MOST_PARTS = 200
 
 
 def holds(rule: OneOf | Between | Form, value: Any) -> bool:
-    """Whether a value is as a rule says.
+    """Whether a value satisfies a rule.
 
     As in JSON Schema (``keywords``), a range speaks of numbers (or of the length of texts, or of
     lists) and a form of texts; values of other types are left to the contract. A pattern that is

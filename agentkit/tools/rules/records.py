@@ -29,7 +29,7 @@ class OneOf:
 
     Attributes:
         parameter: Dotted path as in ``Description.parameters`` (``address.city``, ``items[].sku``).
-        values: The values, in the order in which they are told.
+        values: The values, in the order in which they are shown.
     """
 
     parameter: str

@@ -105,7 +105,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         raw: Decoded JSON: an object, a boolean, the name of a type, or something broken.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+        DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
             part of itself that is no schema.
 
     Example:
@@ -131,7 +131,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     at all.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+        DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
             part of itself that is no schema.
 
     Example:

@@ -365,7 +365,7 @@ def pydantic_parameters(
     """
     from pydantic import ConfigDict, Field, TypeAdapter
 
-    # Inside a list, since a dataclass or TypedDict by itself takes no configuration from outside.
+    # Inside a list, since a dataclass or TypedDict alone takes no configuration from outside.
     closed = ConfigDict(extra="forbid")
     adapters: dict[str, TypeAdapter[Any]] = {}
     for parameter in parameters:

@@ -210,7 +210,7 @@ async def test_long_listings_come_in_pages_and_old_cursors_are_refused():
             found += names(page)
         assert found == [f"tool_{at:04}" for at in range(1_200)]
         for cursor in ("99:0", "nonsense", "0:-1", "0:²"):
-            with pytest.raises(MCPError, match="list them anew"):
+            with pytest.raises(MCPError, match="list them again"):
                 await client.list_tools(cursor=cursor)
 
 
