@@ -223,7 +223,7 @@ def _import_definitions(
     """Put definitions into the library in one new version.
 
     Args:
-        store: Of the library.
+        store: The store of the library.
         definitions: What comes.
         on_conflict: What happens to names that are taken.
         reason: Why, for the history.
@@ -271,7 +271,7 @@ def _report_import(
     against: Mapping[str, str] = MappingProxyType({}),
     waiting: Sequence[ImportedTool] = (),
 ) -> Output:
-    """What became of each definition, the reasons on stderr."""
+    """Report the outcome of each definition, with reasons on stderr."""
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     record = {"library_version": version, **plan.to_json()}
     record |= {"held": [one.to_json() for one in waiting], "unusable": unusable}

@@ -133,7 +133,7 @@ def _verdict(episode: Episode) -> str:
 
 
 def _ended(episode: Episode) -> str:
-    """How the run ended, and whether the record is of something that no user saw."""
+    """Describe how the run ended, and whether no user saw it."""
     if SHADOW_OF in episode.metadata:
         return f"{episode.stop_reason} (shadow)"
     return f"{episode.stop_reason}{' (view)' if VIEW_OF in episode.metadata else ''}"
@@ -193,7 +193,7 @@ def show(
 
 
 def _feedback_line(verdict: Verdict) -> str:
-    """What a user said of the answer, in one line."""
+    """The user's feedback on the answer, in one line."""
     details = verdict.details
     parts = ["feedback: " + ("good" if verdict.passed else "not good")]
     parts += [str(details["source"])] if details.get("source") else []
@@ -324,7 +324,7 @@ def call_line(call: ToolCall) -> str:
 
 
 def result_line(result: ToolResult) -> str:
-    """What came of a call, with the rule that a failed one broke."""
+    """The outcome of a call, with the rule that a failed one broke."""
     if result.failure is not None:
         if result.status == "denied":
             return f"denied: {result.failure.rule}"

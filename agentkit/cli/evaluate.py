@@ -89,7 +89,7 @@ _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Compar
     ".html": (report_html, comparison_html),
     ".md": (report_markdown, comparison_markdown),
 }
-"""By the suffix of a file: what writes a report, and what writes a comparison."""
+"""Writers of a report and of a comparison, by file suffix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +247,7 @@ def evaluation(
 
 
 def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:
-    """How to ask; ``name`` is the benchmark's, or its file."""
+    """The settings for asking; ``name`` is the benchmark's name or file."""
     own = () if is_benchmark_name(name) else (name,)
     code = [one for one in (how.environment, *what.targets) if one is not None]
     return EvaluationSettings(
@@ -439,7 +439,7 @@ def report_left_out(benchmark: Benchmark, place: str) -> None:
 
 
 def listener(report: Callable[[float, float, str], None]) -> Listener:
-    """What tells a person how far an evaluation is."""
+    """Print the progress of an evaluation for people."""
 
     def listen(news: EvaluationProgress) -> None:
         judged = news.passed + news.failed

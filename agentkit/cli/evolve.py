@@ -54,7 +54,7 @@ from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ModelSettings, resolve_model
 
 WATCH_SECONDS = 30.0
-"""How often ``--watch`` looks for new episodes."""
+"""Seconds between looks of ``--watch`` for new episodes."""
 
 STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
@@ -107,13 +107,13 @@ class RoundOptions:
     targets: Targets
 
     def places(self, store_url: str) -> tuple[str, ...]:
-        """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
+        """The episode store; runs of ``agentkit eval`` have their own."""
         if self.source is not None:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
     def proposers(self) -> list[Proposer]:
-        """What suggests changes."""
+        """The proposers of changes."""
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
@@ -218,7 +218,7 @@ class _Round:
     def _compared(
         self, episodes: Sequence[Episode], library: Library
     ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
-        """What compares on held-out tasks, None where there are none, and what may be learned."""
+        """The held-out comparer, None without such tasks, and what may be learned."""
         what, how = self.what, self.how
         if not what.tasks:
             yield None, episodes
@@ -267,7 +267,7 @@ class _Round:
         return {} if self.what.run is None else {"run": self.what.run}
 
     def _episodes(self) -> list[Episode]:
-        """What is to be learned from: never the answers to held-out tasks."""
+        """The episodes to learn from: never the answers to held-out tasks."""
         places = self.what.places(self.store_url)
         found = [one for place in places for one in self._read(place)]
         lessons = [one for one in found if not is_held_out_answer(one)]
@@ -341,7 +341,7 @@ def _log(outcome: EvolutionReport) -> None:
 
 
 def _print_round(outcome: EvolutionReport) -> None:
-    """What a round looked at, each decision, what was passed over, and what to do next."""
+    """Report what a round looked at, its decisions, what it skipped, and what to do next."""
     seen = outcome.looked_at
     looked = f"{plural(seen.episodes, 'episode')}, {seen.judged:,} judged"
     say(f"looked at {looked}, {seen.went_wrong:,} went wrong")
@@ -386,7 +386,7 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
-    """What may be typed next, the most useful first."""
+    """Suggested next commands, the most useful first."""
     found = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
     for one in outcome.promoted[:1]:
         found += [f"agentkit review show {one.record.proposal_id}", "agentkit eval"]

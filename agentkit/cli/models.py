@@ -30,7 +30,7 @@ class Weights(Protocol):
 
 
 class WeightsSource(Protocol):
-    """What a plugin offers."""
+    """The interface of a plugin."""
 
     def available(self) -> Sequence[Weights]:
         """All weights that can be installed by name."""
@@ -41,7 +41,7 @@ class WeightsSource(Protocol):
         ...
 
     def path(self, name: str) -> Path:
-        """Where installed weights are."""
+        """The folder of installed weights."""
         ...
 
     def install(self, name: str, progress: Progress | None = None) -> Weights:

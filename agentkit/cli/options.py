@@ -1,4 +1,4 @@
-"""How commands declare options and arguments: once, in the signature of a function.
+"""Commands declare options and arguments once, in the signature of a function.
 
 ``limit: int = 20`` behind the ``*`` is the option ``--limit N``, and what the docstring says of it
 under ``Args`` is its help; a name in brackets there is what help calls its value. The type says
@@ -44,7 +44,7 @@ from agentkit.episodes import RefineMode
 
 DEFAULT_MODEL = "local:smollm2-135m"
 FOLDER = ".agentkit"
-"""Where commands keep what they write, in the project's folder or else in the working folder."""
+"""The folder for files commands write, in the project's folder or the working folder."""
 
 LIBRARY, EVALUATIONS = "library.db", "evaluations.db"
 """Answers to benchmarks have a store of their own, so that they stay out of the library's."""
@@ -55,7 +55,7 @@ _SECTION = re.compile(r"(?:\A|\n\n)(?:Args|Attributes):\n((?: {4}.*(?:\n|\Z))+)"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Declared:
-    """What the type of a parameter does not say: how it is typed, settings of click."""
+    """What a parameter's type does not say: option names and click settings."""
 
     names: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -135,7 +135,7 @@ def command(
 
 
 def _parameter_help(docstring: str) -> dict[str, tuple[str, str]]:
-    """What a docstring says of each parameter: what its value is called, and what it means."""
+    """Metavar and help text of each parameter, from a docstring."""
     found = _SECTION.search(docstring)
     entries = _ENTRY.findall(found[1]) if found else ()
     return {name: (metavar, " ".join(text.split())) for name, metavar, text in entries}

@@ -1,4 +1,4 @@
-"""What commands print: data on stdout, messages and progress on stderr.
+"""Output of commands: data on stdout, messages and progress on stderr.
 
 Foreign text is made visible here, so that it cannot steer a terminal.
 """
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """What a command found: for programs, for people, and whether it is bad.
+    """The result of a command: for programs, for people, and whether it failed.
 
     Attributes:
         record: What ``--json`` prints.

@@ -132,7 +132,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     """Give the command that is about to run what its project says.
 
     Args:
-        context: Of the outermost group.
+        context: The context of the outermost group.
         known: Its own commands; those of plugins are left alone.
 
     Raises:
@@ -254,7 +254,7 @@ def _key(word: str) -> str:
 
 
 SAMPLE = (FILE, "tools.py", "tasks.jsonl")
-"""What is written: the settings, a tool that refuses what it does not say, and tasks for it."""
+"""The files to write: settings, a tool with an undocumented constraint, and tasks for it."""
 
 _NEXT = (
     ("agentkit eval", "how often the model calls the tool right"),

@@ -234,7 +234,7 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -
 
 
 def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
-    """Where a proposal stands after a decision, and what models see now."""
+    """Report a proposal's status after a decision, and what models see now."""
     found = review_of(manager, proposal_id)
     served = manager.served
 

@@ -71,7 +71,7 @@ def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
 
 
 def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
-    """What models see otherwise: the text of the tool by lines, then parameter by parameter."""
+    """What changes for models: the tool's text by lines, then each parameter."""
     for place, some in groupby(changes, key=lambda change: change.place):
         group = list(some)
         indent = 2 if place else 0

@@ -251,7 +251,7 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
 
 
 def _event_line(event: RunEvent) -> str:
-    """What a run does, in a line; empty for nothing to see."""
+    """Describe an event of a run in one line; empty when there is nothing to show."""
     match event:
         case ToolsRetrieved(trace=found):
             return f"offered {', '.join(found.offered) or 'no tools'}"

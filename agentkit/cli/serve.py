@@ -210,7 +210,7 @@ def _serve_mcp(
         server: Where to listen, and for whom.
         transport: ``stdio`` for a client that starts this process, ``http`` for streamable HTTP
             at ``http://host:port/mcp``.
-        options: Of the agent's, the tools and the version that are served.
+        options: The agent options; the tools and the version served are used.
     """
     from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
 
@@ -324,7 +324,7 @@ def _finish(agent: Agent, store_url: str) -> None:
 
 
 def _write_log(*, each_request: bool) -> None:
-    """What goes wrong is written in any case; what strangers send wrongly, with each request."""
+    """Errors are always logged; bad requests of strangers only with request logging."""
     of_protocol = logging.getLogger("uvicorn.error")
     of_protocol.setLevel(logging.WARNING if each_request else logging.ERROR)
     if each_request:

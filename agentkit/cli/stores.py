@@ -141,7 +141,7 @@ def manager_of(
         lifecycle: What proposals have to go through; None for what the project says.
         trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
-        author: Who stands in its events.
+        author: The author named in its events.
     """
     return ToolManager(
         store,
@@ -188,12 +188,12 @@ class _EnvironmentKey:
 
 
 def person() -> Author:
-    """Who is at the keyboard, for the events of the library."""
+    """The current user, for the events of the library."""
     return Author(kind="person", name=author())
 
 
 def author() -> str:
-    """Who is at the keyboard, for the history."""
+    """The current user, for the history."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user may have no name

@@ -36,7 +36,7 @@ _BOUNDS = re.compile(r"(exclusiveM|m)(in|ax)|multipleOf|pattern|format|const")
 """Keywords of a schema that bound a value."""
 
 _SHAPES = {"composite": '("{}")', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
-"""How Mermaid draws a tool."""
+"""Mermaid shapes of a tool."""
 
 
 @click.group(
@@ -172,7 +172,7 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
 
 
 def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple[str, str]]:
-    """What a composite is made of, and what a tool is used by."""
+    """Show a composite's children, and the composites that use a tool."""
     name, dag = definition.name, library.dag
     if definition.is_composite:
         depth, saved = dag.depths.get(name), _saved_calls(library, name)

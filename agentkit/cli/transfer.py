@@ -218,7 +218,7 @@ def import_file(
 
 
 def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
-    """What a file holds, by its beginning."""
+    """Detect the kind of a file from its beginning."""
     try:
         with open_plain(name) as file:
             head = file.read(_HEAD_BYTES)

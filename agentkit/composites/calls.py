@@ -37,7 +37,7 @@ Located: TypeAlias = ast.expr | ast.stmt | ast.arg | ast.keyword
 """Syntax that has a place in the text."""
 
 _HINTS = 3
-"""For how many unknown names similar tools are looked for, among any number of tools."""
+"""Maximum number of unknown names for which similar tools are searched."""
 
 _LISTED = 40
 """Parameters of a child that a message names."""
@@ -54,7 +54,7 @@ REFUSED = ir.Name(name="refused")
 
 
 def place_of(node: Located, source: str) -> Place:
-    """Where syntax starts; Python counts columns in bytes from 0, we in characters from 1."""
+    """The start of a node; Python counts columns in bytes from 0, we in characters from 1."""
     if source.isascii():
         return node.lineno, node.col_offset + 1
     before = _line(source, node).encode("utf-8")[: node.col_offset]

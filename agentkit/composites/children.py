@@ -50,7 +50,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
 Place: TypeAlias = tuple[int, ...]
-"""Where a call stands in program order."""
+"""A call's place in program order."""
 
 
 class Child:
@@ -133,7 +133,7 @@ class Child:
         return returned[0]
 
     async def _wait(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
-        """What the child returns; a permit is held only while a function runs, never in a queue."""
+        """The child's result; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
             return await self._in_time(self._entered(frame, arguments, place), frame, node)
@@ -282,7 +282,7 @@ def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
 
 
 def _raised(frame: Frame, node: Call, error: BaseException) -> BaseException:
-    """What a run raises for what a child raised; what is no error of a tool stays what it is."""
+    """Convert a child's error into the run's; anything but a tool error stays as it is."""
     if not is_tool_error(error):
         raise error
     path = _path(frame, node)

@@ -257,7 +257,7 @@ def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
 
 
 def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
-    """What a program calls, ready to be called."""
+    """The children of a program, ready to be called."""
     faults: list[Fault] = []
     bound: dict[str, Child] = {}
     for child in dict.fromkeys(call.child for call in ir.calls(program)):

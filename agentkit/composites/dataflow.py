@@ -77,7 +77,7 @@ def _value(node: ir.Statement) -> Expression | None:
 # --- the shortest way -----------------------------------------------------------------------------
 
 Weigh = Callable[[str], int]
-"""How many primitive calls a child stands for, by its name."""
+"""The number of primitive calls behind a child, by its name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from agentkit.tools.tool import Tool, tools_by_name
 
 
 class CompositeOptions(TypedDict, total=False):
-    """What ``composite`` takes beside the function; ``composite`` says what each means."""
+    """Options of ``composite``, documented there."""
 
     tools: Mapping[str, Tool] | Iterable[Tool]
     description: str | None

@@ -38,7 +38,7 @@ _MOST_DIGITS = 4_300
 
 
 def iterable(value: Any) -> Iterable[Any]:
-    """What may be iterated over; Python's own complaint about anything else."""
+    """Check that a value is iterable; otherwise raise Python's own error."""
     if type(value) in CONTAINERS or type(value) is str or type(value) in _LAZY:
         items: Iterable[Any] = value
         return items
@@ -51,7 +51,7 @@ def iterable(value: Any) -> Iterable[Any]:
 
 
 def _paid(meter: Meter, items: Any) -> Iterable[Any]:
-    """What may be iterated over, at a unit of work for each item."""
+    """Iterate over a value, charging a unit of work for each item."""
     each = iterable(items)
     if type(each) in CONTAINERS:
         meter.spend(len(each))  # type: ignore[arg-type]  # containers have a length
@@ -329,7 +329,7 @@ _METHODS: Mapping[type, Mapping[str, Function]] = {
         **{method.__name__: _plain(method) for method in (dict.items, dict.keys, dict.values)},
     },
 }
-"""By type and name; called with the meter, the receiver and the arguments."""
+"""Methods by type and name; called with the meter, the receiver and the arguments."""
 
 
 def method_of(value: Any, name: str) -> Function:

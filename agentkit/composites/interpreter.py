@@ -60,7 +60,7 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class FrameLayout:
-    """Where the variables of a program stand in its frame.
+    """The places of a program's variables in its frame.
 
     Those of comprehensions stand among them: the checks refuse one that hides another variable.
     """
@@ -166,7 +166,7 @@ class Lowering:
         return run
 
     def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
-        """What ``make`` lowers for a block, and a closure that pays for the nodes in it."""
+        """The result of ``make`` for a block, and a closure that charges for its nodes."""
         outside, self.nodes = self.nodes, 0
         made = make()
         cost = 1 + len(block) + self.nodes

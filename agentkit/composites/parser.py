@@ -1,4 +1,4 @@
-"""From text to program, by Python's own parser and never by its evaluator.
+"""Parse text into a program, with Python's own parser and never its evaluator.
 
 The text is one function. It is parsed to syntax, read to the nodes of ``language``, and never
 executed. A text outside the language is refused with all that is wrong with it, each problem with
@@ -205,7 +205,7 @@ class _Reader(ExpressionReader):
     _loops = 0
 
     def problems(self) -> tuple[SourceProblem, ...]:
-        """What is outside the language, or else what breaks its rules, with the places."""
+        """Syntax outside the language, or else violations of its rules, with places."""
 
         def place(node: object) -> Place:
             syntax = self.nodes.get(id(node), node)
@@ -426,10 +426,10 @@ def _foreign_parameters(function: Function) -> Iterator[tuple[ast.arg | Function
 # --- from text to syntax --------------------------------------------------------------------------
 
 _MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
-"""What Python's parser may warn of: ``"\\d"`` and ``1if x else y``."""
+"""Syntax that Python's parser may warn about: ``"\\d"`` and ``1if x else y``."""
 
 _ATTEMPTS = 20
-"""How often a text is read before an internal error of Python is believed."""
+"""Attempts at parsing before an internal error of Python is believed."""
 
 _WARNINGS = Lock()
 """Silencing warnings is not safe for threads (before Python 3.14): one of ours at a time."""

@@ -157,7 +157,7 @@ class RuleChecker:
 
     @cached_property
     def _defaults(self) -> JsonObject:
-        """What parameters that are left out have, as far as the contract says."""
+        """The defaults of omitted parameters, as far as the contract gives them."""
         properties = self.definition.signature.properties.items()
         return {
             name: schema["default"]
@@ -208,7 +208,7 @@ _ADVICE: Mapping[str, str] = {
     "unusable_number": "It makes no sense as a bound or value; leave it out.",
     "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
 }
-"""What can be wrong with a rule, and what to do about it."""
+"""Problems of a rule, and how to fix them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,7 +229,7 @@ class RuleProblem:
 def rule_problems(
     rule: Rule, definition: ToolDefinition, library: Container[str] = ()
 ) -> tuple[RuleProblem, ...]:
-    """What is wrong with a rule for a tool; empty when nothing is.
+    """The problems of a rule for a tool; empty when it is valid.
 
     Args:
         rule: The rule; whatever stands in its place is a problem, never an exception. Whether
@@ -303,7 +303,7 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
 
 
 def _count(rule: Between) -> Iterator[RuleProblem]:
-    """What cannot be said of a length or of a number of items."""
+    """Problems of a rule about a length or a number of items."""
     bounds = [*rule.lows, *rule.highs]
     others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
     if rule.measure not in get_args(Measure):
@@ -371,7 +371,7 @@ _MEASURED: Mapping[Measure, tuple[str, set[str], str, str]] = {
     "length": ("text", {"string"}, "minLength", "maxLength"),
     "items": ("list", {"array"}, "minItems", "maxItems"),
 }
-"""For each measure what it is taken of, by which JSON types, and the keywords of its bounds."""
+"""For each measure: what it measures, its JSON types, and the keywords of its bounds."""
 
 
 def _against_contract(

@@ -1,4 +1,4 @@
-"""From the text of a composite to its definition.
+"""Turn the text of a composite into its definition.
 
 The body becomes the program; annotations give L1, the docstring L2, ``@composite(pre=...,
 post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of the text is run.
@@ -194,7 +194,7 @@ class _Composer:
         return read
 
     def _condition_faults(self, limits: CompositeLimits | None) -> Iterator[Fault]:
-        """What is wrong with the conditions of a composite (L3)."""
+        """The problems of a composite's conditions (L3)."""
         function = self._parsed.function
         names = tuple(parameter.name for parameter in self._parsed.program.parameters)
         conditions = [("pre", text, names) for text in self._options.pre]
@@ -213,7 +213,7 @@ class _Composer:
                     yield Fault(function, problem.code, message, problem.advice)
 
     def _read(self, reference: str) -> ToolDefinition:
-        """What a function with this head and this docstring would say."""
+        """The definition of a function with this head and docstring."""
         annotations = self._annotations
         shape = CallableShape(
             name=self._parsed.name,
@@ -316,7 +316,7 @@ def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None)
 
 
 def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOptions:
-    """What the one decorator says; any other decorator is a fault."""
+    """Read the one decorator allowed; any other is a fault."""
     found: dict[str, Any] = {}
     for at, decorator in enumerate(parsed.function.decorator_list):
         call = decorator if isinstance(decorator, ast.Call) else None
@@ -381,4 +381,4 @@ _KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
         '[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values',
     ),
 }
-"""What the decorator may say in a text: its schema, and how it is written."""
+"""Arguments of the decorator in a text: their schema and notation."""

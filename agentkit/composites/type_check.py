@@ -20,7 +20,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.types import Base, declared_type
 
 Bases: TypeAlias = frozenset[Base]
-"""What a value may be; nothing for what cannot be reached."""
+"""The types a value may have; empty for unreachable code."""
 
 _MOST_BRANCHES = 3
 """More types than these together say too little to be declared."""
@@ -179,7 +179,7 @@ class _Types:
         return {}
 
     def _items(self, source: ir.Expression, count: int) -> Sequence[Bases]:
-        """What the variables of a loop over ``source`` get."""
+        """The types of the variables of a loop over ``source``."""
         if count > 1:
             is_numbered = isinstance(source, ir.Builtin) and source.function == "enumerate"
             return [_INTEGER if is_numbered else _ANY, *[_ANY] * (count - 1)]
@@ -256,7 +256,7 @@ def _type_of(value: ir.Scalar) -> Bases:
 
 
 def _arithmetic(operator: ir.BinaryOperator, left: Bases, right: Bases) -> Bases:
-    """What an operator makes of two operands; anything when Python would refuse them."""
+    """The result type of an operator; anything when Python would refuse the operands."""
     if not left or not right:
         return _NEVER
     bases: set[Base] = set()

@@ -347,7 +347,7 @@ class WaitingLowering(Lowering):
 
 
 def _call_of(step: Any) -> Any:
-    """What a statement calls and assigns to one name, or does; None for any other statement."""
+    """The call a statement assigns to one name, or makes; None for any other statement."""
     match step:
         case ir.Assign(targets=(_,), value=call) | ir.Do(call=call):
             return call

@@ -1,4 +1,4 @@
-"""What executable evidence shows about one turn: parser, schema, contracts, errors of the tools."""
+"""Executable evidence about one turn: parser, schema, contracts, errors of the tools."""
 
 from __future__ import annotations
 

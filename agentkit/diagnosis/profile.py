@@ -71,7 +71,7 @@ class FailureRate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PositionLabels:
-    """What the turns at one position of their episodes are labelled with.
+    """The labels of the turns at one position of their episodes.
 
     Attributes:
         position: Index of the turn; the last one stands for all later ones too.
@@ -100,7 +100,7 @@ _MOST_HALF_LIVES = 256.0  # between the landmark and the newest observation; flo
 
 
 class CellKey(NamedTuple):
-    """What a cell counts: turns at a position, calls of a tool, or faults of a parameter.
+    """The counts of a cell: turns at a position, calls of a tool, or faults of a parameter.
 
     Attributes:
         label: The label.

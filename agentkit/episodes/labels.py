@@ -1,4 +1,4 @@
-"""How stored episodes are read: by agentkit's own labels, in the library's names, as last judged.
+"""Read stored episodes: by agentkit's own labels, in the library's names, as last judged.
 
 agentkit puts labels of its own into ``Episode.metadata``, beside those of callers. While a change
 of a tool is tried on real requests, these say which episode belongs to which side of the
@@ -61,7 +61,7 @@ SPAN_ID = "span_id"
 """Id of the run's span in it."""
 
 TRACE_LABELS = frozenset({TRACE_ID, SPAN_ID})
-"""Where one run is found in a tracing system."""
+"""Labels that identify a run's span in a tracing system."""
 
 ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECAUSE})
 """What a router says about one run."""
@@ -154,7 +154,7 @@ _NAMED: Mapping[type, Sequence[str]] = {
     Attribution: ("tool",),
     Recovery: ("tool",),
 }
-"""Where names of tools stand."""
+"""Fields that hold names of tools."""
 
 
 def is_late_verdict(record: Episode) -> bool:

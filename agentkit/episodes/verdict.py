@@ -1,4 +1,4 @@
-"""What was found about an episode: its ``Verdict``, and turn by turn its ``Diagnosis``.
+"""Judgements of an episode: its ``Verdict``, and turn by turn its ``Diagnosis``.
 
 The rules that make a diagnosis are in ``agentkit.diagnosis``.
 """
@@ -179,7 +179,7 @@ class Attribution:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnDiagnosis:
-    """What one turn is labelled with.
+    """The labels of one turn.
 
     Attributes:
         turn: Its index in the episode.
@@ -208,7 +208,7 @@ class TurnDiagnosis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovery:
-    """What became of one failed call.
+    """The outcome of one failed call.
 
     Attributes:
         turn: The turn whose call failed.

@@ -42,7 +42,7 @@ from agentkit.tools.tool import Tool
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """What the agent works with.
+    """The agent's configuration.
 
     Attributes:
         library: The tools that may be offered.
@@ -276,7 +276,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptResult:
-    """What came of an attempt.
+    """The result of an attempt.
 
     Attributes:
         episodes: One for each user turn that was run.

@@ -94,7 +94,7 @@ def tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
 
 
 def environment_from(target: str) -> EnvironmentFactory:
-    """What makes environments, out of a Python file or module. The code in it runs.
+    """Load an environment factory from a Python file or module, whose code runs.
 
     Args:
         target: ``path/to/file.py:Name`` or ``package.module:Name``. ``Name`` is a class or a
@@ -194,7 +194,7 @@ class GuardedWorld:
         return _guarded(self._world.tools, "tools() of its environment")
 
     def state(self) -> JsonObject:
-        """What can be observed of the world.
+        """The observable state of the world.
 
         Raises:
             BrokenTaskError: The environment raised.

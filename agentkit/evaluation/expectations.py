@@ -1,4 +1,4 @@
-"""What a right answer is: one record for each way of judging, and its JSON form.
+"""Expected answers: one record for each way of judging, and its JSON form.
 
 A task says with one of these what is expected; ``agentkit.evaluation.verifiers`` turns it into the
 verifier that judges an episode. In files each way of judging is one short key: ``{"number": 72}``
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""How pydantic reads a record out of JSON: no other field, no conversion."""
+"""Pydantic's settings for reading a record: no extra field, no conversion."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,13 +154,13 @@ class CustomExpectation(Protocol):
         """The tools that a right answer calls, in the catalogue's names."""
 
     def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
-        """What judges an episode, whose calls go by the names of these tools."""
+        """The verifier of an episode whose calls use the names of these tools."""
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same with other names of tools; a name that is not there stays."""
 
     def to_json(self) -> tuple[str, Any]:
-        """How it is written: one short key, and JSON data."""
+        """Its written form: one short key, and JSON data."""
 
 
 Expectation: TypeAlias = (

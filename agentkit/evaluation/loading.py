@@ -29,7 +29,7 @@ PUBLIC = ("bfcl", "bfcl-multi-turn", "nestful", "nestful-executed", "gsm8k", "hu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkRequest:
-    """What a benchmark is to be made of.
+    """The source of a benchmark.
 
     Attributes:
         data: Where its files are; None when nothing was said.

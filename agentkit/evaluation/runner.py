@@ -146,7 +146,7 @@ async def evaluate(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Earlier:
-    """What an earlier start of the run left behind.
+    """The state left by an earlier start of the run.
 
     Attributes:
         finished: Task and number of each finished attempt.
@@ -158,7 +158,7 @@ class _Earlier:
 
 
 def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
-    """What ``store`` holds of the run."""
+    """The state of the run in ``store``."""
     finished: set[tuple[str, int]] = set()
     settings: str | None = None
     for episode in episodes_of_run(store, run):

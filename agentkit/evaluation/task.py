@@ -82,7 +82,7 @@ class Environment(Protocol):
         ...
 
     def state(self) -> JsonObject:
-        """What can be observed of the world, as JSON data; equal worlds give equal data."""
+        """The observable state of the world, as JSON data; equal worlds give equal data."""
         ...
 
 

@@ -461,7 +461,7 @@ def _gold_problems(
 def gold_call_problems(
     call: GoldCall, definition: ToolDefinition, *, unknown: Collection[str] = ()
 ) -> Iterator[str]:
-    """What the tool's schema has against a gold call.
+    """The schema's objections to a gold call.
 
     Args:
         call: The gold call.
@@ -498,7 +498,7 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
 
 
 def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
-    """What the schema has against one argument; empty when nothing."""
+    """The schema's objection to one argument; empty for none."""
     given = coerce({name: value}, definition.signature.parameters)
     for problem in validator_of(definition).check(given):
         if problem.path and problem.path[0] == name:

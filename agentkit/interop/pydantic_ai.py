@@ -25,7 +25,7 @@ from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
 
 _OUTCOMES: dict[str, ResultStatus] = {"success": "ok", "denied": "denied"}
-"""What came of a call that the framework ran; anything else is a failure."""
+"""Outcomes of calls that the framework ran; anything else is a failure."""
 
 
 class Run:
@@ -111,7 +111,7 @@ def _answer(message: Any, names: WireNames, outputs: Sequence[str] | set[str] = 
 
 
 def usage_of(usage: Any) -> Usage:
-    """What an answer cost."""
+    """The usage of an answer."""
     return Usage(
         requests=1,
         prompt_tokens=usage.input_tokens,

@@ -271,7 +271,7 @@ class ToolsetRun:
     ``Toolset.start``. Calls may come side by side, from threads with event loops of their own.
 
     Args:
-        start: Where the run begins.
+        start: The state in which the run begins.
         selection: The tools that were chosen.
         executor: Runs the calls; made for this run alone.
         store: Where the episode is kept; None for nowhere.

@@ -161,7 +161,7 @@ def key_texts(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def key_text(file: str | os.PathLike[str]) -> str:
-    """What a key file holds.
+    """Read a key file.
 
     Raises:
         UsageError: It cannot be read, or is no text.
@@ -184,7 +184,7 @@ def environment_signer(environment: Mapping[str, str] = os.environ) -> Signer | 
 
 
 def _message(event_hash: str) -> bytes:
-    """What is signed: never the bare hash, so that no signature serves another purpose."""
+    """The message to sign: never the bare hash, so that no signature serves another purpose."""
     return f"agentkit library event {event_hash}".encode()
 
 
@@ -236,7 +236,7 @@ FaultCode = Literal[
 ]
 
 NOTES: frozenset[FaultCode] = frozenset({"clock", "unchecked", "untold"})
-"""What does not say that anything was changed: clocks do go backwards, tools may be imported."""
+"""Codes that do not indicate tampering: clocks go backwards, tools may be imported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -271,7 +271,7 @@ def verify_chain(
     expected_head: ChainHead | None = None,
     before: LibraryEvent | None = None,
 ) -> tuple[ChainFault, ...]:
-    """What is wrong with a chain: all of it, in the order of the events.
+    """All faults of a chain, in the order of the events.
 
     A chain alone shows that an event before its last was changed, dropped, moved or repeated.
     It does not show that the last event was changed or that the end was cut off: give the head
@@ -335,7 +335,7 @@ def _faults(
 def _at_end(
     last: int, unchecked: int, seen: str, expected_head: ChainHead | None
 ) -> Iterator[ChainFault]:
-    """What only the end shows: an event that is not the one of earlier, and who looked at keys."""
+    """Faults only the end shows: a head that differs from the expected one, and unchecked keys."""
     if expected_head is not None and expected_head.sequence and seen != expected_head.hash:
         expected = expected_head.sequence
         message = f"event {expected} is another than the one that was seen before"
@@ -402,7 +402,7 @@ _WRITES: frozenset[EventKind] = frozenset({"written", "active", "rolled_back"})
 
 
 def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[ChainFault, ...]:
-    """What in a store is not as the events say, in the order of the events.
+    """Where a store differs from its events, in the order of the events.
 
     An event says which digests tools had at its library version: its own tool in ``digest_after``;
     those of a change of several tools in the facts ``tools``, and of very many one digest over all
@@ -443,7 +443,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
 def _library_faults(
     event: LibraryEvent, store: ToolStore, histories: dict[str, Sequence[ToolRevision]]
 ) -> Iterator[ChainFault]:
-    """What an event says and the store does not; each history is read once."""
+    """Where the store contradicts an event; each history is read once."""
     version = event.library_version
     for name, stated in event_digests(event):
         if name not in histories:
@@ -473,7 +473,7 @@ def _library_faults(
 
 
 def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
-    """How many definitions a very large change brought, and the digest over all of theirs."""
+    """The number of definitions in a very large change, and the digest over all of theirs."""
     count = event.facts.get("count")
     if event.kind != "written" or not isinstance(count, int):
         return None

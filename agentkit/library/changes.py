@@ -127,7 +127,7 @@ def are_held(events: Sequence[LibraryEvent], held: Sequence[LibraryEvent]) -> bo
     """Whether the store holds the events of a change already, so that this is a retry.
 
     Args:
-        events: Of the change.
+        events: The events of the change.
         held: What the store holds from the place of the first one on.
     """
     hashes = [event.hash for event in held[: len(events)]]
@@ -167,7 +167,7 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
 
 
 _ATTEMPTS = 100
-"""How often a change is tried while other writers commit first."""
+"""Attempts at a change while other writers commit first."""
 
 
 def commit_with_retry(attempt: Callable[[], T]) -> T:
@@ -239,11 +239,11 @@ def changed_definition(definition: ToolDefinition, why: str, place: object) -> S
 
 
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a record of the wrong shape raises."""
+"""Exceptions that a record of the wrong shape raises."""
 
 
 def revisions_of(changes: Iterable[AppliedChange], tool_name: str) -> tuple[ToolRevision, ...]:
-    """What changes made of one tool."""
+    """The state of one tool after its changes."""
     found = []
     for applied in changes:
         change = applied.change

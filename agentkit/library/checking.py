@@ -18,12 +18,12 @@ from agentkit.library.store import Checkable, Store, StoreFault
 from agentkit.tools.definition import ToolDefinition
 
 _UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
-"""What code raises that meets damaged data; a check tells of it as a ``StoreFault``."""
+"""Exceptions caused by damaged data; a check reports them as a ``StoreFault``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreCheck:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         versions: How many library versions could be read.
@@ -124,7 +124,7 @@ class _Check:
 
     @contextmanager
     def part(self, place: str) -> Iterator[None]:
-        """What a part of the store cannot give is a fault of that part, and the rest goes on."""
+        """Report an unreadable part of the store as a fault and go on with the rest."""
         try:
             yield
         except StoreUnavailableError:
@@ -141,7 +141,7 @@ class _Check:
         self.faults.setdefault((place, message), StoreFault(place=place, message=message))
 
     def look_for_own(self) -> None:
-        """What the store looks for itself."""
+        """Run the store's own check."""
         if isinstance(self.store, Checkable):
             for fault in self.store.check():
                 if fault.is_note:

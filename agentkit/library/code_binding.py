@@ -26,7 +26,7 @@ class LibraryStore(ToolStore, EventStore, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CodeBinding:
-    """What binding code to a library came to.
+    """The result of binding code to a library.
 
     Attributes:
         library_version: The library version afterwards.

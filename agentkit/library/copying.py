@@ -72,16 +72,16 @@ def episodes_of(store: Store) -> Iterator[Episode]:
 # Comparing.
 
 Part = Literal["versions", "tools", "events", "episodes"]
-"""Of what a store holds. ``versions`` says who made which change when and why, ``tools`` what the
+"""Part of a store. ``versions`` says who made which change when and why, ``tools`` what the
 libraries hold."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """Where two histories part.
+    """Where two histories diverge.
 
     Attributes:
-        part: Of the store.
+        part: The part of the store.
         place: Such as ``version 3`` or ``event 17``.
         message: What the one says and what the other.
         ended: Which of the two has nothing at this place, being the beginning of the other; empty
@@ -119,7 +119,7 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """How far two stores agree.
+    """The extent to which two stores agree.
 
     Attributes:
         versions: How many library versions are the same, from the first on.
@@ -216,7 +216,7 @@ _Item: TypeAlias = tuple[Part, str, Mapping[str, Any]]
 def _walk(
     ours: Iterable[T], theirs: Iterable[T], item_of: Callable[[T], _Item]
 ) -> tuple[int, Difference | None]:
-    """How many are the same from the first on, and what comes behind them."""
+    """The number of equal items from the start, and the first difference."""
     count = 0
     for theirs_next, ours_next in zip_longest(theirs, ours):
         if ours_next is None or theirs_next is None:
@@ -283,7 +283,7 @@ _EPISODES_AT_A_TIME = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copied:
-    """What a copy brought.
+    """The result of a copy.
 
     Attributes:
         held: What the target held before.

@@ -51,7 +51,7 @@ class Snapshot(Protocol):
 
     @property
     def cache(self) -> DerivedCache | None:
-        """Where a value may keep what took long to work out; None when there is no such place."""
+        """A cache for values that are slow to compute; None when there is none."""
         ...
 
 
@@ -87,7 +87,7 @@ class Derived(Protocol[T]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What happened between two snapshots.
+    """The difference between two snapshots.
 
     Attributes:
         added: Tools by name that are new, or have another definition.

@@ -153,12 +153,12 @@ Refuse = Callable[[int, Exception], None]
 """Called with the place of an episode that the store will never take, and why."""
 
 REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
-"""What a store raises about the episode itself; everything else may pass."""
+"""Errors about the episode itself; any other may be temporary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delivered:
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes:
         count: How many of its episodes, from the first on, need no further attempt.

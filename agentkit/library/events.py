@@ -56,11 +56,11 @@ AuthorKind = Literal["person", "model", "program"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Author:
-    """Who did something.
+    """The author of an action.
 
     Attributes:
         kind: A person, a language model, or a program that needs neither.
-        name: Of the person, the model or the program.
+        name: Name of the person, model or program.
         prompt_hash: SHA-256 of the prompt file that a model was asked with; empty for others.
     """
 
@@ -76,7 +76,7 @@ class Author:
 
 @dataclass(frozen=True, kw_only=True)
 class EventDraft:
-    """What an event says, before it has a place in the chain.
+    """The content of an event before it has a place in the chain.
 
     Attributes:
         kind: What happened.
@@ -112,7 +112,7 @@ class LibraryEvent(EventDraft):
         sequence: Its place; the first is 1.
         at: ISO 8601 time in UTC.
         previous: Hash of the event before; empty for the first.
-        signature: Of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+        signature: Signature of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
 
     sequence: int
@@ -212,8 +212,8 @@ class ChainHead:
     """Where a chain ended when somebody looked, to be remembered outside of the store.
 
     Attributes:
-        sequence: Of the last event; 0 for an empty chain.
-        hash: Of the last event; empty for an empty chain.
+        sequence: Sequence of the last event; 0 for an empty chain.
+        hash: Hash of the last event; empty for an empty chain.
 
     Example:
         >>> print(ChainHead.parse("0:"))

@@ -79,7 +79,7 @@ class Library:
 
     @property
     def cache(self) -> DerivedCache | None:
-        """Where derived values may be kept beyond this process; None without a store."""
+        """The persistent cache for derived values; None without a store."""
         return self._cache
 
     @property
@@ -259,7 +259,7 @@ Refusals = dict[str, tuple[SourceProblem, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkReport:
-    """What linking came to.
+    """The result of linking.
 
     Attributes:
         library: The library with its composites linked.
@@ -319,7 +319,7 @@ def link_report(
     limits: CompositeLimits | None = None,
     contracts: ContractMode | None = None,
 ) -> LinkReport:
-    """As ``link``, with the reasons why composites got no code."""
+    """Like ``link``, with the reasons why composites got no code."""
     if not any(tool.definition.body is not None for tool in library):  # makes no DAG
         return LinkReport(library=library, bound=(), refused={})
     linked, refused = _linked(library.tools, library.dag, limits=limits, contracts=contracts)

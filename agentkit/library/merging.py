@@ -40,7 +40,7 @@ ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
 
 @dataclass(kw_only=True)
 class ImportPlan:
-    """What adding definitions to a library would do.
+    """The effect of adding definitions to a library.
 
     Attributes:
         upserts: Definitions to commit, by name.
@@ -158,7 +158,7 @@ class Conflict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebased:
-    """What a change comes to on a newer revision.
+    """A change rebased on a newer revision.
 
     Attributes:
         definition: The newer revision with the change in it; where there are conflicts, these

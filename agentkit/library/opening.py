@@ -25,7 +25,7 @@ _BUILT_IN = {
     "memory": "agentkit.library.memory:MemoryStore",
     "sqlite": "agentkit.library.sqlite.store:SQLiteStore",
 }
-"""What opens our own stores by scheme, as ``module:name``; loaded when a URL asks for it."""
+"""Openers of our own stores by scheme, as ``module:name``; loaded on demand."""
 
 _FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
 _FIRST_PARTY = {

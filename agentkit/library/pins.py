@@ -174,7 +174,7 @@ def _pinned(
     library: Library,
     moved: Mapping[str, ToolDefinition],
 ) -> ToolDefinition:
-    """With other pins, and effects joined from those children: a child may do more than before."""
+    """Replace the pins and rejoin effects from those children: a child may do more now."""
     signature = replace(definition.signature, children=pins)
     if all(pin.name in moved or pin.name in library for pin in pins):
         children = (moved.get(pin.name) or library[pin.name].definition for pin in pins)
@@ -189,7 +189,7 @@ _CODES_OF_PINS = {"unknown_tool", "missing_child", "changed_child"}
 def library_faults(
     library: Library, names: Iterable[str] | None = None
 ) -> tuple[LibraryFault, ...]:
-    """What is wrong with the composites of a library, without running anything.
+    """The faults of a library's composites, found without running anything.
 
     Circles of calls, pins, programs (the rules of the language, types against the children's L1),
     effects against those of the children, and conditions that cannot be read.

@@ -44,16 +44,16 @@ LONGEST_PAUSE_SECONDS = 10.0
 """Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
 
 _END_SECONDS = 2.0
-"""How long the end waits for a look that is under way."""
+"""Seconds that closing waits for a poll in progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicaStatus:
-    """What a replica knows, and how well.
+    """The state of a replica and its freshness.
 
     Attributes:
         state: How it stands to its store.
-        version: Of the snapshot that it serves.
+        version: Version of the snapshot served.
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
             machine that nobody sets. It grows to the time between two looks while all is well.
         refuses: Whether runs that begin now are refused, because that is too long.
@@ -88,7 +88,7 @@ class ReplicaStatus:
 
 @dataclass(kw_only=True)
 class _Follower:
-    """Who is handed each newer snapshot; ``take_up`` gives None when nobody is there any more."""
+    """Receiver of each newer snapshot; ``take_up()`` is None when the receiver is gone."""
 
     take_up: Callable[[], TakeUp | None]
     version: int = -1
@@ -178,7 +178,7 @@ class Replica(ForwardingStore):
 
     @property
     def status(self) -> ReplicaStatus:
-        """How it stands now. It costs no look at the store."""
+        """The current state, without asking the store."""
         staleness = max(0.0, self._clock() - self._known_at)
         bound = self.max_staleness_seconds
         return replace(
@@ -407,7 +407,7 @@ def _follow(
 
 
 def _failure_of(step: Callable[[], None]) -> Exception | None:
-    """What a step raised: whatever that is, the snapshot that is there is served on."""
+    """Run a step and return its error, if any; the current snapshot is served anyway."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - it is logged, counted and shown in the status

@@ -187,7 +187,7 @@ class SpillingEpisodes:
             raise StoreError("this store of episodes is closed; open it again")
 
     def _waiting(self, is_wanted: Callable[[Episode], bool]) -> list[Episode]:
-        """What is in files, oldest first; of an id that came twice the first.
+        """Episodes in files, oldest first; of a repeated id, the first one.
 
         It is asked before the store: what leaves a file later is found there.
         """
@@ -338,7 +338,7 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def spilling_of(store: object) -> SpillingEpisodes | None:
-    """What keeps the episodes of a store in files, if it was made ``with_episodes`` of one.
+    """The spilling store behind a store made ``with_episodes`` of one.
 
     Example:
         >>> print(spilling_of("memory:"))

@@ -1,4 +1,4 @@
-"""What stores over SQL tables share: reading versions, events and episodes, and pruning."""
+"""Shared code of SQL stores: reading versions, events and episodes, and pruning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LEFT JOIN definitions AS d ON d.digest = r.digest
 WHERE v.version > ? AND v.version <= ?
 ORDER BY v.version, r.since, r.place
 """
-"""What is new in a version has the greatest ``since`` of its revisions, and stands last."""
+"""New tools of a version have the greatest ``since`` and come last."""
 
 _HISTORY = """
 SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
@@ -326,11 +326,11 @@ class SQLStore(ABC):
         return sql, parameters
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         return self._volume("", ())
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
+        """The size of what ``prune`` would delete."""
         last = self._last_to_go(retention)
         if last is None:
             return EpisodeVolume(count=0, bytes=0)

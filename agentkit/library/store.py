@@ -263,8 +263,8 @@ class Retention:
     Attributes:
         max_age: Time since an episode began (``started_at``; where that is empty, since it was
             kept).
-        max_bytes: Of the bodies of all episodes together, as the store holds them.
-        max_count: Of episodes.
+        max_bytes: Maximum size of all episode bodies together, as stored.
+        max_count: Maximum number of episodes.
     """
 
     max_age: timedelta | None = None
@@ -281,11 +281,11 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpisodeVolume:
-    """How much there is of episodes, or went.
+    """The size of stored or deleted episodes.
 
     Attributes:
-        count: Of episodes.
-        bytes: Of their bodies, as the store holds them.
+        count: Number of episodes.
+        bytes: Size of their bodies, as stored.
     """
 
     count: int
@@ -301,11 +301,11 @@ class Pruning(Protocol):
         ...
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete now; nothing is deleted."""
+        """The size of what ``prune`` would delete now; nothing is deleted."""
         ...
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         ...
 
 

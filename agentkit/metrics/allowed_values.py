@@ -166,7 +166,7 @@ class SourceType(Protocol):
 
 
 class Language(Protocol):
-    """What values are written in where they are no plain JSON.
+    """The language of values that are not plain JSON.
 
     ``agentkit-bench`` has Java and JavaScript, for BFCL.
     """
@@ -231,7 +231,7 @@ def gold_problems(
     Args:
         expected: The gold calls.
         definitions: The tools.
-        language: Of the values; None for plain JSON.
+        language: Language of the values; None for plain JSON.
 
     Example:
         >>> gold = AllowedCall(name="book", allowed={"day": ["Monday"]})
@@ -296,7 +296,7 @@ class GoldCalls:
 
 
 class CallRule(Protocol):
-    """What one gold call allows."""
+    """The values one gold call allows."""
 
     @property
     def name(self) -> str:
@@ -364,7 +364,7 @@ def _assignment(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
 
 
 class _AllowedRule:
-    """What a gold call with allowed values allows."""
+    """The values a gold call with allowed values accepts."""
 
     def __init__(
         self, gold: AllowedCall, definition: ToolDefinition, types: Mapping[str, _Type]
@@ -461,7 +461,7 @@ _PYTHON_TYPES: Mapping[object, type] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Type:
-    """What a tool declares for one argument.
+    """A tool's declaration of one argument.
 
     Attributes:
         kinds: The types of its values.
@@ -498,7 +498,7 @@ class _ArgumentRule:
         self._lists = [one for one in allowed if isinstance(one, _LISTS)]
 
     def fault(self, given: Any) -> Literal["wrong_type", "wrong_value"] | None:
-        """What is wrong with a value; None when it is allowed."""
+        """The problem of a value; None when it is allowed."""
         value = self._declared.read(given)
         kind = type(value)
         if kind not in self._declared.kinds and kind is not self._usual:

@@ -1,4 +1,4 @@
-"""How sure measured numbers are: intervals, comparisons of two systems, repeated attempts.
+"""Uncertainty of measured numbers: intervals, comparisons of two systems, repeated attempts.
 
 A Wilson interval for a share of independent tasks, and a bootstrap over tasks for any mean, where
 attempts at one task repeat. Of two systems on the same tasks, what both pass or both fail says
@@ -69,7 +69,7 @@ def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Inte
 
     Args:
         passed: How many passed; weights count as fractions of a trial.
-        total: Of how many independent trials.
+        total: Number of independent trials.
         level: The level of confidence, between 0 and 1.
 
     Raises:
@@ -118,7 +118,7 @@ def bootstrap_interval(
         observations: The measured values, at least one.
         level: The level of confidence, between 0 and 1.
         resamples: How often to draw.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Raises:
         UsageError: There are no observations, one is not finite, or a number is out of range.

@@ -23,7 +23,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelSettings:
-    """How to generate; None leaves a choice to the provider.
+    """Generation settings; None leaves a choice to the provider.
 
     Attributes:
         temperature: Sampling temperature; 0 asks for greedy decoding.
@@ -133,7 +133,7 @@ class ReasoningDelta:
 
 Delta: TypeAlias = TextDelta | ReasoningDelta
 ModelEvent: TypeAlias = Delta | ModelResponse
-"""What a stream yields: pieces of text, and last of all the whole response."""
+"""Events of a stream: pieces of text, and finally the whole response."""
 
 
 @runtime_checkable

@@ -46,7 +46,7 @@ _ARGUMENTS = ("arguments", "parameters", "args", "kwargs", "input")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedCalls:
-    """What a text says.
+    """The content of a parsed text.
 
     Attributes:
         calls: The calls, in the order of the text. One that cannot be read has its text in
@@ -279,7 +279,7 @@ class _Scan:
         return bare if bare in self.tools else self._plain_names.get(_plain(bare), bare or name)
 
     def _balanced_end(self, start: int) -> int:
-        """Where the bracket at ``start`` closes; the end of its line when it does not."""
+        """The place where the bracket at ``start`` closes, else the end of its line."""
         depth, last = 0, min(len(self.text), start + _MAX_MALFORMED)
         for match in _BRACKETS.finditer(self.text, start, last):
             if match[0] in "([{":

@@ -358,7 +358,7 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
 
 
 def _logprobs_in(choice: JsonObject) -> list[Any]:
-    """What a choice tells of each of its tokens; empty when it tells nothing."""
+    """The log probabilities of a choice's tokens; empty when it has none."""
     given = expect(choice.get("logprobs") or {}, dict, f"{_CHOICE}.logprobs")
     found: list[Any] = expect(given.get("content") or [], list, f"{_CHOICE}.logprobs.content")
     return found

@@ -190,7 +190,7 @@ def array_of(items: JsonObject, least: int, most: int) -> JsonObject:
 
 
 class _Place(NamedTuple):
-    """Where in the document a translation stands.
+    """The place of a translation in the document.
 
     Attributes:
         depth: Nesting of the schema that is written.
@@ -423,7 +423,7 @@ def _listed(schema: Mapping[str, Any], keyword: str) -> Sequence[Any]:
 
 
 def _dependencies(schema: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """For each name that needs others: a schema with all of them, and one without the name.
+    """Two schemas per name that requires others: one with all of them, one without the name.
 
     A name that is not declared here is never written, so it needs nothing.
     """

@@ -199,7 +199,7 @@ def translated_sdk_error(
     Args:
         error: What was raised.
         sdk: The module whose error classes it may have.
-        endpoint: Who was asked.
+        endpoint: The endpoint that was asked.
     """
     if isinstance(error, sdk.APITimeoutError):
         return ModelTimeoutError(f"{endpoint.place} did not answer in time ({error})")

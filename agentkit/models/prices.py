@@ -1,4 +1,4 @@
-"""What answers cost: prices given to a model, from litellm's table, or from ours.
+"""Prices of answers: those given to a model, from litellm's table, or from ours.
 
 Our table, ``prices.json``, has a date. Prices set with ``agentkit models prices`` take precedence
 over both.

@@ -42,17 +42,17 @@ _STATUS_OF_CODE = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
-"""What OpenAI and Anthropic answer with these codes where they have not sent status 200 yet."""
+"""The status OpenAI and Anthropic send with these codes, unless they have already sent 200."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """Who was asked for what: the facts that an error message needs.
+    """The endpoint and model of a request, for error messages.
 
     Attributes:
         place: URL of the server, without credentials.
         model: The model's name.
-        key_source: Where the key came from, in words.
+        key_source: Where the key came from, as text.
         api_key: The key, to keep it out of messages; None when none is sent.
         further_keys: Others that may be sent, to keep them out of messages as well.
 
@@ -85,7 +85,7 @@ def status_error(
     """The error for an answer with an error status: what the server said, and what to do.
 
     Args:
-        endpoint: Who was asked.
+        endpoint: The endpoint that was asked.
         status: The status code.
         headers: The answer's headers.
         body: The answer's body.

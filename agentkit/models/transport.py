@@ -53,7 +53,7 @@ class HttpStream:
     Attributes:
         status: The status code.
         headers: The headers; names in any case.
-        pieces: Gives the body, piece by piece; raises ``ModelConnectionError`` when the connection
+        pieces: Yields the body piece by piece; raises ``ModelConnectionError`` when the connection
             is cut before its end.
     """
 
@@ -318,7 +318,7 @@ def place(url: str) -> str:
 
 
 def trusted_certificates(url: str) -> ssl.SSLContext:
-    """What servers are checked against: the machine's certificates and those of certifi.
+    """The trusted certificates: the machine's and those of certifi.
 
     Both, because a bare machine has none of its own and a company's are not in certifi;
     ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace them. A plain HTTP URL needs none, and reading

@@ -1,4 +1,4 @@
-"""What all providers' protocols share: tool names, calls, event streams, reading foreign JSON.
+"""Shared parts of providers' protocols: tool names, calls, event streams, foreign JSON.
 
 Every complaint about an answer names the path and the value.
 """
@@ -26,7 +26,7 @@ MALFORMED_KEY = "malformed_arguments"
 """Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
 
 MAX_BYTES = 1 << 27
-"""Of an answer, or of a stream. Half a million tokens take some 100 bytes each in a stream."""
+"""Bound of an answer or a stream. Half a million tokens take some 100 bytes each in a stream."""
 
 MISSING = object()
 """Stands for a value that is not there; ``None`` is a value."""

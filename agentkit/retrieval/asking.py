@@ -29,7 +29,7 @@ _CUT = " \u2026 "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What came of a question.
+    """The result of a question.
 
     Attributes:
         text: The answer, at most ``MAX_ANSWER`` characters; empty when there is none.

@@ -1,4 +1,4 @@
-"""What passes from stage to stage: the tools still in the running, and their scores."""
+"""The candidates passed from stage to stage, and their scores."""
 
 from __future__ import annotations
 

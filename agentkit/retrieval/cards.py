@@ -1,4 +1,4 @@
-"""How a tool is shown: a one-line card or its full schema, and what that costs in a prompt."""
+"""Tool cards: one line or the full schema, and their cost in a prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From text to vectors: the seam to embedding models, and static word vectors that need no torch.
+"""Turn text into vectors: the seam to embedding models, and static word vectors without torch.
 
 Whatever turns texts into rows of an array will do: ``as_embedder`` takes an ``Embedder``, an object
 with an ``encode`` method as sentence-transformers has it, or a plain function.
@@ -69,7 +69,7 @@ class FunctionEmbedder:
         return self._name or probed(self)
 
     def embed(self, texts: Sequence[str]) -> FloatRows:
-        """What the function returns, checked.
+        """The function's result, checked.
 
         Raises:
             UsageError: It is not one row of finite numbers a text.
@@ -78,7 +78,7 @@ class FunctionEmbedder:
 
 
 def checked_rows(rows: object, count: int) -> FloatRows:
-    """What an embedding model returned for ``count`` texts, as an array.
+    """An embedding model's result for ``count`` texts, as an array.
 
     Raises:
         UsageError: It is not one row of finite numbers a text.
@@ -107,7 +107,7 @@ def checked_rows(rows: object, count: int) -> FloatRows:
 
 
 def as_embedder(model: object) -> Embedder:
-    """What was given, as an ``Embedder``.
+    """Convert the argument to an ``Embedder``.
 
     Args:
         model: An ``Embedder``; an object with an ``encode(list of texts)`` method, such as a

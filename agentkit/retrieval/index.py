@@ -48,7 +48,7 @@ _OUTLINE = "agentkit.index.outline/2"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What a channel keeps about some tools: for each row as many entries as it needs.
+    """A channel's data about some tools: for each row as many entries as it needs.
 
     Attributes:
         counts: int32[rows]: how many entries each row has.
@@ -125,7 +125,7 @@ class Channel(Protocol[D_co]):
         ...
 
     def build(self, definitions: Sequence[ToolDefinition]) -> Rows:
-        """What is kept about ``definitions``, in their order."""
+        """The data about ``definitions``, in their order."""
         ...
 
     def prepared(self, rows: Rows) -> D_co:
@@ -159,7 +159,7 @@ class Segment:
         return {name: row for row, name in enumerate(self.names)}
 
     def data(self, place: int, channel: Channel[D_co]) -> D_co:
-        """What the channel at ``place`` searches, prepared at the first query."""
+        """The searcher of the channel at ``place``, prepared at the first query."""
         if place not in self._prepared:
             self._prepared[place] = channel.prepared(self.rows[place])
         found: D_co = self._prepared[place]
@@ -214,12 +214,12 @@ class Part:
         return slice(self.offset, self.offset + len(self.segment))
 
     def count(self, rows: NDArray[Any]) -> int:
-        """How many of its own ``rows`` are in this version."""
+        """The number of its own ``rows`` in this version."""
         return len(rows) if self.alive is None else int(self.alive[rows].sum())
 
 
 class ToolIndex:
-    """What channels know about the tools of one library version; never changes.
+    """The channels' data about the tools of one library version; immutable.
 
     Tools are numbered: *row* is the place of a tool in this index, from 0 to ``size``. Rows of
     tools that were removed stay in between until segments are joined, and are not ``alive``. A row
@@ -280,7 +280,7 @@ class ToolIndex:
         return None
 
     def data(self, channel: Channel[D_co]) -> Iterator[tuple[Part, D_co]]:
-        """What a channel keeps about each segment.
+        """A channel's data about each segment.
 
         Raises:
             UsageError: The index was made without that channel.
@@ -296,7 +296,7 @@ class ToolIndex:
         return ((part, part.segment.data(place, channel)) for part in self.parts)
 
     def once(self, key: object, work: Callable[[], T]) -> T:
-        """What ``work`` gives, worked out once for this version."""
+        """The result of ``work``, computed once for this version."""
         if key not in self._worked_out:
             self._worked_out[key] = work()
         found: T = self._worked_out[key]
@@ -504,7 +504,7 @@ def key_of(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inverted:
-    """For each key the entries that have it.
+    """The entries that have each key.
 
     Attributes:
         keys: uint64[keys], ascending, each once.
@@ -518,7 +518,7 @@ class Inverted:
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64]) -> Inverted:
-        """From the key of each entry; entries of one key stay in order."""
+        """Build from the key of each entry; entries of one key stay in order."""
         import numpy as np
 
         order = np.argsort(keys, kind="stable")
@@ -526,7 +526,7 @@ class Inverted:
         return cls(keys=distinct, starts=np.append(starts, len(keys)), order=order)
 
     def find(self, keys: Sequence[int]) -> list[tuple[int, int]]:
-        """Where the entries of each key start and end; (0, 0) for one that no entry has."""
+        """Start and end of each key's entries; (0, 0) for one that no entry has."""
         import numpy as np
 
         if not len(self.keys):

@@ -166,7 +166,7 @@ class LexicalChannel:
     def _places(
         self, index: ToolIndex, terms: Collection[str]
     ) -> tuple[list[tuple[Part, Postings, list[tuple[int, int]]]], list[int]]:
-        """Where the postings of each term are in each segment, and how many tools hold it."""
+        """The postings of each term in each segment, and the number of tools that hold it."""
         keys = [key_of(term) for term in terms]
         parts = [(part, data, data.inverted.find(keys)) for part, data in index.data(self)]
         counts = [0] * len(keys)

@@ -80,7 +80,7 @@ def identity_plan(query: str, *, usage: Usage | None = None, note: str = "") -> 
 
 
 async def planned(planner: Planner, query: str, *, most: int) -> Plan:
-    """What a planner says, ready to be searched: at least one goal and at most ``most``.
+    """A planner's answer as a query: at least one goal and at most ``most``.
 
     A planner is a helper: one that raises, or has no step, leaves the request as its only step, and
     a note says so.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.embedders import FloatRows
 
 _OF_MODEL = 0.75
-"""Of what meaning counts, the share of an embedding model where word vectors are there as well."""
+"""The embedding model's share of the meaning score when word vectors are used as well."""
 
 _BY_WORDS = 128
 _BY_MEANING = 32
@@ -50,7 +50,7 @@ _USUAL_COSINE, _USUAL_SPREAD, _USUAL_LEXICAL = 0.08, 0.08, 0.12
 the cosines, and the lexical scores as a share of the highest, that five catalogues have."""
 
 _NAMED = 2.0
-"""What a tool gains that the request calls by its name: twice what the best match has."""
+"""The gain of a tool that the request names: twice the best match's score."""
 
 _REMEMBERED = 256
 _NO_VECTORS = (
@@ -304,7 +304,7 @@ def _scaled(scores: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 
 def _fused(parts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    """What each kind of evidence, and ``clauses``, adds to a total whose highest is 1.
+    """The share of each kind of evidence, and of ``clauses``, in a total of at most 1.
 
     Args:
         parts: By kind, float[texts, candidates]: the whole request first, then its clauses.
@@ -327,7 +327,7 @@ def _fused(parts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.flo
 
 
 def _weights(kinds: tuple[str, ...], meaning: float) -> tuple[float, ...]:
-    """What words and each kind of vectors count."""
+    """The weights of words and of each kind of vectors."""
     if not kinds:
         return (1.0,)
     if len(kinds) == 1:

@@ -150,7 +150,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 _SHARE = 0.95
-"""What a tool gets of the score of the tool that needs it: a place right behind it."""
+"""A tool's share of the score of the tool that needs it: it ranks right behind."""
 
 
 class References:
@@ -199,7 +199,7 @@ class References:
     def _needed(
         self, candidates: Candidates, read: dict[str, list[str]]
     ) -> dict[str, tuple[float, str]]:
-        """By name of a tool that is to rise: by how much, and who needs it.
+        """For each tool to raise: by how much, and which tool needs it.
 
         Args:
             candidates: The ranking so far.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubGoal:
-    """What a tool is looked for: one step of what the user asked.
+    """A sub-goal to find a tool for: one step of the user's request.
 
     Attributes:
         intent: The step in words; the whole query when nobody split it.
@@ -77,7 +77,7 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retrieval:
-    """What a retriever found.
+    """The result of a retrieval.
 
     Attributes:
         query: The text that was searched for.
@@ -125,7 +125,7 @@ class StepRetriever(Protocol):
     async def retrieve_next(
         self, query: str, library: Library, in_hand: Sequence[TypedSlot]
     ) -> Retrieval:
-        """As ``Retriever.retrieve``, with typed values that a call can be given."""
+        """Like ``Retriever.retrieve``, with typed values available as arguments."""
         ...
 
 

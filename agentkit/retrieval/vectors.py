@@ -137,7 +137,7 @@ class VectorChannel:
         return np.flatnonzero(differing <= min(bound, len(vector)))
 
     def cosines(self, index: ToolIndex, vectors: FloatRows, rows: NDArray[np.int64]) -> FloatRows:
-        """How alike texts and tools are.
+        """The likeness of texts and tools.
 
         The same for equal tools, wherever they stand and whatever else is compared: a product of
         matrices adds in an order that depends on its shape, so both sides are whole numbers small
@@ -208,7 +208,7 @@ class VectorChannel:
         return Rows.single(codes=np.rint(vectors * (127 / largest)).astype(np.int8), draws=draws)
 
     def prepared(self, rows: Rows) -> Vectors:
-        """With lengths and signs."""
+        """The values with lengths and signs."""
         import numpy as np
 
         codes = rows.arrays["codes"]
@@ -220,7 +220,7 @@ class VectorChannel:
 
 
 def _largest_exact(dimensions: int) -> float:
-    """What a vector of length 1 can be scaled by before its products with ``codes`` are rounded.
+    """The largest scale of a vector of length 1 whose products with ``codes`` stay exact.
 
     float32 has all whole numbers up to 2 ** 24. A row of codes has a length of at most 127 times
     the root of the dimensions, rounding adds half that root to the scaled vector, and no product,
@@ -240,7 +240,7 @@ def _check_dimensions(now: int, before: int) -> None:
 
 
 def vector_text(definition: ToolDefinition) -> str:
-    """What of a tool is embedded: ``name: first sentence``, identifiers in words."""
+    """The text of a tool to embed: ``name: first sentence``, identifiers in words."""
     name = _JOINTS.sub(" ", definition.name)
     sentence = _SENTENCE_END.split(definition.text.strip(), maxsplit=1)[0]
     return f"{name}: {sentence[:_LONGEST_SENTENCE]}"

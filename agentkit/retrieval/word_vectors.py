@@ -47,16 +47,16 @@ _LONGEST_TEXT = 8_000
 _BATCH = 256
 
 MEANING = 0.65
-"""How much word vectors count beside words on catalogues that they were not trained on."""
+"""The weight of word vectors beside words on catalogues they were not trained on."""
 
 VECTORS_FORMAT = "agentkit.vectors/1"
-"""What the header of a file of trained vectors says."""
+"""Format named in the header of a file of trained vectors."""
 
 _ARRAYS = {"pieces": ("I32", "<i4"), "scales": ("F32", "<f4"), "rows": ("I8", "i1")}
 _LARGEST_FILE = 16_000_000
 _LARGEST_HEADER = 1_000_000
 _LARGEST_SCALE = 8.0
-"""Of a row: its numbers, up to 128 times that, are kept in 16 bits, and texts are sums of them."""
+"""Bound of a row's scale: its numbers, up to 128 times that, are kept in 16 bits and summed."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class StaticEmbedder:
 
     @property
     def meaning(self) -> float:
-        """How much these vectors should count beside words."""
+        """The weight of these vectors beside words."""
         return MEANING if self.trained is None else self.trained.meaning
 
     @cached_property
@@ -212,7 +212,7 @@ class TrainedVectors:
 def digest_of(
     pieces: NDArray[np.int32], scales: NDArray[np.float32], rows: NDArray[np.int8]
 ) -> str:
-    """What names trained vectors: the SHA-256 of their three arrays."""
+    """The digest of trained vectors: the SHA-256 of their three arrays."""
     found = hashlib.sha256()
     for array in (pieces, scales, rows):
         found.update(array.tobytes())
@@ -317,7 +317,7 @@ def packaged_embedder() -> StaticEmbedder | None:
 
 
 def packaged_folder() -> Path | None:
-    """Where the installed package keeps its files, if it is installed and has them."""
+    """The folder of the installed package's files, if it is installed and has them."""
     found = find_spec(_PACKAGE)
     for location in (found and found.submodule_search_locations) or ():
         folder = Path(location)
@@ -327,7 +327,7 @@ def packaged_folder() -> Path | None:
 
 
 def installed_folder(needed_by: str) -> Path:
-    """Where the installed package keeps its files.
+    """The folder of the installed package's files.
 
     Args:
         needed_by: What needs them, for the error.

@@ -1,4 +1,4 @@
-"""From text to search terms: identifiers split, words folded, plurals cut."""
+"""Turn text into search terms: identifiers split, words folded, plurals cut."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def create_app(
     Args:
         agent: Answers. Its tools, settings and limits are those of its owner; clients choose what
             is said.
-        keys: Who may use it; None lets everybody in.
+        keys: Who may use it; None allows everybody.
         limits: What is taken on.
         model_name: The model's name for clients; None takes the agent's name.
         client_approval: Whether a client may say that a call that needs approval may run, for its
@@ -180,10 +180,10 @@ def assemble(
     Args:
         routes: By path the method, and an ASGI application that finds its exchange in the scope.
         constants: By path what it always says, as JSON.
-        keys: Who may use it; None lets everybody in.
+        keys: Who may use it; None allows everybody.
         limits: What is taken on.
         metrics: Where requests are counted.
-        ready: Gives the answer of ``/readyz``.
+        ready: Returns the answer of ``/readyz``.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: See ``create_app``.
         lifespan: From the first request to the last one.
@@ -313,7 +313,7 @@ class _Service:
     async def lifespan(
         self, *, refresh_seconds: float | None, close_agent: bool
     ) -> AsyncIterator[None]:
-        """From the first request to the last one."""
+        """Serve from the first request to the last."""
         refreshing = None
         if refresh_seconds is not None and self._agent.store is not None and not self._replica:
             refreshing = asyncio.create_task(self._refreshed(refresh_seconds))

@@ -87,7 +87,7 @@ class ChatCompletions:
         bodies: Reads what is sent.
         metrics: Where things are counted.
         limits: What is taken on.
-        keys: Who may use it, for the share of each.
+        keys: Who may use it, for per-client limits.
         takes_approvals: Whether clients may say that a call which needs approval may run.
         deps_factory: Makes the deps of a run from Starlette's request.
     """
@@ -137,8 +137,8 @@ class ChatCompletions:
         Args:
             work: The run.
             answers: What it waited for: fields of ``Work``.
-            exchange: Who asks.
-            scope: Of the request, for the deps.
+            exchange: The request.
+            scope: Scope of the request, for the deps.
 
         Raises:
             RequestError: There is no answer.
@@ -261,7 +261,7 @@ class ChatCompletions:
     async def _outcome(
         self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
     ) -> RunResult:
-        """What came of a run; its episode is recorded in any case.
+        """The result of a run; its episode is always recorded.
 
         Raises:
             RequestError: There is no answer.

@@ -25,7 +25,7 @@ _FINISH: Mapping[str, str] = {
     "blocked": "content_filter",
 }
 ANSWER_PREFIX = "chatcmpl-"
-"""What the id of an answer has before that of its episode."""
+"""Prefix of an answer's id before its episode's id."""
 
 CONTROL = "control"
 """The route of an answer that no candidate had a part in."""
@@ -130,7 +130,7 @@ class Completion:
         ]
 
     def _extension(self, result: RunResult) -> dict[str, Any]:
-        """What OpenAI's form has no place for."""
+        """Fields that OpenAI's format has no place for."""
         return {
             "episode_id": self.episode_id,
             "episode_kept": result.is_kept,
@@ -248,7 +248,7 @@ class StreamedAnswer:
         await self._write(self._completion.progress(tool, text))
 
     def paragraph_ended(self) -> None:
-        """What is said next begins a new paragraph: it belongs to another turn of the model."""
+        """Begin a new paragraph: the next text belongs to another turn of the model."""
         self._between = "\n\n"
 
     async def keep_open(self, seconds: float) -> None:

@@ -123,7 +123,7 @@ class _Body(_Record):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What a client wants.
+    """A client's request.
 
     Attributes:
         messages: What was said, oldest first.
@@ -147,7 +147,7 @@ class Asked:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What was said before the last user message."""
+        """The messages before the last user message."""
         last = [at for at, one in enumerate(self.messages) if isinstance(one, UserMessage)]
         return self.messages[: last[-1]] if last else ()
 

@@ -105,7 +105,7 @@ class FeedbackBody(BaseModel):
         return (self.episode_id or self.response_id or "").removeprefix(ANSWER_PREFIX)
 
     def of(self, sender: str) -> UserFeedback:
-        """What is kept of it."""
+        """The record to store."""
         rating = float(self.thumbs == "up") if self.rating is None else self.rating
         call = self.corrected_call
         return UserFeedback(

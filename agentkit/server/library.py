@@ -87,7 +87,7 @@ def create_library_app(
 
     Args:
         store: Where definitions and events are kept.
-        keys: Who may read; None lets everybody in.
+        keys: Who may read; None allows everybody.
         limits: What is taken on.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
@@ -146,7 +146,7 @@ class LibraryReader:
         self._kept = lru_cache(maxsize=_KEPT_BODIES)(self._newest)
 
     def head(self) -> Head:
-        """What is newest, of definitions and events together.
+        """The newest definitions and events together.
 
         Raises:
             StoreError: The store cannot be read, or changed each time that it was looked at.
@@ -328,7 +328,7 @@ class LibraryEndpoints:
             return self._known
 
     async def _read(self, exchange: Exchange, read: Callable[[], bytes]) -> bytes:
-        """What a thread reads, which holds a place until its end: no thread can be cut."""
+        """Read in a thread, which holds a slot until it ends: no thread can be cancelled."""
         who = exchange.who
         if not self.reading.take(who):
             raise self.reading.refusal(who)
@@ -364,6 +364,6 @@ def _number(query: Query, name: str) -> int:
 
 
 def _etags(exchange: Exchange) -> frozenset[str]:
-    """What the client has; a proxy that compressed it may have made the ETags weak."""
+    """The client's ETags; a proxy that compressed the answer may have made them weak."""
     given = exchange.headers.get("if-none-match", "")
     return frozenset(one.strip().removeprefix("W/").strip('"') for one in given.split(",")) - {""}

@@ -1,4 +1,4 @@
-"""What a server counts, in Prometheus' text format 0.0.4.
+"""A server's metrics, in Prometheus' text format 0.0.4.
 
 The few lines that a server needs of it; all of it runs on one event loop, so nothing is locked.
 """
@@ -70,7 +70,7 @@ class Gauge:
 
 
 class Histogram:
-    """How values are spread, for each combination of labels.
+    """The distribution of values, for each combination of labels.
 
     Args:
         name: The metric's name, with its unit.
@@ -178,7 +178,7 @@ class RunMetrics(Metrics):
 def store_gauges(
     queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
 ) -> list[Gauge]:
-    """What is looked up of the ways between an agent and its store."""
+    """The state of the layers between an agent and its store."""
     read: dict[str, tuple[str, Callable[[], float]]] = {
         "episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
         "episodes_not_kept_total": (

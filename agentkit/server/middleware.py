@@ -1,4 +1,4 @@
-"""What every request passes before an endpoint: ids, keys, errors in one form, counting."""
+"""Middleware before every endpoint: ids, keys, uniform errors, counting."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Header: TypeAlias = tuple[bytes, bytes]
 _LOG = logging.getLogger(__name__)
 
 SCOPE_KEY = "agentkit"
-"""Where the exchange is found in the scope of a request."""
+"""Key of the exchange in a request's scope."""
 
 CLIENT_LEFT = 499
 """nginx' status for a client that did not wait for the answer; it stands in logs and metrics."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""What this machine calls itself."""
+"""Names of this machine."""
 
 CLOSE: Header = (b"connection", b"close")
 NO_RETRY: Header = (b"x-should-retry", b"false")
@@ -134,7 +134,7 @@ class Exchange:
         path: Its path, below the one that the application is mounted at.
         headers: Its headers, names in lower case; repeated ones are joined by commas (RFC 9110,
             5.3). So two Authorization headers are none: a proxy might have looked at the other.
-        receive: Gives the body, and tells when the client left.
+        receive: Yields the body, and reports when the client disconnects.
         send_raw: Takes the answer.
         request_id: Names the exchange, in the answer and in records.
         send_seconds: How long one message may wait for the client to read.
@@ -278,7 +278,7 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admission:
-    """Who gets in.
+    """Admission control.
 
     Attributes:
         keys: The keys; None lets everybody in.
@@ -324,7 +324,7 @@ class Front:
 
     Attributes:
         app: What answers.
-        admission: Who gets in.
+        admission: Decides who is admitted.
         metrics: Where requests are counted.
         routes: Paths that are counted under their own name.
         send_seconds: How long a client may read nothing of what is sent to it.

@@ -1,4 +1,4 @@
-"""What is under way and how it is cut short; whether the store answers."""
+"""Active runs and how they are cut short; whether the store answers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ ANONYMOUS = "anonymous"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What the agent is to do.
+    """The work for the agent.
 
     Attributes:
         episode_id: Id of the episode that it will be.
@@ -59,7 +59,7 @@ class Work:
     deps: Any = None
 
     async def carried_out(self, agent: Agent) -> RunResult:
-        """What comes of it.
+        """The outcome.
 
         Raises:
             RunError: As for ``Agent.run``.
@@ -132,8 +132,8 @@ async def continued_work(
 
     Args:
         asked: The request, which ends in tool messages.
-        exchange: Who asks.
-        store: Where the run that waits is kept.
+        exchange: The request.
+        store: Holds the waiting run.
         takes_approvals: Whether this client may say that a call may run.
 
     Raises:

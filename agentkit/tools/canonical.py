@@ -84,7 +84,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def json_key(value: Any) -> Hashable:
-    """What values that are the same JSON data, and no others, have in common (``same_json``)."""
+    """A key shared exactly by values that are the same JSON data (``same_json``)."""
     if isinstance(value, list):
         return ("list", *map(json_key, value))
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ Text = TypeVar("Text", bound=str)
 
 
 class ToolOptions(TypedDict, total=False):
-    """What ``tool`` takes beside the function; ``tool`` says what each means."""
+    """Options of ``tool``, documented there."""
 
     name: str | None
     description: str | None

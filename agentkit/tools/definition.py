@@ -43,7 +43,7 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """What running a tool does to the world, in the words of MCP's tool annotations.
+    """The effects of running a tool, in the terms of MCP's tool annotations.
 
     None means "not declared": such a tool is treated as one that may write, and is not treated
     as destructive.
@@ -206,7 +206,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where a definition came from.
+    """The origin of a definition.
 
     Attributes:
         kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp`` or ``composite``.

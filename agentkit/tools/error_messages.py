@@ -1,4 +1,4 @@
-"""From an error of a schema to the sentence that a model reads.
+"""Turn a schema error into the sentence that a model reads.
 
 Each keyword has one sentence: what must be, and what was got. The deepest relevant error of an
 ``anyOf`` is worded, not the fact that no branch fits.
@@ -245,7 +245,7 @@ _SENTENCES: Mapping[str, str] = {
 
 
 def _sentence(error: SchemaError) -> str:
-    """What must be, and what was got."""
+    """The expected and the actual value."""
     template = _SENTENCES.get(error.keyword, "must fit the schema: {keyword} {value}")
     if error.branches:  # no alternative fits
         template = _SENTENCES["type"] if _kinds(error) else "must fit one alternative, {got}"
@@ -287,7 +287,7 @@ _PARTS: Mapping[str, Callable[[SchemaError], Any]] = {
     "size": lambda error: len(error.value),
     "value": lambda error: value_text(error.limit),
 }
-"""What stands in the braces of a sentence."""
+"""Values for the braces of a sentence."""
 
 
 # --- names and values in sentences ----------------------------------------------------------------

@@ -30,7 +30,7 @@ _SHOWN = 300
 
 
 TOOL_ERRORS = (Exception, SystemExit, BaseExceptionGroup)
-"""What a tool may raise and fail by, where ``is_tool_error`` says so, too."""
+"""Errors by which a tool may fail, if ``is_tool_error`` agrees."""
 
 
 def is_tool_error(error: BaseException) -> bool:
@@ -163,14 +163,14 @@ DepsFactory: TypeAlias = Callable[[Any], Any]
 
 
 async def made_deps(factory: DepsFactory | None, request: object) -> Any:
-    """What a factory makes of a request; None without a factory."""
+    """The factory's deps for a request; None without a factory."""
     made = None if factory is None else factory(request)
     return await made if inspect.isawaitable(made) else made
 
 
 @dataclass(kw_only=True, slots=True)
 class RunFacts:
-    """What the contexts of one run share.
+    """State shared by the contexts of one run.
 
     Attributes:
         deps: What the caller gave the run.
@@ -201,7 +201,7 @@ class RunContext(Generic[DepsT]):
         run: What all contexts of the run share; a test can leave it out.
         attempt: Number of the attempt at this call, from 1.
         call_id: The call; empty where instructions or guardrails are given the context.
-        tool_name: Whose call it is. In a composite, call, attempt and token are the composite's.
+        tool_name: The tool called. In a composite, call, attempt and token are the composite's.
 
     Attributes:
         run_id: Id of the episode that the run will be.
@@ -242,13 +242,13 @@ class RunContext(Generic[DepsT]):
 
     @property
     def deps(self) -> DepsT:
-        """What the caller gave the run, such as a database handle or who the user is."""
+        """The caller's dependencies for the run, such as a database handle or the user."""
         deps: DepsT = self._live.deps
         return deps
 
     @property
     def usage(self) -> Usage:
-        """What the run has spent on models so far."""
+        """The run's usage of models so far."""
         return self._live.usage
 
     def progress(self, text: str) -> None:

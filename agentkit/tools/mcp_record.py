@@ -15,10 +15,10 @@ from agentkit.tools.definition import EffectName, Effects, ToolDefinition
 from agentkit.tools.schema import with_references
 
 EFFECTS_KEY = "agentkit.dev/effects"
-"""In ``_meta`` of a tool: the effects as we declare them."""
+"""Key in a tool's ``_meta``: the effects as we declare them."""
 
 WRAPPED_KEY = "agentkit.dev/wrapped"
-"""In ``_meta`` of a tool: its result is the field ``result`` of the object that is sent."""
+"""Key in a tool's ``_meta``: its result is the field ``result`` of the object sent."""
 
 RESULT_FIELD = "result"
 """Under which a value that is no object is sent, as the official server library does it."""

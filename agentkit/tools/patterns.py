@@ -84,7 +84,7 @@ def pattern_holds(pattern: str, text: str) -> bool:
 
 
 def pattern_steps(pattern: str, text: str) -> int:
-    """How long ``pattern_holds`` can take, in steps of some ten microseconds."""
+    """The cost of ``pattern_holds``, in steps of some ten microseconds."""
     return pattern_weight(pattern) * len(text) // _STATES_A_STEP
 
 
@@ -95,7 +95,7 @@ def _read(pattern: str) -> SchemaValidator | str:
 
 
 def _compile(pattern: str) -> SchemaValidator | str:
-    """What matches a pattern, or why nothing does."""
+    """The matcher of a pattern, or why there is none."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
     try:
@@ -190,7 +190,7 @@ def _states(token: str) -> int:
 
 
 def _most(quantifier: str) -> int:
-    """How often a quantifier writes out what it repeats."""
+    """The number of times a quantifier expands what it repeats."""
     counts = [int(count) for count in re.findall(r"\d+", quantifier)]
     return max(1, *counts) if counts else 1
 

@@ -74,7 +74,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(dict(_meanings()))
 """Each meaning and the wider one above it; an empty text is no meaning in particular."""
 
 OWNED_ID = "id:"
-"""How the meaning of an identifier that names its owner begins, as in ``id:hotel``."""
+"""Prefix of the meaning of an identifier that names its owner, as in ``id:hotel``."""
 
 
 @lru_cache(maxsize=4_096)
@@ -150,7 +150,7 @@ class Alternative:
         return all(name in theirs and theirs[name] <= wanted for name, wanted in self.fields)
 
     def meet(self, other: Alternative) -> Alternative | None:
-        """What both allow; None when that is nothing."""
+        """The values both allow; None for none."""
         value = self.value if other.value is None else other.value
         if self.value not in (None, value):
             return None
@@ -410,7 +410,7 @@ _MOST_BRANCHES = 32
 """Alternatives are compared in pairs; a longer ``anyOf`` is taken as undeclared."""
 
 _MOST_VALUES = 64
-"""Of an ``enum``; a longer one is taken as its type."""
+"""Maximum length of an ``enum``; a longer one counts as its type."""
 
 _WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
 _SCALARS: tuple[Base, ...] = ("string", "number", "integer", "boolean")
@@ -532,7 +532,7 @@ def _bases(schema: JsonObject) -> list[Base]:
 
 
 def _both(left: TypeSet, right: TypeSet) -> TypeSet:
-    """What both declare; where they contradict each other, what either does."""
+    """The intersection of both; where they contradict each other, their union."""
     if left.is_any or right.is_any:
         return right if left.is_any else left
     met = left & right

@@ -27,7 +27,7 @@ from agentkit.tools.schema_validator import UncheckableError, fits, schema_error
 def validate_arguments(
     definition: ToolDefinition, arguments: object
 ) -> tuple[ArgumentProblem, ...]:
-    """What is wrong with arguments; empty when nothing is.
+    """The problems of arguments; empty when they are valid.
 
     For many calls of one tool keep an ``ArgumentValidator``.
 
@@ -88,7 +88,7 @@ class ArgumentValidator:
         self._prepared = True
 
     def check(self, arguments: object) -> tuple[ArgumentProblem, ...]:
-        """What is wrong with arguments, the most useful problem first; empty when nothing is.
+        """The problems of arguments, the most useful first; empty when they are valid.
 
         Args:
             arguments: Decoded JSON.

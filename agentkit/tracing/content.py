@@ -1,4 +1,4 @@
-"""What was said, asked and returned, for those who want it in their traces.
+"""Opt-in content of traces: messages, arguments and results.
 
 Messages have the shape of the GenAI semantic conventions, as JSON text. Every text in them passes
 ``redact`` first and is then cut; numbers and structure stay, so a value to hide has to be a text.
@@ -40,7 +40,7 @@ def unredacted(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContentPolicy:
-    """How content is written into traces.
+    """Settings for content in traces.
 
     Attributes:
         max_chars: Longest text; a longer one ends in ``…``. An attribute has at most about 16 times
@@ -125,7 +125,7 @@ def of_run(
     value: object,
     policy: ContentPolicy,
 ) -> dict[str, str]:
-    """What a run was asked and answered."""
+    """The request and answer of a run."""
     asked = [*history, *([UserMessage(text=request)] if request else [])]
     found = _said(asked, [instructions] if instructions else [], policy)
     if isinstance(value, Episode) and value.turns:
@@ -135,7 +135,7 @@ def of_run(
 
 
 def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """What a model read and wrote."""
+    """The messages a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
     found = _said(request.messages, system, policy)
     if request.tools:
@@ -176,7 +176,7 @@ def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, s
 
 
 def of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """What was searched for, and what was found."""
+    """The query of a search, and its hits."""
     found = {"gen_ai.retrieval.query.text": policy.text(query)}
     if isinstance(value, Retrieval):
         found["gen_ai.retrieval.documents"] = policy.first(value.hits, _document)

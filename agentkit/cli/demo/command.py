@@ -54,7 +54,7 @@ from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.cascade import default_retriever
 
 QUERY = "What does a loan of 4800 over four years cost a month?"
-"""What one tool among thousands is found with."""
+"""The retriever that finds one tool among thousands."""
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -80,12 +80,12 @@ class QuestionRun:
 
     @property
     def right(self) -> int:
-        """How many answers are right."""
+        """The number of right answers."""
         return sum(map(_is_right, self.answers))
 
     @property
     def refused(self) -> dict[str, Episode]:
-        """By tool the first answer that it refused."""
+        """The first refused answer of each tool."""
         found: dict[str, Episode] = {}
         for one in self.answers:
             if _refusal(one):
@@ -93,7 +93,7 @@ class QuestionRun:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What was measured, with Wilson's 95 % interval."""
+        """The measured share, with Wilson's 95 % interval."""
         return {
             "right": self.right,
             "of": len(self.answers),
@@ -116,7 +116,7 @@ def _arguments(answer: Episode) -> Mapping[str, Any]:
 
 
 def _refusal(answer: Episode) -> str:
-    """What a tool said against a call; empty where it took it."""
+    """Why a tool refused a call; empty when it accepted it."""
     return next((one.failure.rule for one in answer.results if one.failure is not None), "")
 
 
@@ -179,7 +179,7 @@ class Demo:
         return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
 
     def difference(self, before: QuestionRun, after: QuestionRun) -> Interval:
-        """How much larger the second share is, with a paired 95 % interval."""
+        """The difference of the two shares, with a paired 95 % interval."""
         reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
@@ -346,7 +346,7 @@ class _View:
             print_line(Text.assemble(*parts), indent=3)
 
     def catalogue(self, benchmark: str, store: Store) -> None:
-        """How many tools there are, and which are found."""
+        """Show the number of tools, and which are found."""
         library, retriever = store.load(), default_retriever()
         wait_for(retriever.retrieve(QUERY, library))  # the index is made once
         began = time.perf_counter()
@@ -361,11 +361,11 @@ class _View:
         self.line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
     def right(self, asked: QuestionRun) -> None:
-        """How many answers are right."""
+        """Show the number of right answers."""
         self.line((f"{asked.right} of {len(asked.answers)} right", "bold"))
 
     def evolved(self, outcome: EvolutionReport) -> None:
-        """What the refusals of other questions taught, and what held-out ones said to it."""
+        """Show what was learned from refusals, and the held-out comparison."""
         taught = plural(outcome.looked_at.episodes, "other question")
         self.step(f"evolve: {taught} teach, held-out questions decide")
         for one in outcome.considered:
@@ -392,7 +392,7 @@ class _View:
 
 
 def _held_out(one: ProposalOutcome) -> str:
-    """How many held-out questions went better and worse, and why that decided nothing."""
+    """Show how many held-out questions improved or got worse, and why that decided nothing."""
     if one.report is None:
         return shown(one.why, 60)
     counts = one.report.statistics

@@ -106,7 +106,7 @@ class Catalogue:
     Attributes:
         library: The tools, in name order; where several entries of a file claim one name, the
             later ones are called ``name__2``, ``name__3`` here.
-        retriever: Whom the check for confused pairs asks; None for the default retriever.
+        retriever: The retriever for the check for confused pairs; None for the default one.
         usage: What the stored episodes say of each tool; None without episodes.
         providers: Names of the providers whose rules are checked.
         count_tokens: Counts the tokens of a text.
@@ -161,7 +161,7 @@ class Catalogue:
 
     @cached_property
     def duplicates(self) -> Mapping[str, frozenset[str]]:
-        """For each tool that has near duplicates, it and them; siblings are none."""
+        """Each tool that has near duplicates, with them; siblings do not count."""
         return {
             name: frozenset(group.tools)
             for group in self.alike
@@ -258,7 +258,7 @@ def near_duplicates(
 
 
 def features(definition: ToolDefinition) -> Features:
-    """What a tool is compared by."""
+    """The key a tool is compared by."""
     words = terms(definition.text)
     name = definition.origin.original_name or definition.name
     return frozenset(
@@ -342,7 +342,7 @@ class _Links:
         self.least: dict[int, float] = {}
 
     def root(self, at: int) -> int:
-        """What stands for the group of ``at``."""
+        """The representative of the group of ``at``."""
         while at in self._above:
             at = self._above[at]
         return at

@@ -1,4 +1,4 @@
-"""What the doctor looks for: the table ``CHECKS``, each check with the kinds that it can find.
+"""The doctor's checks: the table ``CHECKS``, each with the kinds that it can find.
 
 The kinds themselves, with why each matters and what to do, are in ``kinds.toml``.
 """
@@ -155,7 +155,7 @@ LONGEST_DESCRIPTION = 1024
 ``FunctionObject``; beyond that it is a matter of cost."""
 
 FEWEST_SHARING = 3
-"""From how many tools on a sentence that opens their descriptions counts as shared."""
+"""Minimum number of tools for which an opening sentence counts as shared."""
 
 _FILLERS_TEXT = """
 tool function method api endpoint call execute perform run operation given specified provided
@@ -228,7 +228,7 @@ def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
 
 
 def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
-    """What is wrong with a description, if anything."""
+    """The problem of a description, if any."""
     if _PLACEHOLDER.fullmatch(text):
         return KINDS["placeholder"], f"the description is {quoted(text)}"
     said = set(terms(text))
@@ -399,7 +399,7 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
 def _requests(
     catalogue: Catalogue, definition: ToolDefinition, shared: frozenset[str]
 ) -> tuple[str, ...]:
-    """What the tool should be found for, each once."""
+    """The requests the tool should be found for, each once."""
     own = (
         one for one in sentences(definition.description.summary) if sentence_key(one) not in shared
     )
@@ -436,7 +436,7 @@ async def _losses(
 
 
 def _confusion(name: str, loss: _Loss) -> str:
-    """In a sentence, what was asked and who won."""
+    """What was asked and which tool won, in one sentence."""
     stands = f"stands at {loss.place}" if loss.place else "is not found"
     return f"for {quoted(loss.query)} {name} {stands} behind {loss.rival}"
 
@@ -526,7 +526,7 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkup:
-    """What was found in a catalogue.
+    """The findings in a catalogue.
 
     Attributes:
         catalogue: What was examined.

@@ -1,4 +1,4 @@
-"""What providers refuse, as data: one table, and the check that reads it.
+"""Restrictions of providers as data: one table, and the check that reads it.
 
 Each rule names the page or the report that it comes from. Providers change their rules without
 notice; the table was made from what was published in 2026, and each line can be dropped or added
@@ -26,7 +26,7 @@ class ProviderRule:
     """One rule of one provider.
 
     Attributes:
-        provider: Whose it is; ``openai-strict`` is OpenAI with ``strict: true``.
+        provider: The provider; ``openai-strict`` is OpenAI with ``strict: true``.
         kind: What breaking it is called, how bad it is and what to do.
         search: Finds what breaks it.
         source: Where it is written.
@@ -174,7 +174,7 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
 strict mode: a client can add both without changing what the tool means."""
 
 REFUSALS: tuple[Kind, ...] = tuple(dict.fromkeys(rule.kind for rule in PROVIDER_RULES))
-"""What the rules can find."""
+"""The kinds the rules can find."""
 
 PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(rule.provider for rule in PROVIDER_RULES))
 """Whose rules are known; ``openai-strict`` is OpenAI with ``strict: true``."""

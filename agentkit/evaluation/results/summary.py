@@ -121,7 +121,7 @@ class _Blame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
-    """What a report needs of one episode.
+    """The parts of one episode that a report needs.
 
     Attributes:
         labels: Where it stands in the run.
@@ -159,7 +159,7 @@ class _Row:
 
     @property
     def order(self) -> tuple[int, str, int, int, str, str]:
-        """How rows are sorted, and in which order examples are preferred.
+        """The sort key of rows and of examples.
 
         The digest of the task comes first, so that the examples of a label are not all from the
         category whose name sorts first.
@@ -226,7 +226,7 @@ def _blames(turn: TurnDiagnosis) -> Iterator[_Blame]:
 
 @dataclass(kw_only=True, slots=True)
 class _Reading:
-    """What is kept of the episodes while they are read."""
+    """The accumulator while episodes are read."""
 
     rows: list[_Row] = field(default_factory=list)
     examples: dict[FailureLabel, dict[tuple[Any, ...], Example]] = field(default_factory=dict)
@@ -347,7 +347,7 @@ class _Attempt:
 
     @property
     def labels(self) -> EvaluationLabels:
-        """Where it stands in the run."""
+        """Its place in the run."""
         return self.rows[0].labels
 
     @property
@@ -368,7 +368,7 @@ class _Attempt:
 
     @property
     def standing(self) -> Literal["counted", "faulty", "unjudged", "unfinished"]:
-        """What becomes of it.
+        """Its outcome.
 
         It is judged by a verdict about one of its episodes; one that broke off before the part
         that is judged has not passed, so that is known as well.
@@ -382,7 +382,7 @@ class _Attempt:
 
     @property
     def passed(self) -> bool:
-        """Of one that counts: whether all was answered, and every judged answer passed."""
+        """Whether a counted attempt answered everything and every judged answer passed."""
         return self.is_whole and all(row.passed is not False for row in self.rows)
 
     @property
@@ -546,7 +546,7 @@ def _decoded(text: str) -> JsonObject:
 
 
 def _reasons(left_out: Iterable[LeftOut]) -> Iterator[LeftOutReason]:
-    """What was left out, by reason, the most frequent first."""
+    """The omissions by reason, the most frequent first."""
     where: dict[str, list[str]] = {}
     for one in left_out:
         where.setdefault(one.reason, []).append(one.where)

@@ -308,7 +308,7 @@ def match_evidence(
     *,
     is_exact: bool = False,
 ) -> Iterator[Evidence]:
-    """What keeps calls from being the gold calls, finding by finding.
+    """The differences between calls and gold calls, one finding each.
 
     Args:
         result: The comparison.

@@ -1,4 +1,4 @@
-"""From what a task expects to the verifier that judges it."""
+"""Build the verifier for what a task expects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from agentkit.tools.definition import ToolDefinition
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """What a verifier may need beside the episode.
+    """Context a verifier may need beside the episode.
 
     Attributes:
         definitions: The tools, under the names that the episode's calls use.

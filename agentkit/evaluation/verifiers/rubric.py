@@ -58,7 +58,7 @@ _LONGEST_VALUE = 2_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What a judge says about one criterion.
+    """A judge's decision about one criterion.
 
     Attributes:
         judgement: Whether it is met.
@@ -70,7 +70,7 @@ class Finding:
 
 
 def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> tuple[Message, ...]:
-    """What to ask about an episode: instructions, then material and criteria.
+    """The judge's prompt for an episode: instructions, then material and criteria.
 
     Args:
         episode: The request, the calls with their results and the final answer are shown.
@@ -226,7 +226,7 @@ class RubricVerifier:
     async def _findings(
         self, judge: ChatModel, episode: Episode, usages: list[Usage]
     ) -> Mapping[str, Finding] | str:
-        """What the judge says about each criterion, or why that cannot be known."""
+        """The judge's decision about each criterion, or why there is none."""
         criteria = self._expected.criteria
         messages = judge_prompt(episode, criteria)
         found: Mapping[str, Finding] | str = ""
@@ -248,7 +248,7 @@ class RubricVerifier:
 
 
 def _costs(usages: Iterable[Usage]) -> dict[str, float]:
-    """What the judge was asked and what it cost, by name of the metric."""
+    """The judge's calls and cost, by name of the metric."""
     usage = sum(usages, Usage())
     costs = {
         "judge_requests": float(usage.requests),

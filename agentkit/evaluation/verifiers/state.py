@@ -99,7 +99,7 @@ def _same(actual: Any, expected: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoldRun:
-    """What came of gold calls.
+    """The results of gold calls.
 
     Attributes:
         results: One result a call, up to the one that could not be run.
@@ -230,7 +230,7 @@ def _first(differences: Iterable[Evidence]) -> Iterator[Evidence]:
 
 
 def response_evidence(made: Sequence[ToolResult], gold: Sequence[ToolResult]) -> Iterator[Evidence]:
-    """What gold calls returned that none of the agent's calls did.
+    """Results of gold calls that none of the agent's calls returned.
 
     Each result of the agent answers for one gold result. Only successful results count, on both
     sides; they are compared as JSON data, whichever tool gave them.

@@ -1,4 +1,4 @@
-"""From findings to verdicts: evidence, faults, and the guard that never raises."""
+"""Turn findings into verdicts: evidence, faults, and the guard that never raises."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ FORMAT_VERSION = 1
 """Version of the artifact's form. A newer one is refused, never guessed at."""
 
 UNKNOWN_LICENCE = ""
-"""What tools are filed under whose source names no licence."""
+"""The entry for tools whose source names no licence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Artifact:
         events: The chain of events up to that version, as the store held it.
         evidence: What gates, judges and persons said of the proposals that these tools came from.
         made_with: Version of agentkit that collected it.
-        signature: Of ``digest``, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+        signature: Signs ``digest``, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
 
     library: Library
@@ -66,7 +66,7 @@ class Artifact:
 
     @cached_property
     def dag(self) -> Mapping[str, Mapping[str, Any]]:
-        """Of each composite: the tools it calls and, where no tool is missing, depth and size."""
+        """For each composite: the tools it calls and, if no tool is missing, depth and size."""
         return dag_of(self.library)
 
 
@@ -96,7 +96,7 @@ class GateEvidence:
         tool: The tool that it changed.
         proposal_id: The proposal.
         state: Where it stands: ``active``, or what became of it since.
-        digest: Of the definition that it brought.
+        digest: Digest of the new definition.
         author: Who suggested it.
         reason: Why, in words.
         agreed: Who agreed to it: ``judge``, ``person``.

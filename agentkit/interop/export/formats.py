@@ -57,7 +57,7 @@ class Rendering:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
-        """How often each part could not be said, the most frequent first."""
+        """How often each part was lost, the most frequent first."""
         return dict(Counter(loss.part for loss in self.losses).most_common())
 
 
@@ -92,7 +92,7 @@ def _gemini(function: dict[str, Any], definition: ToolDefinition) -> dict[str, A
 
 
 def _mcp(_: dict[str, Any], definition: ToolDefinition) -> dict[str, Any]:
-    """In the very form in which ``agentkit serve --mcp`` sends it; effects become hints."""
+    """The form that ``agentkit serve --mcp`` sends; effects become hints."""
     return tool_record(definition)
 
 
@@ -187,7 +187,7 @@ def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[st
 
 
 def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iterator[Loss]:
-    """What of a definition a format does not carry as it is."""
+    """The parts of a definition that a format does not carry unchanged."""
     if name != definition.name:
         yield Loss(tool=definition.name, part="name", detail=f"{name}; Rendering.names maps back")
     description, specification = definition.description, definition.specification

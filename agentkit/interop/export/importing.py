@@ -33,7 +33,7 @@ somebody who must agree stands against it."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedTool:
-    """What came of one definition of an artifact.
+    """The outcome for one definition of an artifact.
 
     Attributes:
         name: Its name in the artifact.
@@ -64,7 +64,7 @@ class ImportedTool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportReport:
-    """What came of an artifact.
+    """The outcome of importing an artifact.
 
     Attributes:
         version: The library version afterwards.
@@ -93,10 +93,10 @@ class ImportReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRequest:
-    """How an artifact is taken in.
+    """How an artifact is imported.
 
     Attributes:
-        person: Who imports it, and answers for it.
+        person: Who imports it and is responsible for it.
         on_conflict: What happens to a name that stands for another definition, as for
             ``agentkit tools import``.
         approved: Tools that the person agrees to, of those to which a person must agree.
@@ -142,8 +142,8 @@ async def import_artifact(
 
     Args:
         artifact: What ``read_artifact`` gave.
-        manager: Of the library.
-        request: Who imports, and what about names that are taken.
+        manager: The library's Tool Manager.
+        request: Who imports, and how conflicting names are resolved.
         dry_run: Write nothing, and say what would come of it. Of what would become a proposal it
             is then said that it would, not what further checks say.
 
@@ -182,7 +182,7 @@ async def propose_tools(
 
     Args:
         definitions: Under the names that they are to have, children first.
-        manager: Of the library.
+        manager: The library's Tool Manager.
         request: Who imports them.
     """
     return tuple(
@@ -226,7 +226,7 @@ async def _propose(
 def _proposal(
     definition: ToolDefinition, manager: ToolManager, request: ImportRequest
 ) -> tuple[Proposal, str]:
-    """What is proposed of a definition, and to which other children it would be pinned."""
+    """The proposal for a definition, and the other children it would be pinned to."""
     held = manager.library.get(definition.name)
     here = settled(definition, manager.library)
     moved = moved_pins(definition, here)
@@ -320,7 +320,7 @@ class _Entry:
         return entry
 
     def change(self, identity: str, request: ImportRequest) -> LibraryChange | None:
-        """What is to be written; None for nothing."""
+        """The change to write; None for nothing."""
         if not self.accepted:
             return None
         return LibraryChange(

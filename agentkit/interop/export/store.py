@@ -25,7 +25,7 @@ from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, 
 from agentkit.tools.definition import ToolDefinition
 
 SCHEME = "artifact"
-"""Of its URL: ``artifact:tools.json`` for a file here, ``artifact:/data/tools.json`` elsewhere."""
+"""URL scheme: ``artifact:tools.json`` for a relative path, ``artifact:/data/tools.json`` else."""
 
 
 class ArtifactStore:

@@ -227,7 +227,7 @@ class McpServer:
 
     @property
     def listing(self) -> Listing:
-        """What came of the server's newest listing: offered, held, and notes."""
+        """The result of the server's newest listing: offered, held, and notes."""
         return self._listing
 
     @property
@@ -237,7 +237,7 @@ class McpServer:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """What was accepted until now, by tool name; keep it and pass it as ``approved``."""
+        """What has been accepted, by tool name; keep it and pass it as ``approved``."""
         return dict(self._memory.known)
 
     @property
@@ -247,7 +247,7 @@ class McpServer:
 
     @property
     def connects(self) -> int:
-        """How often it was connected since it was entered."""
+        """The number of connections since it was entered."""
         return self._connection.connects
 
     def approve(self, *names: str) -> None:
@@ -538,5 +538,5 @@ def _is_kept(definition: ToolDefinition, library: Library) -> bool:
 
 
 def _server_of(definition: ToolDefinition) -> str:
-    """Where a definition says that it comes from, without the fingerprint."""
+    """A definition's reference, without the fingerprint."""
     return definition.origin.reference.partition("#")[0] if definition.origin.kind == "mcp" else ""

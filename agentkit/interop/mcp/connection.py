@@ -31,7 +31,7 @@ _RELIST_SECONDS = 0.2
 """Seconds between two listings at the request of a server; one that floods is not followed."""
 
 _MOST_LISTENS, _LISTEN_SECONDS = 5, 1.0
-"""How often, and after how many seconds, a server that broke off is listened to again."""
+"""How often, and after how many seconds, to listen again to a server that broke off."""
 
 T = TypeVar("T")
 
@@ -285,11 +285,11 @@ class Connection:
 
 
 async def _unchecked(name: str, result: CallToolResult) -> None:
-    """What the official client does is unbounded: a server can stop the whole process with it."""
+    """The official client is unbounded here: a server could stop the whole process."""
 
 
 def describe(error: BaseException) -> str:
-    """What went wrong, without the groups in which task groups wrap it."""
+    """The cause of an error, without the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error).strip()

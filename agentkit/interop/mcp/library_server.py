@@ -121,12 +121,12 @@ class LibraryServer:
 
     @property
     def exposure(self) -> Exposure:
-        """What clients see now."""
+        """The tools that clients see now."""
         return self._exposure
 
     @property
     def binding(self) -> CodeBinding:
-        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        """The result of binding the code of ``tools`` to the library, with notes for people."""
         return self._libraries.binding
 
     @property
@@ -308,7 +308,7 @@ class _Listeners:
 
 
 class Guard:
-    """What stands before a library over HTTP: keys, and a page that says that it lives.
+    """The HTTP layer before a library: keys and a liveness page.
 
     Args:
         app: The ASGI application; it answers clients that hold a key.
@@ -364,7 +364,7 @@ def _decided(decision: Approval, *_: object) -> Approval:
 
 
 def _client(context: ServerRequestContext[Any, Any]) -> str:
-    """Who calls, as it names itself; shortened, because it may say anything."""
+    """The client's own name; shortened, because it may say anything."""
     known = context.session.client_params
     return "unknown" if known is None else known.client_info.name[:80] or "unknown"
 
@@ -384,7 +384,7 @@ def _cursor(start: int, exposure: Exposure) -> str:
 
 
 def _offset(cursor: str | None, exposure: Exposure) -> int:
-    """Where a page begins.
+    """The start of a page.
 
     Raises:
         MCPError: The cursor is not ours, or of a library that has changed since.

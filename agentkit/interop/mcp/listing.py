@@ -1,4 +1,4 @@
-"""What a server lists and answers, within bounds: entries as definitions, calls as values."""
+"""A server's listings and answers, within bounds: entries as definitions, calls as values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HoldCode = Literal[
     "suspicious_text", "changed", "unapproved", "too_large", "bad_schema", "bad_entry", "duplicate"
 ]
 APPROVABLE: frozenset[HoldCode] = frozenset({"suspicious_text", "changed", "unapproved"})
-"""What a person can wave through; the others cannot be called as they are."""
+"""Reasons a person can overrule; tools held for others cannot be called as they are."""
 
 OVERSIZED = -32_099
 """Code of the errors with which we replace answers that are too large, or that nobody can read."""
@@ -185,7 +185,7 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawListing:
-    """What a server answered to ``tools/list``, all pages together.
+    """A server's answer to ``tools/list``, all pages together.
 
     Attributes:
         records: The tools as JSON objects.
@@ -246,7 +246,7 @@ def listed_tool(
     trust_annotations: bool,
     print_of: str,
 ) -> ListedTool:
-    """What would be offered of an entry.
+    """The definition that an entry would be offered as.
 
     Args:
         record: The entry.
@@ -368,7 +368,7 @@ def hints_in(record: JsonObject) -> dict[str, bool]:
 
 
 def effects_of(record: JsonObject, *, trust: bool) -> Effects:
-    """What is assumed of a tool's effects.
+    """The effects assumed for a tool.
 
     A tool is taken to write and to reach into the world. Hints of a server that is not trusted
     can make that only stricter: ``destructiveHint`` asks for approval, even beside a
@@ -480,7 +480,7 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
 
 
 def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exception:
-    """What an error of the protocol is to the caller."""
+    """Convert an error of the protocol for the caller."""
     from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 
     code, said = error.error.code, error.error.message[:500]

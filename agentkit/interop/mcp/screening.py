@@ -1,4 +1,4 @@
-"""From what a server listed to what is offered: each entry is offered or held, none is lost."""
+"""Screen what a server listed: each entry is offered or held, none is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentkit.interop.mcp.listing import (
 )
 
 NewTools: TypeAlias = Literal["hold", "screen"]
-"""What becomes of a tool that nobody has approved."""
+"""The policy for tools that nobody has approved."""
 
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -53,14 +53,14 @@ class ImportPolicy:
     limits: McpLimits = field(default_factory=McpLimits)
 
     def offered_name(self, name: str) -> str:
-        """What the library calls a tool of the server."""
+        """The library's name for a tool of the server."""
         alone = self.prefixes is not True and name not in self.prefixes
         return name if alone else prefixed(self.server, name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What need not be recomputed when a server lists its tools again.
+    """Results remembered for the server's next listing.
 
     Attributes:
         known: Fingerprints by name of what was offered or approved before. A tool that is not what

@@ -50,7 +50,7 @@ _LONGEST_QUESTION = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
-    """What clients see of one snapshot.
+    """The view clients have of one snapshot.
 
     Attributes:
         library: The snapshot, linked to its code.
@@ -230,7 +230,7 @@ async def ask_client(
     name: str,
     arguments: Mapping[str, Any],
 ) -> Approval | InputRequiredResult:
-    """What the person says, or the question when it is to be sent as the answer.
+    """The person's answer, or the question when it is to be sent instead.
 
     Args:
         context: The request.

@@ -1,4 +1,4 @@
-"""Where a server is, and how the official client gets there."""
+"""Server locations, and the official client's transports to them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _STOP_SECONDS = 2.0
 _MOST_STRAYS = 1_000
 """Lines in a row that are no messages; a server of them all is stopped."""
 _MOST_SKIPPED = 10
-"""How many times the limit of a line is read on, to look for its end."""
+"""How many line limits to skip while looking for the end of a long line."""
 _MOST_VALUES = 300_000
-"""In one message. Three bytes of JSON can become a hundred in memory, and take a microsecond."""
+"""Bound for one message. Three bytes of JSON can become a hundred in memory and take 1 µs."""
 
 _FREE_PIECES = 4_000
 _BYTES_A_PIECE = 64
@@ -57,7 +57,7 @@ _HEARD = frozenset(
     f"notifications/{name}"
     for name in ("tools/list_changed", "subscriptions/acknowledged", "cancelled")
 )
-"""What a server may tell us; each counts as ten messages, for the work it makes."""
+"""Notifications a server may send; each counts as ten messages, for the work it causes."""
 _CHARS_A_MESSAGE = 10_000
 """So many characters of a message count as one more."""
 
@@ -69,10 +69,10 @@ Ended = Callable[[str], None]
 
 
 class Place(Protocol):
-    """Where a server is."""
+    """The location of a server."""
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
-        """What the official ``Client`` takes: a transport, or a server in this process."""
+        """The argument for the official ``Client``: a transport, or a server in this process."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Place(Protocol):
         ...
 
     def last_words(self) -> str:
-        """What the server wrote to stderr last, as far as that is known."""
+        """The server's last output on stderr, if known."""
         ...
 
 
@@ -268,7 +268,7 @@ async def _process_streams(
 
 
 async def _messages(stdout: StreamReader, most: int, unanswered: Unanswered) -> AsyncIterator[Any]:
-    """What a server writes, as messages; in the place of one that is too much calls fail."""
+    """Parse a server's output into messages; an oversized one makes its call fail."""
     strays = 0
     why = (
         f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no messages; a server logs "
@@ -434,7 +434,7 @@ class _Counter:
 
 
 def _values_in(text: bytes) -> int:
-    """How many values JSON holds, or a few more: signs in texts count, too."""
+    """An upper bound of the number of JSON values: signs in texts count, too."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 

@@ -1,4 +1,4 @@
-"""What proves who is calling: what a description wants, and what the environment holds for it.
+"""Credentials: what a description requires, and the environment variables that hold them.
 
 Secrets are looked up at the call, put into the request, and taken out of texts.
 """
@@ -81,7 +81,7 @@ def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
 def requirements_of(
     operation: Operation, root: Mapping[str, Any], schemes: Mapping[str, SecurityScheme]
 ) -> Requirements:
-    """What an operation, or else the document, wants.
+    """The requirements of an operation, or else of the document.
 
     Raises:
         Unmappable: It is no list of objects, or too long.

@@ -24,7 +24,7 @@ from agentkit.reading import (
 from agentkit.tools.schema import resolve_local
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
-"""What an API description can be given as, see ``read_document``."""
+"""Accepted forms of an API description, see ``read_document``."""
 
 MAX_NODES = 5_000_000
 """Values in one document. The largest public API descriptions hold some 700,000."""
@@ -282,7 +282,7 @@ class Node:
 
 
 class ReferenceSpace:
-    """What the references of one document lead to.
+    """The targets of one document's references.
 
     Args:
         root: The document.
@@ -293,7 +293,7 @@ class ReferenceSpace:
         self._found: dict[str, Node] = {}
 
     def find(self, reference: str) -> Node:
-        """What a reference points at.
+        """Resolve a reference.
 
         Args:
             reference: The value of ``$ref``.

@@ -95,7 +95,7 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """What the tools of one API share: connections, credentials and policy.
+    """State shared by the tools of one API: connections, credentials and policy.
 
     Args:
         client: An ``httpx.AsyncClient`` of the caller's; None opens one for each event loop.

@@ -81,7 +81,7 @@ OperationStatus = Literal["mapped", "deprecated", "unselected", "unusable"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationReport:
-    """What came of one operation.
+    """The outcome for one operation.
 
     Attributes:
         method: In capitals.
@@ -203,7 +203,7 @@ class OpenApiTools:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What models see of the tools."""
+        """The tools as models see them."""
         return tuple(tool.definition for tool in self.tools)
 
 
@@ -451,7 +451,7 @@ class _Importer:
         self.entries.append(entry)
 
     def report(self) -> OpenApiReport:
-        """What came of it."""
+        """The outcome."""
         info = self.space.root.at("info").mapping
         if self.withheld_from:
             self.notes.append(

@@ -90,7 +90,7 @@ class RequestPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class PreparedRequest:
-    """What is sent. It has no ``repr``, since it holds secrets.
+    """A request ready to send. It has no ``repr``, since it holds secrets.
 
     Attributes:
         method: In capitals.

@@ -57,7 +57,7 @@ class Converted:
 
 @dataclass(kw_only=True, slots=True)
 class Budget:
-    """How much may be made of one document, so that a short one does not become a great many tools.
+    """Limits per document, so that a short one does not become a great many tools.
 
     Attributes:
         left: Characters of schemas that may still be made.

@@ -44,7 +44,7 @@ def file_stem(tool_name: str) -> str:
 
 
 def _digest(tool_name: str) -> str:
-    """What tells apart names whose readable parts are the same."""
+    """A suffix that distinguishes names with the same readable part."""
     return hashlib.sha256(tool_name.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
@@ -71,7 +71,7 @@ _ONLY_ORIGIN = "only 'origin' differs: where a tool came from is noted by import
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HandEdit:
-    """What a person made of a tool's file.
+    """A hand edit of a tool's file.
 
     Attributes:
         name: The tool; for a file that cannot be read and is new, the file's name.
@@ -96,7 +96,7 @@ class HandEdit:
 
     @property
     def summary(self) -> str:
-        """What was done by hand, in words."""
+        """Describe the hand edit."""
         if self.faults:
             words = f"was edited by hand and cannot be taken: {'; '.join(self.faults)}"
         elif self.is_deletion:
@@ -162,7 +162,7 @@ class ToolFiles:
     """The folder ``tools/``.
 
     Attributes:
-        folder: Of the store.
+        folder: The store's folder.
         form: How tools are written.
     """
 

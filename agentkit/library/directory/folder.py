@@ -30,7 +30,7 @@ Signature: TypeAlias = tuple[int, int, int]
 
 
 class Folder:
-    """Where the parts of a store lie.
+    """The paths of a store's parts.
 
     ``log.jsonl`` is the truth, ``tools`` shows it, and ``local`` belongs to this machine alone:
     drafts, the lock, and episodes. ``history`` is where agentkit before format 2 kept the changes.
@@ -95,7 +95,7 @@ class Folder:
         return found.st_mtime_ns, found.st_ino, found.st_size
 
     def content(self, path: Path) -> bytes | None:
-        """What a file of a tool holds; None when there is none, and nothing for what is no file.
+        """The content of a tool's file; None when absent, empty for anything but a file.
 
         A pipe or a device, to which a link may lead, would never end.
 
@@ -109,7 +109,7 @@ class Folder:
                 return None
 
     def plain(self, path: Path, *, start: int = 0) -> bytes:
-        """What a file with changes holds from a byte on, which only a plain file does.
+        """The content of a change file from a byte on; only a plain file is read.
 
         Raises:
             StoreError: A link, pipe or device stands in its place: what it leads to may lie outside

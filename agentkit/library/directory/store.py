@@ -31,7 +31,7 @@ from agentkit.reading import read_json
 
 _MAY_BE = frozenset({"tools", "log.jsonl", "local", ".gitignore", ".gitattributes", "README.md"})
 _MAY_BE_OLD = frozenset({"history", "index.json"})
-"""What may stand in the folder without a word."""
+"""Files that may be in the folder without a note."""
 
 logger = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class DirectoryStore(ForwardingStore):
 
     @property
     def _tools(self) -> MemoryStore:
-        """What the log comes to. Asking again costs a look at one file."""
+        """The state of the log. Asking again costs one file check."""
         self._check_open()
         return self._log.refresh().kept
 
@@ -249,7 +249,7 @@ class DirectoryStore(ForwardingStore):
             self._folder.pending.unlink()
 
     def edits(self) -> tuple[HandEdit, ...]:
-        """What people made of the files of tools since the store wrote them.
+        """Hand edits of tool files since the store wrote them.
 
         ``agentkit.evolution.hand_edits`` makes proposals of them. Nothing is changed.
 
@@ -311,7 +311,7 @@ class DirectoryStore(ForwardingStore):
         yield from self._episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
-        """What the files show that the newest library does not, and what is not from the store."""
+        """Differences between the files and the newest library, and foreign files."""
         state = self._log.refresh()
         files = self._files(state)
         if state.end and self._folder.plain(self._folder.log, start=state.end):
@@ -340,11 +340,11 @@ class DirectoryStore(ForwardingStore):
         self.append_many((episode,))
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         return self._episodes.volume()
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
+        """The size of what ``prune`` would delete."""
         return self._episodes.prunable(retention)
 
     def prune(self, retention: Retention) -> EpisodeVolume:

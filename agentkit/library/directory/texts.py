@@ -1,4 +1,4 @@
-"""How a tool is written in its file: as YAML or as JSON, always in the same order."""
+"""The text of a tool's file: YAML or JSON, always in the same order."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ _ORDER = (
     "origin",
     "format",
 )
-"""What people review comes first. Keys below these keep the order of the definition."""
+"""Key order: what people review comes first. Nested keys keep the definition's order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,7 +260,7 @@ class TextForm:
 
     @property
     def suffix(self) -> str:
-        """How the names of its files end."""
+        """The suffix of its files."""
         return f".{self.name}"
 
     def check(self) -> None:

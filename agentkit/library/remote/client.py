@@ -43,9 +43,9 @@ KEY_VARIABLE = "AGENTKIT_LIBRARY_KEY"
 
 # How much is taken from a server, which may be anybody's.
 LINE_BYTES = 256_000_000
-"""Of a line: a definition, an event, or a change, which may bring ten thousand tools."""
+"""Maximum bytes of a line: a definition, an event, or a change of ten thousand tools."""
 LIBRARY_BYTES = 1_000_000_000
-"""Of an answer."""
+"""Maximum bytes of an answer."""
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
@@ -53,14 +53,14 @@ _IDLE_SECONDS = 60.0
 _WORDS = 200
 _ETAG = re.compile(r"[!#-~]{1,200}")
 _BYTES_OF_A_LINE = 200
-"""What a line takes in memory beside its text; without counting that, empty ones would be free."""
+"""Memory overhead of a line beside its text; otherwise empty lines would be free."""
 
 _OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a library is, and how it is read.
+    """The location of a library, and how it is read.
 
     Attributes:
         base: The URL without options; safe to show.
@@ -205,7 +205,7 @@ class LibraryClient:
     # Resources.
 
     def library(self, *, since: int = 0, etag: str = "") -> Answer | None:
-        """What is newest: whole, or the changes since a version where the server sends those.
+        """The newest library: whole, or the changes since a version if the server sends those.
 
         Args:
             since: The version that is known.
@@ -416,7 +416,7 @@ def _new_client(address: Address, key: str) -> httpx.Client:
 
 
 def _words(response: httpx.Response) -> str:
-    """What a server says about its error, as far as it is one of ours."""
+    """The server's message about its error, if it is one of ours."""
     if response.headers.get("content-type", "").partition(";")[0] != "application/json":
         return ""
     try:

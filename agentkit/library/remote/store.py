@@ -48,7 +48,7 @@ _NOTHING = Head(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """What is known of a library, all of it checked.
+    """The known state of a library, all of it checked.
 
     Attributes:
         head: What the server said last.
@@ -198,7 +198,7 @@ class RemoteStore:
             raise StoreError(f"the library at {self._address} is closed; open it again")
 
     def _known(self, *, with_events: bool = False) -> _Known:
-        """What is known once the server was asked.
+        """The known state after asking the server.
 
         Args:
             with_events: Whether the chain of events is wanted to its end.
@@ -214,7 +214,7 @@ class RemoteStore:
             return known
 
     def _after(self, known: _Known, *, with_events: bool) -> _Known:
-        """What is known once the server was asked; what was known stays as it is."""
+        """The known state after asking the server; the old state object is unchanged."""
         answer = self._client.library(since=known.head.version, etag=known.etag)
         if answer is None and (known.has_all_events or not with_events):
             return known

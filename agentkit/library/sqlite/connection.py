@@ -47,11 +47,11 @@ def uri_to_read(path: Path) -> str:
 
 
 Identity: TypeAlias = tuple[int, int]
-"""What tells a file from another one of the same name."""
+"""Identity of a file, which differs for another one of the same name."""
 
 
 def identity_of(path: Path) -> Identity | None:
-    """What tells a file from another one of the same name; None when there is none."""
+    """A file's identity; None when there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - on the way of each read: half the time of Path.stat
     except OSError:

@@ -117,7 +117,7 @@ STEPS: Mapping[str, Sequence[str]] = {
         "CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)",
     ),
 }
-"""In order. Append to it; never edit, reorder or remove."""
+"""Migrations in order. Append only; never edit, reorder or remove."""
 
 _OUR_TABLES = frozenset(
     {
@@ -208,7 +208,7 @@ _TESTS = {
 
 
 def traps(connection: SQLiteConnection) -> list[str]:
-    """What is not data under our names: code that the file's author would have us run.
+    """Foreign schema objects under our names: code that the file's author would have us run.
 
     A view in the place of a table need never end. Tables, views and triggers of other names are
     other people's, and no statement of ours touches them.

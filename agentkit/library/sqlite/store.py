@@ -50,7 +50,7 @@ JOIN revisions AS r ON r.tool_name = newest.tool_name AND r.version = newest.ver
 LEFT JOIN definitions AS d ON d.digest = r.digest
 ORDER BY r.since, r.place
 """
-"""What differs between two versions: each tool as the later one has it, no digest if removed."""
+"""The difference between two versions: each tool in the later one, no digest if removed."""
 
 _ROWS = """
 SELECT version, tool_name FROM revisions
@@ -222,7 +222,7 @@ class SQLiteStore(SQLStore):
         self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
 
     def _standing(self, tool_name: str) -> tuple[int, int] | None:
-        """Where a tool stands in the library's order; None when it is not in the library."""
+        """A tool's place in the library's order; None when it is not in the library."""
         for digest, since, place in self._rows(_CURRENT, (storable(tool_name),)):
             return None if digest is None else (since, place)
         return None
@@ -344,13 +344,13 @@ def _called(episode: Episode) -> Sequence[str]:
 
 
 _MOST_FAULTS = 100
-"""Of those that SQLite names; a file with more is not repaired one by one."""
+"""Maximum number of SQLite faults listed; a file with more is not repaired one by one."""
 
 _SAVE = "restore a backup, or save what can be read with `sqlite3 FILE .recover`"
 
 
 def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
-    """What SQLite itself finds, and triggers that are not ours; see ``Checkable.check``."""
+    """SQLite's own findings, and triggers that are not ours; see ``Checkable.check``."""
     if found := traps(connection):  # put there since it was opened; reading on may never end
         message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
         yield StoreFault(place="file", message=message)
@@ -373,7 +373,7 @@ _GENERATIONS = 4
 """An entry goes when so many writes passed that did not name it."""
 
 _MOST_BYTES = 512 * 1024 * 1024
-"""What is kept in one step; the index of a million tools is about 300 MB."""
+"""Bytes stored in one step; the index of a million tools is about 300 MB."""
 
 _DAMAGED = (
     "%s: %d index entries are damaged or were written by another user or machine, and are rebuilt; "

@@ -87,7 +87,7 @@ def _ids(store: Store, matching: EpisodeFilter = EpisodeFilter(oldest_first=True
 
 
 def _all_of(store: Store) -> object:
-    """What a store holds, to be compared."""
+    """A store's content, for comparison."""
     versions = [store.load(version) for version in (*store.versions(), None)]
     names = {tool.name for library in versions for tool in library}
     return (
@@ -161,7 +161,7 @@ class StoreCapabilityConformance(StoreFixtures):
         assert kept == [f"p-{number}" for number in range(len(kept))]
 
     def test_retention_by_count_takes_the_oldest(self, store: Store) -> None:
-        """Of too many episodes the oldest go and the newest stay; definitions and events stay."""
+        """Pruning removes the oldest episodes first; definitions and events stay."""
         pruning = _able(store, Pruning, "prune")
         _fill(store)
         before, size = pruning.volume(), pruning.volume().bytes

@@ -197,7 +197,7 @@ class EventStoreConformance(StoreFixtures):
         assert tuple(store.events()) == change.events
 
     def test_one_writer_wins_each_place(self, store: Store) -> None:
-        """Of writers that chain to the same event at the same time, exactly one succeeds."""
+        """Exactly one of several writers that chain to the same event at once succeeds."""
         for place in range(5):
             last = next(reversed(store.events()), None)
             changes = [_events_only(f"{place}-{i}", *_events(str(i), after=last)) for i in range(6)]

@@ -25,7 +25,7 @@ EditDefinitions: TypeAlias = Callable[[str, Callable[[str], str]], None]
 
 
 class StoreFormatConformance(StoreFixtures):
-    """What stays right when clocks and releases differ.
+    """Stores work when clocks and releases differ.
 
     Three more fixtures may be overridden. A plugin that was never released in an older shape has
     no use for the first two, and their tests are skipped.
@@ -47,7 +47,7 @@ class StoreFormatConformance(StoreFixtures):
 
     @pytest.fixture
     def raw_contents(self) -> Callable[[str], object]:
-        """What is behind a URL, read without the store: bytes of a file, rows of tables.
+        """Read the data behind a URL without the store: bytes of a file, rows of tables.
 
         Override it together with ``newer_store_url``: what it gives before and after is compared.
         """

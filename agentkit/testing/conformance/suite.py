@@ -30,7 +30,7 @@ from agentkit.testing.conformance.writer import TOOLS_EACH, commit_many
 
 
 class StoreRaceConformance(StoreFixtures):
-    """What several writers and readers do to one store at the same time.
+    """Several writers and readers of one store at the same time.
 
     Our own test suite does the same with several processes, and kills them.
     """
@@ -46,7 +46,7 @@ class StoreRaceConformance(StoreFixtures):
             assert made == [f"{name}-{number}" for number in range(15)]
 
     def test_readers_see_whole_snapshots_while_a_thread_commits(self, store: Store) -> None:
-        """What is read during commits is one version whole, and never an older one than before."""
+        """A read during commits sees one whole version, never an older one than before."""
         over = threading.Event()
 
         def write() -> None:

@@ -134,7 +134,7 @@ class ToolStoreConformance(StoreFixtures):
         assert (list(store.versions()), _names(store)) == ([1], ["a"])
 
     def test_one_writer_wins_each_version(self, store: Store) -> None:
-        """Of writers that build on the same version at the same time, exactly one succeeds."""
+        """Exactly one of several writers that build on the same version at once succeeds."""
         for version in range(5):
             changes = [put(f"{version}-{i}", a_tool(f"t{i}", str(version))) for i in range(6)]
             outcomes = together(

@@ -81,8 +81,8 @@ def commit_many(
     """Commit that many changes of a writer, one after the other, beside other writers.
 
     Args:
-        store: Where.
-        writer: Whose tools.
+        store: The store to write to.
+        writer: The owner of the tools.
         count: How many changes.
         said: Called with the number of each that the store has taken.
     """

@@ -133,7 +133,7 @@ class EarlierCall:
 def missing_call(
     rule: CallBefore, given: Iterable[Given], earlier: Sequence[EarlierCall]
 ) -> tuple[str, tuple[str | int, ...]] | None:
-    """What is missing before a call, as a sentence and a path; None when nothing is.
+    """The missing requirement of a call, as a sentence and a path; None for none.
 
     A value comes from a result when it stands in its text as a whole, with upper and lower case
     alike: models shorten and change what they read, and a refusal needs a reason.

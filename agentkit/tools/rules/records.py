@@ -20,7 +20,7 @@ NamedFormat = Literal["date", "time", "date-time", "email", "uri", "uuid"]
 
 
 Measure = Literal["value", "length", "items"]
-"""What a range is about."""
+"""The measure of a range."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +153,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def why_malformed(rule: Any) -> str:
-    """What is no rule, or of the wrong type in one; empty when nothing is.
+    """The problem of a rule's record; empty for a valid one.
 
     Example:
         >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
@@ -214,7 +214,7 @@ def rule_from_json(record: Mapping[str, Any]) -> Rule:
 
 
 def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
-    """What should stand in a part of a rule; empty when it does.
+    """The expected content of a part of a rule; empty when it is valid.
 
     JSON has no infinities, though Python reads them out of JSON text.
     """

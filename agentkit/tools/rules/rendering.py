@@ -1,4 +1,4 @@
-"""What models see of a learned rule: its sentence, and the offered schema that it narrows.
+"""A learned rule as models see it: its sentence, and the offered schema that it narrows.
 
 The narrowed schema is never wider than the contract, and that is held by how it is made. A keyword
 is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
@@ -74,7 +74,7 @@ def rule_sentence(rule: Rule) -> str:
 
 
 def demand(rule: OneOf | Between | Form) -> str:
-    """What the value of a parameter must be, as the end of a sentence without its full stop."""
+    """The constraint on a parameter's value, as the end of a sentence without its full stop."""
     match rule:
         case OneOf():
             shown = ", ".join(map(scalar_text, rule.values))
@@ -205,7 +205,7 @@ def _both(part: JsonObject, more: JsonObject) -> JsonObject:
 
 
 def keywords(rule: OneOf | Between | Form) -> dict[str, Any]:
-    """What a rule says of a value, in the keywords of JSON Schema; what none can use is left out.
+    """A rule as JSON Schema keywords; parts that no keyword can express are left out.
 
     Example:
         >>> keywords(Between(parameter="title", measure="length", maximum=80))

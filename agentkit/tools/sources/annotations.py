@@ -1,4 +1,4 @@
-"""What a callable takes and returns, and the JSON Schema of plain annotations, without pydantic.
+"""A callable's parameters and result, and JSON Schema for plain annotations without pydantic.
 
 Most tools take strings, numbers, lists and dicts. For those the schema is written down here, so
 that neither declaring nor calling them loads pydantic; a test holds the result equal to
@@ -53,7 +53,7 @@ class CallableParameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallableShape:
-    """What a callable takes and returns.
+    """A callable's parameters and result.
 
     Attributes:
         name: Its own name; empty for a lambda.

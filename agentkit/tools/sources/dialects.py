@@ -41,7 +41,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect that we keep schemas in."""
 
 PATTERN_DROPPED = "pattern dropped: it "
-"""How the report of a pattern that is left out begins."""
+"""Prefix of the note about a dropped pattern."""
 
 _MAX_DEPTH = 64
 _DROPPED: Final = object()
@@ -187,7 +187,7 @@ def _is_schema(target: object, reference: str) -> bool:
 
 
 def _as_object(raw: object, walk: _Repair) -> object:
-    """What was received as the schema of an object, whichever way it was written."""
+    """Read an object's schema, whichever way it was written."""
     if raw is None or raw in ("", []):
         walk.note("", "no parameters -> an object without properties")
         return {"type": "object", "properties": {}}
@@ -294,7 +294,7 @@ class _Repair:
         return self.schema(rule, place, depth)
 
     def _repaired(self, key: str, rule: Any, place: str) -> Any:
-        """What is kept of a value that the keyword must not have, and else ``_DROPPED``."""
+        """The usable part of a value that the keyword must not have, else ``_DROPPED``."""
         note = self.noting(place, is_fault=key not in {"$schema", "enum", "pattern"})
         if key == "required" and isinstance(rule, str | list) and _as_boolean(rule) is None:
             note("names in a list, each once")
@@ -502,7 +502,7 @@ def _bounds(draft: dict[str, Any], note: Note) -> None:
 
 
 def _tuple(draft: dict[str, Any], note: Note) -> None:
-    """Until 2020-12 a list in ``items`` described the places of a tuple."""
+    """Convert a list in ``items``, which described a tuple's places before 2020-12."""
     if isinstance(places := draft.get("items"), list):
         note("list in items -> prefixItems")
         del draft["items"]
@@ -513,14 +513,14 @@ def _tuple(draft: dict[str, Any], note: Note) -> None:
 
 
 def _additional_items(draft: dict[str, Any], note: Note) -> None:
-    """What followed the places of a tuple; beside one schema for all items it meant nothing."""
+    """Remove ``additionalItems``, which meant nothing beside one schema for all items."""
     if "additionalItems" in draft:
         note("additionalItems -> items")
         del draft["additionalItems"]
 
 
 def _dependencies(draft: dict[str, Any], note: Note) -> None:
-    """Until 2019-09 one keyword held two kinds of dependencies."""
+    """Split ``dependencies``, which held two kinds before 2019-09."""
     if "dependencies" not in draft:
         return
     note("dependencies -> dependentRequired, dependentSchemas")
@@ -532,7 +532,7 @@ def _dependencies(draft: dict[str, Any], note: Note) -> None:
 
 
 def _optional(draft: dict[str, Any], note: Note) -> None:
-    """What is not in ``required`` is optional; there is no keyword for it."""
+    """Replace ``optional``: what is not in ``required`` is optional without a keyword."""
     if "optional" not in draft:
         return
     given = draft["optional"]
@@ -548,7 +548,7 @@ _TRANSLATIONS: tuple[tuple[str, _Change], ...] = (
     ("exclusiveMinimum", _bounds),
     ("items", _tuple),
 )
-"""What other dialects write where 2020-12 forbids it, by keyword."""
+"""Values of other dialects that 2020-12 forbids, by keyword."""
 
 _EXTENSIONS: tuple[_Change, ...] = (_nullable, _additional_items, _dependencies, _optional)
 """Keywords that 2020-12 does not know."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DefinitionOptions:
-    """What an author says about a tool beside its code; it wins over what the code says.
+    """An author's statements about a tool; they take precedence over the code.
 
     Attributes:
         name: The name; the function's own when None.
@@ -80,7 +80,7 @@ class DefinitionOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionReading:
-    """What a function says about itself.
+    """A function's own description.
 
     Attributes:
         definition: The definition.
@@ -224,7 +224,7 @@ def _plain_property(parameter: CallableParameter) -> dict[str, Any] | None:
 
 
 def _with_text(schema: dict[str, Any], parameter: CallableParameter) -> dict[str, Any]:
-    """With the words in ``Annotated[..., "words"]``; those of a Field go first."""
+    """Add the text of ``Annotated[..., "text"]``; a Field's text takes precedence."""
     text = annotation_text(parameter.annotation)
     return {"description": text, **schema} if text else schema
 
@@ -338,7 +338,7 @@ _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PydanticParameters:
-    """What pydantic says of some parameters.
+    """Pydantic's schema of some parameters.
 
     Attributes:
         properties: Schema of each by name.

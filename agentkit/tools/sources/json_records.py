@@ -64,7 +64,7 @@ class RejectedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DefinitionBatch:
-    """What a file of definitions held: nothing of it is lost.
+    """The content of a file of definitions; nothing is lost.
 
     Attributes:
         definitions: The usable ones, in the order of the file.
