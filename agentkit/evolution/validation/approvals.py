@@ -498,7 +498,7 @@ def _every_text(value: Any) -> Iterator[str]:
 
 
 def _is_worded(text: str) -> bool:
-    """Whether a text holds letters, other signs than those of ASCII, or numbers that spell letters."""
+    """Whether a text holds letters, signs beyond ASCII, or numbers that spell letters."""
     is_plain = text.isascii() and not any(map(str.isalpha, text))
     return not is_plain or _SPELLS.search(text) is not None
 
