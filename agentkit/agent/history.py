@@ -37,6 +37,7 @@ _SECONDS = 120.0
 _ROOM = 0.75  # of a budget is left after a cut, so that the next requests find it in prompt caches
 _MOST_SUMMARIES = 1_000
 _LONGEST_QUOTE = 2_000
+_POINTER = 200  # a text that is not much longer than a cut one with its pointer is left alone
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -208,9 +209,7 @@ class CapToolResults:
 
     def capped(self, message: Message, texts: dict[str, str]) -> Message:
         """The message with its text cut, and a pointer; the whole goes to ``texts``."""
-        if not isinstance(message, ToolMessage) or message.name == READ_TOOL:
-            return message
-        if len(message.text) <= self.chars or f"{READ_TOOL}(result=" in message.text[-200:]:
+        if not isinstance(message, ToolMessage) or len(message.text) <= self.chars + _POINTER:
             return message
         key = blake2b(message.text.encode(errors="surrogatepass"), digest_size=4).hexdigest()
         texts[key] = message.text

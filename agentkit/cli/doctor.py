@@ -114,7 +114,7 @@ def _print_overview(checkup: Checkup) -> None:
     click.echo()
     print_table(["check", right("found"), right("tokens"), fold("what")], _rows(groups))
     click.echo()
-    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
+    say("--check CODE shows one kind in full, --tool NAME what concerns one tool")
 
 
 def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:

@@ -42,8 +42,8 @@ from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000
 _NONE = (
-    "the store holds no episodes yet; 'agentkit run' makes one. Those of 'agentkit eval' lie in a "
-    "store of their own, which it names at its end"
+    "the store has no episodes yet; 'agentkit run' records one. 'agentkit eval' keeps its episodes "
+    "in a store of their own, which it names at the end"
 )
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 

@@ -25,7 +25,6 @@ from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown
 from agentkit.library import Store
 from agentkit.library.chain import (
-    event_digests,
     key_text,
     key_texts,
     read_verifier,
@@ -104,9 +103,7 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
     found = [
         event
         for event in events
-        if event.tool_name == tool
-        or (event.kind == "written" and event.library_version in written)
-        or any(name == tool for name, _ in event_digests(event))
+        if event.tool_name == tool or (event.kind == "written" and event.library_version in written)
     ]
     if not found and not written:
         library = store.load()

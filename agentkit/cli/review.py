@@ -254,7 +254,10 @@ def print_served(before: Library, after: Library) -> None:
     """Which version serves after a decision, and what models see otherwise."""
     click.echo(f"library version {after.version}")
     for name, changes in library_changes(before, after).items():
-        print_diff(changes, title=f"What models see of {shown(name)} now")
+        if name in after:
+            print_diff(changes, title=f"What models see of {shown(name)} now")
+        else:
+            click.echo(f"{shown(name)} is removed")
 
 
 def _brief(one: Review) -> dict[str, Any]:

@@ -77,20 +77,28 @@ def too_deep(node: object, limits: CompositeLimits) -> Fault:
 def _assigned(root: ast.AST) -> Mapping[str, Located]:
     """The parameters and variables of a function, with the syntax that first sets each."""
     found: dict[str, Located] = {}
-    for node in ast.walk(root):
-        targets: Sequence[ast.expr] = ()
+    if not isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef):
+        return found
+    waiting: list[ast.stmt] = []
+    for argument in [*root.args.posonlyargs, *root.args.args, *root.args.kwonlyargs]:
+        found.setdefault(argument.arg, argument)
+    waiting.extend(reversed(root.body))
+    while waiting:
+        node, targets = waiting.pop(), list[ast.expr]()
         match node:
-            case ast.arg(arg=name):
-                found.setdefault(name, node)
+            case ast.If():
+                waiting += [*reversed(node.orelse), *reversed(node.body)]
+            case ast.For(target=target):
+                waiting += reversed(node.body)
+                targets = [target]
             case ast.Assign():
                 targets = node.targets
-            case (
-                ast.AugAssign(target=target) | ast.AnnAssign(target=target) | ast.For(target=target)
-            ):
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
                 targets = [target]
-        for part in (part for target in targets for part in ast.walk(target)):
-            if isinstance(part, ast.Name):
-                found.setdefault(part.id, node)  # type: ignore[arg-type]  # one of the above
+        for target in targets:
+            for part in ast.walk(target):
+                if isinstance(part, ast.Name):
+                    found.setdefault(part.id, node)
     return found
 
 
@@ -344,10 +352,10 @@ class CallReader(ABC):
         self, node: ast.Call, name: str, arguments: Sequence[ir.Argument], signature: Signature
     ) -> None:
         properties, given = signature.properties, {one.name for one in arguments}
-        takes = f"It takes {_parameter_list(signature)}."
-        missing = [f"`{one}`" for one in signature.required if one not in given]
+        missing = [one for one in signature.required if one not in given]
         if missing:
-            message = f"`{name}` needs {', '.join(missing)}"
+            message = f"`{name}` needs {', '.join(f'`{one}`' for one in missing)}"
+            takes = f"It takes {_parameter_list(signature)}."
             self.breaks(node, "missing_argument", message, takes)
         schema = signature.parameters
         is_open = bool(schema.get("additionalProperties")) or "patternProperties" in schema
@@ -356,7 +364,8 @@ class CallReader(ABC):
                 message = f"`{name}` has no parameter `{argument.name}`"
                 self._hints += 1
                 near = did_you_mean(argument.name, properties) if self._hints <= _HINTS else ""
-                self.breaks(argument, "unknown_argument", message, f"{near} {takes}".lstrip())
+                advice = f"{near} It takes {_parameter_list(signature)}.".lstrip()
+                self.breaks(argument, "unknown_argument", message, advice)
 
     def _argument(self, name: str, value: ir.Expression, node: Located) -> ir.Argument:
         argument = ir.Argument(name=name, value=value)

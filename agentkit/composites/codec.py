@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.parser import ParsedSource, read_source
+from agentkit.composites.parser import read_source
 from agentkit.composites.problems import (
     READING_LIMITS,
     CompositeLimits,
@@ -30,6 +30,7 @@ _NODES: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (*ir.EXPRESSIONS, *ir.STATEMENTS, ir.Argument, ir.Parameter, ir.Program)
 }
+_Found: TypeAlias = tuple[ir.Program, tuple[SourceProblem, ...]]
 _NO_PROGRAM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """What a tree raises that holds something else than a program."""
 
@@ -68,12 +69,12 @@ def program_from_json(
         True
     """
     try:
-        read = _read(_text(record), name, tools, limits or CompositeLimits())
+        program, problems = _read(_text(record), name, tools, limits or CompositeLimits())
     except CompositeError as error:
         raise refusal(name, error.problems) from None
-    if read.problems:
-        raise refusal(name, read.problems)
-    return read.program
+    if problems:
+        raise refusal(name, problems)
+    return program
 
 
 def program_of(definition: ToolDefinition) -> ir.Program | None:
@@ -89,29 +90,32 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
 def called_in(record: JsonObject) -> frozenset[str]:
     """The tools that a stored program calls, also one that breaks rules of the language."""
     try:
-        read = _read(_text(record), "", None, READING_LIMITS)
+        program, _ = _read(_text(record), "", None, READING_LIMITS)
     except CompositeError:
         return frozenset()
-    return frozenset(call.child for call in ir.calls(read.program))
+    return frozenset(call.child for call in ir.calls(program))
 
 
 def _read(
     text: str, name: str, tools: Mapping[str, Tool] | None, limits: CompositeLimits
-) -> ParsedSource:
+) -> _Found:
     """A stored text, read; a library asks for the same ones again and again."""
     if tools is None:
         return _read_alone(text, name, limits)
-    return read_source(text, tools, limits=_longer(limits), stored_as=name)
+    read = read_source(text, tools, limits=_longer(limits), stored_as=name)
+    return read.program, read.problems
 
 
 @lru_cache(maxsize=4_096)
-def _read_alone(text: str, name: str, limits: CompositeLimits) -> ParsedSource:
-    return read_source(text, None, limits=_longer(limits), stored_as=name)
+def _read_alone(text: str, name: str, limits: CompositeLimits) -> _Found:
+    read = read_source(text, None, limits=_longer(limits), stored_as=name)
+    return read.program, read.problems
 
 
 def _longer(limits: CompositeLimits) -> CompositeLimits:
     """Limits for a canonical text, which may be longer than that of its author."""
-    return replace(limits, source_bytes=8 * limits.source_bytes)
+    longer = min(8 * limits.source_bytes, READING_LIMITS.source_bytes)
+    return replace(limits, source_bytes=max(limits.source_bytes, longer))
 
 
 def _text(record: object) -> str:

@@ -28,35 +28,50 @@ def dead_calls(program: Program, children: Mapping[str, Tool]) -> Iterator[Call]
         program: The program.
         children: Its children by their name in the library; of others nothing is known.
     """
-
-    def is_idle(node: ir.Node) -> bool:
-        tools = [children.get(call.child) for call in ir.calls(node)]
-        return all(tool and tool.definition.signature.effects.is_read_only for tool in tools)
-
-    def reads(node: ir.Node) -> set[str]:
-        return {part.name for part in ir.walk(node) if isinstance(part, ir.Name)}
-
+    idle = {name for name, tool in children.items() if _is_read_only(tool)}
+    if not idle:
+        return
     needed: set[str] = set()
-    assignments: list[tuple[set[str], Expression]] = []
+    assignments: list[tuple[tuple[str, ...], set[str], list[Call]]] = []
     for node in ir.statements(program.body):
-        match node:
-            case ir.Assign(value=value) | ir.Update(value=value) if is_idle(value):
-                targets = (node.target,) if isinstance(node, ir.Update) else node.targets
-                assignments.append((set(targets), value))
-            case ir.Do(call=call) if is_idle(ir.Call(child=call.child)):
-                yield from ir.calls(call) if is_idle(call) else [call]
-                needed |= set() if is_idle(call) else reads(call)
-            case ir.If(test=value) | ir.For(source=value) | ir.Return(value=value):
-                needed |= reads(value)
-            case ir.Assign(value=value) | ir.Update(value=value) | ir.Do(call=value):
-                needed |= reads(value)
+        value = _value(node)
+        if value is None:
+            continue
+        parts = [*ir.walk(value)]
+        reads = {part.name for part in parts if isinstance(part, ir.Name)}
+        calls = [part for part in parts if isinstance(part, ir.Call)]
+        is_idle = all(call.child in idle for call in calls)
+        if is_idle and isinstance(node, ir.Assign | ir.Update):
+            targets = node.targets if isinstance(node, ir.Assign) else (node.target,)
+            assignments.append((targets, reads, calls))
+        elif isinstance(node, ir.Do) and node.call.child in idle:
+            yield from calls if is_idle else [node.call]
+            needed |= set() if is_idle else reads
+        else:
+            needed |= reads
     before = None
     while before != needed:
         before = set(needed)
-        needed = needed.union(*(reads(value) for targets, value in assignments if targets & needed))
-    yield from (
-        call for targets, value in assignments if not targets & needed for call in ir.calls(value)
-    )
+        for targets, reads, _ in assignments:
+            if not needed.isdisjoint(targets):
+                needed |= reads
+    for targets, _, calls in assignments:
+        if needed.isdisjoint(targets):
+            yield from calls
+
+
+def _is_read_only(tool: Tool) -> bool:
+    return tool.definition.signature.effects.is_read_only
+
+
+def _value(node: ir.Statement) -> Expression | None:
+    """The expression that a statement evaluates itself."""
+    match node:
+        case ir.Assign(value=value) | ir.Update(value=value) | ir.Return(value=value):
+            return value
+        case ir.If(test=value) | ir.For(source=value) | ir.Do(call=value):
+            return value
+    return None
 
 
 # --- the shortest way -----------------------------------------------------------------------------

@@ -353,20 +353,6 @@ def statements(block: Block) -> Iterator[Statement]:
             waiting.extend(reversed(node.body))
 
 
-def assigned(block: Block) -> Iterator[tuple[str, Statement]]:
-    """The names that statements set, each with the statement that sets it, in the order written."""
-    for node in statements(block):
-        if isinstance(node, Assign | For):
-            yield from ((target, node) for target in node.targets)
-        elif isinstance(node, Update):
-            yield node.target, node
-
-
-def is_generator(node: Node) -> bool:
-    """Whether an expression hands its items out one by one."""
-    return isinstance(node, Comprehension) and node.kind == "generator"
-
-
 def within(node: Comprehension) -> tuple[Expression, ...]:
     """What a comprehension evaluates for each item, in order of evaluation."""
     key = () if node.key is None else (node.key,)

@@ -220,8 +220,9 @@ class _Reader(ExpressionReader):
             parameters = self._parameters(function)
             body, goes_on = self._block(statements)
             program = ir.Program(parameters=parameters, body=body)
-            if sum(1 for _ in ir.walk(program)) > self.limits.nodes:
-                what = f"the program has more than {self.limits.nodes} nodes"
+            most = self.limits.nodes
+            if len(self.nodes) >= most and sum(1 for _ in ir.walk(program)) > most:
+                what = f"the program has more than {most} nodes"
                 self.refuse(function, "too_large", what)
         except RecursionError:  # limits above what this process can hold
             self.faults.append(too_deep(function, self.limits))

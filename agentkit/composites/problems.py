@@ -127,7 +127,7 @@ CONTRACT_LIMITS = CompositeLimits(fuel=300_000, collection_items=100_000)
 """For one pre- or postcondition, which has the whole of a table to look through: enough for
 simple conditions on each of 50,000 items, and still no more than about a quarter of a second."""
 
-READING_LIMITS = CompositeLimits(source_bytes=1_048_576, nodes=20_000, nesting=80)
+READING_LIMITS = CompositeLimits(source_bytes=262_144, nodes=20_000, nesting=80)
 """For looking at the programs of a library: one that was accepted under limits of its author's own
 stays readable to those who count its calls or draw it."""
 

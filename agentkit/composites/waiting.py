@@ -192,7 +192,9 @@ class WaitingLowering(Lowering):
                 return self._operation(node)
 
     def _is_slow(self, node: ir.Expression) -> bool:
-        return isinstance(node, ir.Comprehension) and self._waits(*ir.within(node))
+        if not isinstance(node, ir.Comprehension) or node.kind != "generator":
+            return False
+        return self._waits(*ir.within(node))
 
     def _operation(self, node: Any) -> tuple[_Steps, Any]:
         """An operation: what Python evaluates before the last operand that waits is held."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -11,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
@@ -81,7 +79,8 @@ class SpillingEpisodes:
         folder: For the files, which their owner alone may read. Several programs may share it.
 
     Attributes:
-        refused: Episodes from files that the store would not take, set aside since the start.
+        refused: Episodes from files that the store would not take; these files are kept as
+            ``.broken``, and the log says why.
         last_error: What the last failure of the store said; empty once it works again.
 
     Example:
@@ -289,43 +288,40 @@ class SpillingEpisodes:
             if file is self._current:
                 self._current = None  # what comes now goes to the next one
         broken: list[BrokenLine] = []
+        refusals: list[str] = []
         episodes = file.episodes(broken)
         while batch := tuple(islice(episodes, _AT_A_TIME)):
-            done = deliver(self._store, batch, partial(self._refuse, batch))
+            names = [repr(one.episode_id) for one in batch]
+            done = deliver(
+                self._store,
+                batch,
+                lambda at, why, of=names: refusals.append(f"{of[at]}: {error_text(why)}"),  # type: ignore[misc]
+            )
             if done.error is not None:
                 self._note(done.error)
                 return False
         with self._lock:
             if self._is_closed:
                 return False
-            self._settle(file, broken)
+            self._settle(file, [*map(str, broken), *refusals])
+            self.refused += len(refusals)
             self._files = [one for one in self._files if one is not file]
         self._failures, self.last_error = 0, ""
         logger.warning("the store has the %d episodes of %s", file.count, file.path)
         return True
 
-    def _settle(self, file: _SpilledFile, broken: Sequence[BrokenLine]) -> None:
-        """Delete a file that the store has all of; one with broken lines is put aside instead."""
+    def _settle(self, file: _SpilledFile, left: Sequence[str]) -> None:
+        """Delete a file; one with lines that no store will ever take is put aside instead."""
         try:
-            if broken:
+            if left:
                 aside = file.path.with_suffix(".broken")
                 file.path.rename(aside)
-                logger.warning("%s is kept, not all of it are episodes: %s", aside, broken[0])
+                logger.error("the store refuses a part of %s, which is kept: %s", aside, left[0])
             else:
                 file.path.unlink()
         except FileNotFoundError:  # whoever took it has what was in it
             logger.warning("%s was taken away while it waited for the store", file.path)
         file.handle.close()
-
-    def _refuse(self, batch: Sequence[Episode], at: int, error: Exception) -> None:
-        """Set aside what the store will never take, with the reason; its run ended long ago."""
-        episode, reason = batch[at], error_text(error)
-        path = self._folder / f"refused-{self._name}.jsonl"
-        record = {"reason": reason, "episode": json.loads(encode_episode(episode))}
-        with open(path, "ab", buffering=0, opener=for_owner_here) as handle:
-            _SpilledFile(path=path, handle=handle).add([f"{json.dumps(record)}\n".encode()])
-        self.refused += 1
-        logger.error("the store refuses episode %r, see %s: %s", episode.episode_id, path, reason)
 
 
 def _lock(file: BinaryIO) -> bool:

@@ -49,7 +49,6 @@ from .sources.dialects import (
 from .sources.function import (
     DefinitionOptions as DefinitionOptions,
     definition_from_function as definition_from_function,
-    definition_from_model as definition_from_model,
 )
 from .sources.json_records import (
     DefinitionBatch as DefinitionBatch,

@@ -32,6 +32,10 @@ class ToolOptions(TypedDict, total=False):
     deferred: bool
 
 
+_COLLECTIONS = ("effects", "tags", "usage_rules", "pre", "post")
+_RUNNING = ("timeout_seconds", "max_retries", "requires_approval")
+
+
 @overload
 def tool(function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> Tool: ...
 
@@ -41,22 +45,7 @@ def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]
 
 
 def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effects: Effects | Iterable[EffectName] = (),
-    tags: Iterable[str] = (),
-    usage_rules: Iterable[str] = (),
-    pre: Iterable[str] = (),
-    post: Iterable[str] = (),
-    complexity: str = "",
-    examples: Iterable[Example | JsonObject] = (),
-    timeout_seconds: float | None = None,
-    max_retries: int | None = None,
-    requires_approval: bool | None = None,
-    deferred: bool = False,
+    function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a function, sync or async; use it as ``@tool``, ``@tool(...)`` or ``tool(f)``.
 
@@ -86,7 +75,8 @@ def tool(
 
     Raises:
         DefinitionError: A model can not call the function; the message names the parameter.
-        UsageError: ``timeout_seconds`` or ``max_retries`` is out of range.
+        UsageError: ``timeout_seconds`` or ``max_retries`` is out of range, or there is no such
+            option.
 
     Example:
         >>> @tool(effects=("reads",))
@@ -96,18 +86,16 @@ def tool(
         >>> word_count("to be or not"), word_count.name, word_count.definition.text
         (4, 'word_count', 'Count the words of a text.')
     """
-    _check_bounds(timeout_seconds, max_retries)
-    options = sources.DefinitionOptions(
-        name=name,
-        description=description,
-        effects=effects if isinstance(effects, Effects) else as_tuple("effects", effects),
-        tags=as_tuple("tags", tags),
-        usage_rules=as_tuple("usage_rules", usage_rules),
-        pre=as_tuple("pre", pre),
-        post=as_tuple("post", post),
-        complexity=complexity,
-        examples=tuple(examples),
-    )
+    if unknown := options.keys() - ToolOptions.__annotations__.keys():
+        raise UsageError(f"@tool knows no {', '.join(sorted(unknown))}")
+    said: dict[str, Any] = {**options}
+    deferred = said.pop("deferred", False)
+    _check_bounds(said.get("timeout_seconds"), said.get("max_retries"))
+    running = {name: said.pop(name) for name in _RUNNING if name in said}
+    said["examples"] = tuple(said.get("examples", ()))
+    for name in _COLLECTIONS:
+        if not isinstance(said.get(name), Effects):
+            said[name] = as_tuple(name, said.get(name, ()))
 
     def make(wrapped: Callable[..., Any]) -> Tool:
         if isinstance(wrapped, Tool):
@@ -115,16 +103,14 @@ def tool(
                 f"{wrapped.name!r} is a tool already; give its options where it is made, or use "
                 "Tool.with_definition"
             )
-        reading = sources.read_function(wrapped, options)
+        reading = sources.read_function(wrapped, sources.DefinitionOptions(**said))
+        more = running if reading.convert is None else {**running, "convert": reading.convert}
         return Tool(
             definition=reading.definition,
             function=None if deferred else wrapped,
             is_async=reading.is_async and not deferred,
-            timeout_seconds=timeout_seconds,
-            max_retries=max_retries,
-            requires_approval=requires_approval,
             context=reading.context,
-            **({} if reading.convert is None else {"convert": reading.convert}),
+            **more,
         )
 
     return make if function is None else make(function)

@@ -287,3 +287,18 @@ async def test_a_success_gives_retries_back_and_a_final_failure_bars_its_call_al
 
     assert runs == [1, 3, 1, 3, 2, 4]
     assert "This very call failed for good" in result.episode.results[5].text
+
+
+@pytest.mark.parametrize(("error", "attempts"), [(ValueError("odd"), 1), (OSError("away"), 2)])
+async def test_a_refused_value_is_not_sent_again(call, error, attempts):
+    """The runtime repeats what may pass; the same value would be refused again."""
+
+    @tool(effects=("reads",))
+    def broken() -> str:
+        """Break."""
+        raise error
+
+    policy = ToolPolicy(backoff_seconds=0)
+    result = await outcome(broken, call, tool_policy=policy)
+
+    assert result.attempts == attempts

@@ -140,6 +140,14 @@ async def test_who_approves_is_asked_by_a_guardrail(call):
         assert "4111" not in outcome.text
 
 
+@pytest.mark.parametrize("on", ["input", "output"])
+async def test_nobody_can_be_asked_about_words(on):
+    """``Ask`` on an input or output blocks."""
+    agent = Agent(ScriptedModel(["Hello."]), guardrails=[a_guardrail(on, Ask("unsure"))])
+    result = await agent.run("Hi")
+    assert (result.stop_reason, outcomes(result)) == ("blocked", [("always", on, "asked")])
+
+
 async def test_a_blocked_output_is_not_shown(call):
     """Neither the result nor a stream's events hold it; the episode does."""
     model = ScriptedModel([[call("pay", euros=1)], "My secret is 42."])

@@ -49,7 +49,7 @@ def texts(messages):
 
 words = st.text("ab ", max_size=60)
 steps = st.lists(st.sampled_from("123"), min_size=1, max_size=3, unique=True).flatmap(
-    lambda ids: words.map(lambda text: step(*ids, text=text))
+    lambda ids: words.map(lambda text: step(*ids, text=text * 8))
 )
 turns = st.tuples(
     words.map(lambda text: [UserMessage(text=text)]),
@@ -86,7 +86,7 @@ def test_no_processor_parts_a_call_from_its_result(conversation, data):
     given_ones = [
         KeepLastTurns(data.draw(st.integers(1, 4))),
         TokenBudget(data.draw(st.integers(1, 80))),
-        CapToolResults(data.draw(st.integers(1, 40))),
+        CapToolResults(data.draw(st.integers(1, 200))),
         Summarize(model=FunctionModel(lambda _: "short"), above_tokens=20, keep_turns=1),
         some,
     ]
@@ -160,7 +160,7 @@ async def test_a_budget_holds_within_a_run_and_leaves_prompts_stable(call):
     sent = [request.messages for request in model.requests]
     assert all(is_whole(one) and one[0].text == "Find all" for one in sent)
     assert max(map(len, sent)) < 14
-    assert sum(two[: len(one)] != one for one, two in pairwise(sent)) <= 4
+    assert sum(two[: len(one)] != one for one, two in pairwise(sent)) <= 2
     assert (result.output, len(result.messages)) == ("done", 20)
 
 

@@ -90,6 +90,8 @@ def test_changed_and_missing_children_are_found(invoke, shop, keep):
     assert "agentkit log --tool mul" in " ".join(result.stdout.split())
     assert result.stdout.endswith("\n2 faults\n")
     assert faults(invoke, "bill") == [("bill", "missing_child")]
+    drawn = invoke("tools", "graph").stdout
+    assert ("-.->" in drawn, '["sub<br/>not in the library"]:::missing' in drawn) == (True, True)
 
 
 def test_repin_moves_pins_up_to_the_top(invoke, shop, keep, store_url):
@@ -173,6 +175,21 @@ def test_a_server_that_nobody_approved(invoke, project):
     assert "lookup" in one["message"]
     put(project, author="person")
     assert "server" in found(invoke)
+
+
+def test_tools_from_outside_that_write_unasked(invoke, project):
+    """A note names those that nobody is asked about; destructive and read-only ones are not told."""
+    effects = {
+        "wild": Effects(),
+        "reads": Effects(writes=False),
+        "kills": Effects(destructive=True),
+    }
+    for name, declared in effects.items():
+        tool = ToolDefinition(name=name, origin=Origin(kind="openapi", reference="pets.yaml"))
+        put(project, replace(tool, signature=replace(tool.signature, effects=declared)))
+    one = found(invoke)["unasked"]
+    assert (one["severity"], "model calls wild from outside" in one["message"]) == ("note", True)
+    assert invoke("check").exit_code == 0
 
 
 def test_events_without_a_signature_among_signed_ones(invoke, project):

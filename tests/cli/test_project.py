@@ -102,6 +102,8 @@ def test_a_table_sets_options_of_one_command(folder):
     (folder / "two.json").write_text('[{"name": "price_a"}, {"name": "price_b"}]')
     assert run("tools", "import", "two.json").exit_code == 0
     assert len(json.loads(run("search", "price", "--json").stdout)["hits"]) == 1
+    project(folder, 'store = "one.db"\n[search]\nstore = "two.db"\n')
+    assert "there is no store at two.db" in run("search", "price").stderr
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ DUNDERS = frozenset(
 
 ALLOWED = {
     f"{PACKAGE}.language": {"getattr"},  # the fields of our own nodes
-    f"{PACKAGE}.codec": {"getattr", "vars"},  # the same, and the names of their types
     f"{PACKAGE}.problems": {"getattr"},  # the fields of our own record
     f"{PACKAGE}.guards": {"__mro__"},  # the kind of an exception, for its code
     f"{PACKAGE}.parser": {"vars"},  # a field that syntax trees have from Python 3.12 on

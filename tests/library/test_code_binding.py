@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, open_store, tool
 from agentkit.agent import StorePolicy
-from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
+from agentkit.errors import CodeDriftError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.library import Author, LibraryChange
@@ -17,7 +17,7 @@ from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Example
 from agentkit.tools.rules import Between, OneOf
 
 ADA = Author(kind="person", name="Ada")
@@ -146,17 +146,6 @@ def test_a_rule_about_a_parameter_that_is_gone_is_named(store):
     assert lost in binding.notes[0]
 
 
-def test_effects_that_a_reviewer_added_stay_where_the_code_declares_none(store):
-    """Leaving something undeclared in code is no change of the contract."""
-    reviewed = replace(
-        loan.definition,
-        signature=replace(loan.definition.signature, effects=Effects.of(["destructive"])),
-    )
-    store.commit(LibraryChange(proposal_id="1", upserts=(reviewed,)), expected_version=0)
-    library, binding = bind_code(store, [loan])
-    assert (binding.revised, library["loan"].needs_approval) == ((), True)
-
-
 def test_a_docstring_that_changed_is_told_and_does_not_replace_the_librarys_words(store):
     """The library's words hold until somebody takes those of the code."""
     bind_code(store, [loan])
@@ -193,24 +182,6 @@ def test_a_pinned_version_is_used_and_nothing_is_written(store):
     agent = Agent(ScriptedModel(["hi"]), tools=[loan], store=store, store_policy=StorePolicy(pin=1))
     assert agent.refresh().version == 1
     assert agent.run_sync("hi").episode.library_version == 1
-
-
-def test_two_functions_of_one_name_are_refused(store):
-    """Nobody could say which of them a call means."""
-
-    @tool(name="loan")
-    def other(amount: float) -> str:
-        """Another one."""
-        return ""
-
-    with pytest.raises(DuplicateToolError, match="'loan'") as refused:
-        bind_code(store, [loan, other])
-    lines = [one.function.__code__.co_firstlineno for one in (loan, other)]
-    assert refused.value.places == tuple(f"{__file__}:{line}" for line in lines)
-    assert all(place in str(refused.value) for place in refused.value.places)
-    with pytest.raises(DuplicateToolError):
-        Agent(ScriptedModel([]), tools=[loan, other])
-    bind_code(store, [loan, loan])
 
 
 def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):

@@ -41,13 +41,6 @@ def test_slashes_tell_a_relative_path_from_an_absolute_one(tmp_path, monkeypatch
     assert (tmp_path / "my library %20?#.data").exists()
 
 
-def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
-    """A path that starts with ~ lies in the home directory, in a URL and bare."""
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert opened_path("sqlite:///~/a.db") == tmp_path / "a.db"
-    assert opened_path("~/b.sqlite") == tmp_path / "b.sqlite"
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -157,11 +150,3 @@ def test_a_broken_plugin_is_named(install, value):
     with pytest.raises(StoreError, match=value) as caught:
         open_store("shelf:")
     assert isinstance(caught.value.__cause__, ImportError | AttributeError)
-
-
-def test_two_plugins_for_one_scheme_are_refused(install):
-    """Exactly one plugin may answer for a scheme; two are both named."""
-    install("shelf", shelf="shelf_store:Shelf")
-    install("other_shelf", shelf="shelf_store:not_a_store")
-    with pytest.raises(StoreError, match="shelf_store:Shelf, shelf_store:not_a_store"):
-        open_store("shelf:")

@@ -7,14 +7,12 @@ import pytest
 from agentkit.composites.composite import composite_tool
 from agentkit.composites.contracts import Conditions
 from agentkit.composites.source import compose
-from agentkit.errors import ContractViolation, ModelRetry
 from agentkit.library.dag import depth, flat_size
 from agentkit.testing import primitive_library, sample_library
 
 TOOLS = {tool.name: tool for tool in primitive_library()}
 SAMPLE_TOOLS = {tool.name: tool for tool in sample_library()}
 ALL = TOOLS | SAMPLE_TOOLS
-DEFINITIONS = {name: tool.definition for name, tool in TOOLS.items()}
 
 
 def test_there_are_as_many_as_in_the_paper():
@@ -119,28 +117,3 @@ def test_composites_of_the_paper_and_others(source, arguments, result, size):
     assert depth(grown, tool.name) == 1
     assert flat_size(grown, tool.name) == size
     assert tool.definition.signature.effects.is_read_only
-
-
-def test_a_broken_precondition_names_the_primitive():
-    """With contracts checked, the call stops before the primitive and says whose rule it is."""
-    with pytest.raises(ContractViolation) as caught:
-        bound(COMPUTE_RATIO)(part=1, whole=0)
-    assert caught.value.condition == "b != 0"
-    assert caught.value.path == ("compute_ratio", "div")
-
-
-def test_a_refusal_of_a_primitive_surfaces_with_its_path():
-    """Without contracts the primitive itself refuses, and its advice is kept."""
-    tool = composite_tool(compose(COMPUTE_RATIO, LIBRARY.tools), LIBRARY.tools)
-    with pytest.raises(ModelRetry, match="compute_ratio → div: 1 can not be divided by zero"):
-        tool(part=1, whole=0)
-
-
-def test_effects_range_from_pure_to_destructive():
-    """The library has tools that read, that write, and one that asks for approval."""
-    effects = [tool.definition.signature.effects for tool in SAMPLE_TOOLS.values()]
-    assert any(effect.is_read_only for effect in effects)
-    assert any(effect.writes and not effect.destructive for effect in effects)
-    assert [tool.name for tool in SAMPLE_TOOLS.values() if tool.needs_approval] == [
-        "calendar_cancel_event"
-    ]

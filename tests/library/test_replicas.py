@@ -20,11 +20,10 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import (
     StaleVersionError,
     StoreError,
-    StoreFormatError,
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library import Author, EpisodeFilter, LibraryChange, Replica, Store
+from agentkit.library import Author, LibraryChange, Replica, Store
 from agentkit.library.dag import DAG
 from agentkit.library.events import EventDraft, chained
 from agentkit.library.replicas import pause_after
@@ -120,31 +119,6 @@ def test_another_program_is_followed(tmp_path, replicate, eventually):
         eventually(lambda: replica.load().version == 5)
 
 
-def test_reading_asks_nobody(far, replicate):
-    """A snapshot is at hand: while the store is away reading it is not even tried."""
-    replica = replicate(far, refresh_seconds=3600)
-    replica.refresh()
-    far.away()
-    assert {replica.load().version for _ in range(100)} == {0}
-    assert far.refused == 0
-
-
-def test_the_rest_goes_to_the_store(kept, replicate, put):
-    """Episodes, events, versions and histories are those of the store."""
-    replica = replicate(kept)
-    put(replica, "a")
-    drafts = [EventDraft(kind="pinned", author=Author(kind="person", name="Ada"))]
-    events = chained(None, drafts, at=AT)
-    replica.commit(LibraryChange(proposal_id="e", events=events), expected_version=1)
-    replica.append(Episode(episode_id="e1", request="hello"))
-    assert kept.get("e1") == replica.get("e1")
-    assert list(replica.select(EpisodeFilter())) == list(kept.select(EpisodeFilter()))
-    assert tuple(replica.events()) == events
-    assert (list(replica.versions()), len(replica.history("a"))) == ([1], 1)
-    assert replica.store is kept
-    assert isinstance(replica, Store)
-
-
 def test_what_runs_ask_for_is_ready(kept, replicate, put, eventually):
     """What was worked out for a snapshot is brought up to date before the next one is shown."""
     put(kept, "a", "b")
@@ -165,35 +139,6 @@ def test_events_alone_are_noticed(kept, far, replicate, eventually):
     eventually(lambda: replica.last_event == 3)
 
 
-def test_followers_get_each_version_in_order(kept, replicate, put, eventually):
-    """Who follows is handed the snapshot that is there, and later ones ascending."""
-    replica = replicate(kept)
-    seen = []
-    replica.follow(lambda library: seen.append(library.version))
-    for number in range(20):
-        put(kept, f"tool{number}")
-    eventually(lambda: seen[-1] == 20)
-    replica.refresh()  # finds nothing newer, and hands nothing on
-    assert seen == sorted(set(seen))
-    assert seen[0] == 0
-
-
-def test_a_follower_that_nobody_uses_is_forgotten(kept, replicate, put):
-    """Following keeps nobody alive."""
-
-    class Runner:
-        seen: list[int] = []  # noqa: RUF012 - read after its object is gone
-
-        def take_up(self, library):
-            self.seen.append(library.version)
-
-    replica, runner = replicate(kept), Runner()
-    replica.follow(runner.take_up)
-    del runner
-    put(replica, "a")
-    assert Runner.seen == [0]
-
-
 def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
     """One who can not take up a version does not keep others from it, and is no secret."""
     replica, seen, broken = replicate(kept), [], threading.Event()
@@ -212,36 +157,6 @@ def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eve
     broken.clear()
     eventually(lambda: replica.status.state == "current")
     assert seen == [0, 1]
-
-
-def test_many_readers_see_whole_versions_that_only_grow(kept, replicate, put):
-    """While somebody commits, each snapshot read is one that was committed, never an older one."""
-    replica = replicate(kept, refresh_seconds=0.001)
-    wrong: list[object] = []
-    done = threading.Event()
-
-    def read():
-        last = 0
-        while not done.is_set():
-            library = replica.load()
-            texts = {tool.definition.description.summary for tool in library}
-            if library.version < last or (texts or {"0"}) != {str(library.version)}:
-                wrong.append((last, library.version, texts))
-            if len(library) not in {0, 5}:
-                wrong.append(len(library))
-            last = library.version
-            time.sleep(0.001)  # two hundred that never rest would leave the writer no time
-
-    readers = [threading.Thread(target=read) for _ in range(200)]
-    for reader in readers:
-        reader.start()
-    for version in range(1, 31):
-        put(kept, "a", "b", "c", "d", "e", summary=str(version))
-    done.set()
-    for reader in readers:
-        reader.join()
-    assert wrong == []
-    assert replica.refresh().version == 30
 
 
 @pytest.mark.parametrize(
@@ -438,22 +353,6 @@ def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
     assert len(set(pauses)) == len(pauses)
 
 
-def test_writing_fails_as_the_store_does(far, replicate):
-    """What can not be kept is the caller's to know: no error is swallowed."""
-    replica = replicate(far)
-    far.away()
-    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="a"),))
-    for write in (
-        lambda: replica.append(Episode(episode_id="e", request="hello")),
-        lambda: replica.commit(change, expected_version=0),
-        replica.events,
-        replica.versions,
-        lambda: replica.history("a"),
-    ):
-        with pytest.raises(StoreUnavailableError, match="the store is away"):
-            write()
-
-
 def test_beyond_the_bound_runs_are_refused(far, replicate, clock):
     """Where nobody knew for too long whether the library is the newest, no run begins."""
     replica = replicate(far, refresh_seconds=60.0, max_staleness_seconds=100.0, clock=clock)
@@ -481,13 +380,6 @@ def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
         replica.load(2)
     far.back()
     assert list(replica.load(2).tools) == ["tool1", "tool2"]
-
-
-def test_it_begins_with_its_store(far):
-    """With nothing to serve there is nothing to begin with."""
-    far.away()
-    with pytest.raises(StoreUnavailableError, match="the store is away"):
-        Replica(far)
 
 
 @pytest.fixture
@@ -524,33 +416,3 @@ def test_an_older_backup_is_not_taken_up(path, replicate, put, eventually):
         eventually(lambda: replica.status.state == "behind")
         assert "is at library version 1 and was at 2 before" in replica.status.last_error
         assert list(replica.load().tools) == ["a", "b"]
-
-
-def test_a_version_that_can_not_be_read_is_not_taken_up(path, replicate, put, eventually, caplog):
-    """A damaged definition keeps the last whole library in use, and is said."""
-    with closing(SQLiteStore(path)) as store:
-        replica = replicate(store)
-        with closing(sqlite3.connect(path)) as other, other:
-            other.execute("INSERT INTO versions VALUES (2,'p2','','','[]','2026-11-22T00:00:00Z')")
-            other.execute("INSERT INTO definitions VALUES ('x','b','{broken')")
-            other.execute("INSERT INTO revisions VALUES (2,'b','x','{}',2,0)")
-        eventually(lambda: replica.status.state == "behind")
-        assert "holds a definition that can not be read" in replica.status.last_error
-        assert (list(replica.load().tools), replica.load().version) == (["a"], 1)
-        assert "the newest library can not be taken up; version 1 is served on" in caplog.text
-
-
-def test_events_that_can_not_be_read_are_said(kept):
-    """The library is followed on, and the state says that something new could not be read."""
-    replica = Replica(kept, refresh_seconds=3600)
-    replica.events()
-
-    def torn(*, after=0):
-        """The chain is damaged."""
-        raise StoreFormatError(f"torn behind {after}")
-
-    kept.events = torn
-    with pytest.raises(StoreFormatError, match="torn"):
-        replica.refresh()
-    assert replica.status.state == "behind"
-    replica.stop()

@@ -139,7 +139,7 @@ def test_what_is_no_json_is_refused_at_once(store, kept, folder):
 
 
 def test_an_episode_that_is_refused_later_is_set_aside(kept, folder, caplog):
-    """What the store will never take is in a file with the reason, and holds up no other."""
+    """What the store will never take stays in the file, with the reason in the log, and holds up no other."""
 
     class Picky(UnreliableStore):
         """Refuses episodes whose request says so."""
@@ -162,9 +162,9 @@ def test_an_episode_that_is_refused_later_is_set_aside(kept, folder, caplog):
             episodes.append(episode("d", text="bad"))
     assert ids(kept) == ["a", "c"]
     (file,) = folder.iterdir()
-    assert "not to our taste" in file.read_text()
-    assert json.loads(file.read_text())["episode"]["episode_id"] == "b"
-    assert str(file) in caplog.text
+    assert file.suffix == ".broken"
+    assert [one.episode_id for one in read_episodes(file)] == ["a", "b", "c"]
+    assert f"part of {file}, which is kept: 'b': EpisodeFormatError: not to our" in caplog.text
 
 
 def test_two_programs_leave_each_other_alone(store, kept, folder):
@@ -187,7 +187,7 @@ def test_half_a_line_is_kept_aside(store, kept, folder, caplog):
     assert ids(kept) == ["a"]
     (aside,) = folder.iterdir()
     assert aside.suffix == ".broken"
-    assert f"{aside} is kept" in caplog.text
+    assert f"part of {aside}, which is kept" in caplog.text
 
 
 def test_a_link_and_other_files_in_the_folder_are_left_alone(store, kept, folder, tmp_path):

@@ -18,10 +18,7 @@ from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
-from agentkit.library.checking import check_store
-from agentkit.library.events import Author, EventDraft, chained
 from agentkit.library.sqlite import SQLiteStore
-from agentkit.library.sqlite.schema import TRIGGERS
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
@@ -65,31 +62,6 @@ def test_a_file_that_is_no_database_is_refused(tmp_path, content):
     path = tmp_path / "notes.db"
     path.write_bytes(content)
     assert_refused(path, "not a SQLite database")
-
-
-@pytest.mark.parametrize("kept", [99, 4096, -4096])
-def test_a_truncated_file_is_refused(filled, kept):
-    """A file that lost its end is refused and left alone."""
-    content = filled.read_bytes()
-    filled.write_bytes(content[:kept])
-    assert_refused(filled, "damaged")
-
-
-def test_a_newer_file_is_refused(filled):
-    """A file that went through unknown migrations names them and the way out."""
-    with closing(sqlite3.connect(filled)) as raw, raw:
-        raw.execute(
-            "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('agentkit', 'm0099_vectors')"
-        )
-    assert_refused(filled, "m0099_vectors.*pip install --upgrade agentkit-evolve")
-
-
-def test_the_file_of_another_program_is_refused(tmp_path):
-    """A database that has tables of our names, but not from us, is refused and left alone."""
-    path = tmp_path / "theirs.db"
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("CREATE TABLE versions (name TEXT)")
-    assert_refused(path, "belongs to another program: it holds versions")
 
 
 def test_a_locked_file_is_reported(filled):
@@ -266,19 +238,6 @@ def test_code_in_the_schema_is_refused(filled, statement, named):
     assert_refused(filled, named)
 
 
-def test_other_tables_and_plain_indexes_may_stay(filled):
-    """What people keep of their own in the file, and a plain index on our tables, is no fault."""
-    with closing(sqlite3.connect(filled)) as raw, raw:
-        raw.execute("CREATE TABLE notes (text)")
-        raw.execute(f"CREATE VIEW endless AS {ENDLESS} SELECT * FROM r")
-        raw.execute("CREATE TRIGGER own AFTER INSERT ON notes BEGIN DELETE FROM notes; END")
-        raw.execute("CREATE INDEX by_author ON versions (author)")
-    store = SQLiteStore(filled)
-    assert store.load().version == 1
-    assert check_store(store).is_sound
-    store.close()
-
-
 def test_a_check_names_a_view_that_came_after_opening(filled):
     """A check of a store whose table became an endless view meanwhile names the view and ends."""
     store = SQLiteStore(filled)
@@ -309,37 +268,6 @@ def test_rows_that_no_commit_writes_are_refused_on_load(filled, statement):
     with pytest.raises(StoreFormatError, match=f"damaged at {ROWS[statement]}"):
         store.load()
     store.close()
-
-
-@pytest.mark.parametrize("evidence", ["x", "[1]"])
-def test_evidence_that_can_not_be_read_is_refused(filled, evidence):
-    """The history of a tool names the version whose evidence is no array of texts."""
-    with closing(sqlite3.connect(filled)) as raw, raw:
-        raw.execute("UPDATE versions SET evidence = ?", (evidence,))
-    store = SQLiteStore(filled)
-    for read in (lambda: store.history("bill_split"), lambda: list(store.changes())):
-        with pytest.raises(StoreFormatError, match=r"can not be read \(1\)"):
-            read()
-    store.close()
-
-
-def test_an_event_in_the_place_of_another_is_refused(tmp_path):
-    """A row of the chain that was moved by hand is not handed on as the event of its new place."""
-    path = tmp_path / "s.db"
-    draft = EventDraft(kind="written", author=Author(kind="person", name="A"))
-    events = chained(None, [draft], at="2026-11-21T10:00:00+00:00")
-    with closing(SQLiteStore(path)) as store:
-        store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
-    with closing(sqlite3.connect(path)) as file:
-        for name in TRIGGERS:
-            file.execute(f"DROP TRIGGER {name}")
-        file.execute("UPDATE library_events SET sequence = 5")
-        file.commit()
-    with (
-        closing(SQLiteStore(path)) as store,
-        pytest.raises(StoreFormatError, match="event 1 in the place of event 5"),
-    ):
-        store.events()
 
 
 FIRST = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="a"), ToolDefinition(name="b")))

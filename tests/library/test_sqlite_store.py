@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreFormatError
 from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.sqlite.connection import CHECKPOINT
@@ -148,20 +147,6 @@ def test_whoever_makes_the_tables_keeps_its_lock_on_the_file(tmp_path):
         assert list(store.load().tools) == ["first", "second", "third"]
 
 
-def test_a_tool_that_went_and_came_again_is_the_last_one(tmp_path):
-    """A reader who saw neither step has the order of one who reads the version anew."""
-    path = tmp_path / "s.db"
-    reader, writer = SQLiteStore(path), SQLiteStore(path)
-    a, b = ToolDefinition(name="a"), ToolDefinition(name="b")
-    writer.commit(LibraryChange(proposal_id="1", upserts=(a, b)), expected_version=0)
-    assert list(reader.load().tools) == ["a", "b"]
-    writer.commit(LibraryChange(proposal_id="2", removals=("a",)), expected_version=1)
-    writer.commit(LibraryChange(proposal_id="3", upserts=(a,)), expected_version=2)
-    assert list(reader.load().tools) == ["b", "a"]
-    reader.close()
-    writer.close()
-
-
 AFTER_0001 = """
 CREATE TABLE [_sqlite_migrations] (
     [id] INTEGER PRIMARY KEY, [migration_set] TEXT, [name] TEXT, [applied_at] TEXT
@@ -236,12 +221,3 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(make_file, shape, failing):
     assert shape_of(path) == before
     SQLiteStore(path).close()
     assert shape_of(path)["steps"] == [(name,) for name in STEPS]
-
-
-def test_an_older_file_is_not_changed_by_a_reader(make_file):
-    """A file that lacks tables is refused by who may only read, with what to do."""
-    path = make_file(AFTER_0001)
-    before = path.read_bytes()
-    with pytest.raises(StoreFormatError, match="open it once with open_store"):
-        SQLiteStore(path, read_only=True)
-    assert path.read_bytes() == before

@@ -135,3 +135,26 @@ async def test_the_last_word_is_the_last_models():
         await Agent(picky).run("Hi")
     with pytest.raises(UsageError, match="at least one"):
         FallbackModel()
+
+
+async def test_a_stream_that_has_spoken_is_not_begun_anew():
+    """Words of two models would mix, so the error ends the run."""
+
+    class HalfModel(SilentModel):
+        """Breaks off in the middle."""
+
+        async def stream(self, request):
+            """Say something, then fail."""
+            yield TextDelta(text="Hel")
+            raise ModelConnectionError("hung up")
+
+    agent = Agent(FallbackModel(HalfModel("half", REFUSAL), ScriptedModel(["Hello."])))
+    said = []
+
+    async def listen():
+        async for event in agent.stream("Hi"):
+            said.extend([event.text] if isinstance(event, TextDelta) else [])
+
+    with pytest.raises(RunError, match="hung up"):
+        await listen()
+    assert said == ["Hel"]

@@ -30,7 +30,6 @@ from agentkit.tools import (
     Example,
     Specification,
     definition_from_function,
-    definition_from_model,
 )
 from agentkit.tools.decorator import tool
 from agentkit.tools.sources.annotations import plain_schema
@@ -315,7 +314,7 @@ class Shop:
         (type_checking_only, ["parameter 'price'", "'Decimal'", "TYPE_CHECKING"]),
         (stream, ["generator", "list"]),
         (Shop.search, ["'self'", "tool(instance.search)"]),
-        (Arguments, ["not a function", "definition_from_model"]),
+        (Arguments, ["not a function", "a function that takes one"]),
         (min, ["min", "wrap it in a function"]),
     ],
 )
@@ -481,69 +480,6 @@ def test_objects_of_python_take_no_further_fields():
 
 # --- pydantic --------------------------------------------------------------------------------------
 
-# --- models as arguments --------------------------------------------------------------------------
-
-
-class Traveller(BaseModel):
-    """Somebody who travels."""
-
-    name: str
-
-
-class BookTrip(BaseModel):
-    """Book a trip.
-
-    Attributes:
-        city: Where to.
-    """
-
-    city: str
-    start: date = Field(description="First day.")
-    travellers: list[Traveller] = []
-    nights: Annotated[int, Field(ge=1)] = 1
-
-
-def test_model_becomes_a_definition() -> None:
-    """Fields are parameters, the docstring and field descriptions are the words."""
-    definition = definition_from_model(
-        BookTrip, name="book_trip", effects=("writes",), tags=("travel",)
-    )
-    assert definition.name == "book_trip"
-    assert definition.description.summary == "Book a trip."
-    assert definition.description.parameters == {"city": "Where to.", "start": "First day."}
-    assert definition.signature.effects == Effects(writes=True)
-    assert definition.signature.parameters == {
-        "$defs": {
-            "Traveller": {
-                "description": "Somebody who travels.",
-                "properties": {"name": {"type": "string"}},
-                "required": ["name"],
-                "type": "object",
-            }
-        },
-        "type": "object",
-        "properties": {
-            "city": {"type": "string"},
-            "start": {"type": "string", "format": "date"},
-            "travellers": {"type": "array", "items": {"$ref": "#/$defs/Traveller"}, "default": []},
-            "nights": {"type": "integer", "minimum": 1, "default": 1},
-        },
-        "required": ["city", "start"],
-        "additionalProperties": False,
-    }
-    assert (definition.origin.kind, definition.origin.reference.rsplit(".", 1)[1]) == (
-        "pydantic",
-        "BookTrip",
-    )
-
-
-@pytest.mark.parametrize("model", [dict, BookTrip(city="Rome", start=date(2026, 1, 1)), 3])
-def test_what_is_no_model_is_refused(model) -> None:
-    """Anything but a model class is refused."""
-    with pytest.raises(DefinitionError, match="not a subclass of pydantic"):
-        definition_from_model(model)
-
-
 # --- conversion of arguments ----------------------------------------------------------------------
 
 
@@ -637,3 +573,9 @@ def test_rules_beyond_the_schema_ask_the_model_again(arguments, fragments) -> No
     with pytest.raises(ModelRetry) as caught:
         book.convert(arguments)
     assert all(fragment in caught.value.message for fragment in fragments)
+
+
+def test_an_option_that_is_none_is_refused() -> None:
+    """A slip in the name of an option is told, not ignored."""
+    with pytest.raises(UsageError, match="@tool knows no effect"):
+        tool(effect=("reads",))

@@ -325,11 +325,6 @@ class LibraryClient:
                     f"{where} sends its clients on to another place, and nobody follows: neither "
                     "key nor trust were meant for it. Open that URL if it is right"
                 )
-            case 404:
-                return StoreError(
-                    f"there is no library at {where} (status 404{_words(response)}); "
-                    "agentkit.server.library.create_library_app serves one"
-                )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(
                     f"{where} can not answer now (status {status}{_words(response)})"

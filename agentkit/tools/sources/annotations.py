@@ -142,8 +142,8 @@ def _unwrapped(function: Callable[..., Any]) -> tuple[Any, frozenset[str]]:
 def _refuse_kinds(function: Any, inner: Any, called: Any, shown: str) -> None:
     if not callable(function) or inspect.isclass(inner):
         raise DefinitionError(
-            f"tool {shown}: {function!r} is not a function; for a pydantic model as arguments use "
-            "agentkit.tools.definition_from_model",
+            f"tool {shown}: {function!r} is not a function; make a tool of a function that "
+            "takes one",
             tool_name=shown,
         )
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):

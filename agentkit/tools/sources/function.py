@@ -45,7 +45,7 @@ from agentkit.tools.sources.annotations import (
 from agentkit.tools.sources.docstrings import DocstringText, read_docstring
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, TypeAdapter
+    from pydantic import TypeAdapter
     from pydantic.json_schema import GenerateJsonSchema
 
 
@@ -336,73 +336,6 @@ _NOT_FOR_MODELS = (
     "`ctx: RunContext[...]` as first parameter and read ctx.deps, or bind it with functools.partial"
 )
 _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
-
-
-def definition_from_model(
-    model: type[BaseModel],
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    effects: Effects | Iterable[EffectName] = (),
-    tags: Iterable[str] = (),
-) -> ToolDefinition:
-    """A definition whose arguments are the fields of a pydantic model.
-
-    The model's docstring is the summary, its ``Attributes`` section and field descriptions are
-    the words on the parameters. Unless the model itself says what happens to ``extra`` fields,
-    arguments beyond its fields are refused.
-
-    Args:
-        model: The class.
-        name: The tool's name; the class's name when None.
-        description: The summary; the docstring's when None.
-        effects: What running the tool does.
-        tags: Free labels.
-
-    Raises:
-        DefinitionError: It is not a pydantic model, or it has no JSON Schema.
-
-    Example:
-        >>> from pydantic import BaseModel
-        >>> class FindCars(BaseModel):
-        ...     '''Find cars in stock.'''
-        ...     make: str
-        >>> definition_from_model(FindCars, name="find_cars").signature.required
-        ('make',)
-    """
-    own_name = name or str(getattr(model, "__name__", model))
-    schema = inline_root(_model_schema(model, own_name))
-    schema.pop("description", None)
-    schema.setdefault("properties", {})
-    if "extra" not in model.model_config:
-        schema["additionalProperties"] = False
-    words = read_docstring(model.__dict__.get("__doc__"))
-    for parameter, text in words.parameters.items():
-        if parameter in schema["properties"] and text:
-            schema["properties"][parameter].setdefault("description", text)
-    return ToolDefinition.from_schema(
-        own_name,
-        words.summary if description is None else description,
-        schema,
-        effects=effects if isinstance(effects, Effects) else Effects.of(effects),
-        tags=tags,
-        origin=Origin(kind="pydantic", reference=f"{model.__module__}.{model.__qualname__}"),
-    )
-
-
-def _model_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
-    from pydantic import BaseModel
-
-    given: Any = model
-    if not (isinstance(given, type) and issubclass(given, BaseModel)):
-        raise DefinitionError(
-            f"tool {tool_name}: {model!r} is not a subclass of pydantic.BaseModel",
-            tool_name=tool_name,
-        )
-    try:
-        return _untitled(model.model_json_schema(schema_generator=_generator()))
-    except _pydantic_errors() as error:
-        raise _unusable(model, error, tool_name=tool_name, place="it") from error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

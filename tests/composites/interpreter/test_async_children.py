@@ -80,6 +80,8 @@ async def test_a_read_that_needs_another_waits_for_it(compiled: Compile, world: 
         ("return 'b' < read('a') < read('c')", ["a"]),
         ("return any(read(k) == 'a' for k in 'xab')", ["x", "a"]),
         ("return all(read(k) == 'a' for k in 'aba')", ["a", "b"]),
+        ("return [read(k + '!') for k in 'ab' if read(k) == 'b']", ["a", "b", "b!"]),
+        ("return list(enumerate([read(k) for k in 'ab']))", ["a", "b"]),
         ("for k in 'abc':\n    if read(k) == 'b':\n        break\nreturn k_of", ["a", "b"]),
         ("for k in 'abc':\n    if read(k) == 'b':\n        return k\nreturn ''", ["a", "b"]),
         ("return [].get(read('a'))", []),

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes.replacing import plain_here
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.directory import DirectoryStore, open_directory
@@ -198,17 +197,6 @@ def test_a_pipe_in_the_local_folder_is_refused(workshop, make_tool, name):
             use()
 
 
-def test_what_is_no_plain_file_is_not_opened(tmp_path):
-    """A pipe that came after the look is an error of the system, and nobody waits at it."""
-    os.mkfifo(tmp_path / "pipe")
-    for mode in ("rb", "ab", "a+b"):
-        with (
-            pytest.raises(OSError, match=r"plain file|No such device"),
-            open(tmp_path / "pipe", mode, opener=plain_here),
-        ):
-            pass
-
-
 @pytest.mark.parametrize("folder", ["tools", "."])
 def test_a_file_of_holes_is_not_read(workshop, folder):
     """A terabyte of nothing, which an archive holds in a kilobyte, is refused by its size."""
@@ -302,21 +290,6 @@ def test_looking_makes_nothing(tmp_path):
     assert not (tmp_path / "library").exists()
     store.append(Episode(episode_id="e", request="?"))
     assert [path.name for path in (tmp_path / "library").iterdir()] == ["local"]
-    store.close()
-
-
-def test_json_files_are_edited_too(tmp_path):
-    """A store of JSON files keeps its form without being asked, and sees what people edit."""
-    path = tmp_path / "json"
-    store = DirectoryStore(path, form="json")
-    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
-    store.commit(change, expected_version=0)
-    store.close()
-    (file,) = (path / "tools").iterdir()
-    assert file.name == "ping.json"
-    file.write_text(file.read_text().replace('"ping"', '"ping", "nam": 1'))
-    store = open_store(f"dir:{path}")
-    assert "`nam` is not a key of a definition" in store.edits()[0].faults[0]
     store.close()
 
 

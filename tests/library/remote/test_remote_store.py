@@ -77,19 +77,6 @@ def _loaded(client: RemoteStore, version: int) -> bool:
         return False
 
 
-def test_a_closed_store_says_so(store, serve, open_remote):
-    """After close nothing is asked any more, whatever is known."""
-    client = open_remote(serve(store))
-    client.load()
-    client.close()
-    client.close()
-    for use in (client.load, client.versions, client.events):
-        with pytest.raises(StoreError, match="closed"):
-            use()
-    with pytest.raises(StoreError, match="closed"):
-        client.get("e1")
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_fork_makes_a_connection_of_its_own(store, serve, open_remote, put, tool):
@@ -195,19 +182,6 @@ def test_only_what_changed_is_read(store, serve, open_remote, put, tool):
     assert seen[-1] == ("/library/v2/library", 2)  # the head, and the change
     assert after["t8"] is before["t8"]
     assert after["t7"].definition.description.summary == "another"
-
-
-def test_a_large_library_is_caught_up_by_what_changed(store, serve, open_remote, put, tool):
-    """A client that held all of it is right after one changed, as is a new one."""
-    put(store, *(tool(f"t{number}", "x" * 50_000) for number in range(200)))
-    client = open_remote(serve(store))
-    assert client.load().definitions == store.load().definitions
-    put(store, tool("t7", "better"), remove=("t8",))
-    put(store, tool("t8", "back"))
-    caught_up, anew = client.load(), open_remote(serve(store)).load()
-    assert caught_up.definitions == anew.definitions == store.load().definitions
-    assert caught_up.digest == anew.digest
-    assert [one.name for one in caught_up][-2:] == ["t199", "t8"]
 
 
 def test_a_store_without_versions_one_by_one(serve, open_remote, tmp_path):

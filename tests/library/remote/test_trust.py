@@ -164,21 +164,6 @@ def test_a_history_without_one_change_is_refused(store, serve, open_remote, put,
         client.history("a")
 
 
-def test_the_key_of_the_environment_is_used(store, serve, put, tool, monkeypatch):
-    """The variable of the audit trail makes every library that is opened a verified one."""
-    put(store, tool("a"), signer=KEY)
-    url = serve(store)
-    for secret, is_right in ((KEY.secret, True), (OTHER.secret, False)):
-        monkeypatch.setenv("AGENTKIT_AUDIT_KEY", secret.decode())
-        client = open_store(url)
-        assert client.is_verified
-        if is_right:
-            assert len(client.load()) == 1
-        else:
-            _fails(client, "another key")
-        client.close()
-
-
 @pytest.fixture
 def histories(tmp_path: Path, put: Callable, tool: Callable) -> dict[str, Store]:
     """What a server may serve after it served ``now``."""
