@@ -1,3 +1,4 @@
+from .delegation import agent_tool as agent_tool
 from .guardrails import (
     Ask as Ask,
     Block as Block,

@@ -20,7 +20,7 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, plural, say, say_some
+from agentkit.cli.output import Output, say, say_some
 from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
@@ -107,43 +107,25 @@ def _add_composite(manager: ToolManager, file: TextIO, reason: str, *, dry_run: 
         outcome = manager.preview(source)
     else:
         outcome = manager.insert(source, reason=reason or f"compose {file.name}")
-    would = "would be " if dry_run else ""
     return Output(
         record={**outcome.to_json(), "dry_run": dry_run},
-        view=lambda: _tell_outcome(outcome, source, file.name, would=would),
+        view=lambda: _tell_outcome(outcome, source, file.name, dry_run=dry_run),
         failed=outcome.failed is not None,
     )
 
 
-def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, would: str) -> None:
+def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
     if outcome.failed is not None:
         say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
         for problem in outcome.problems:
             _say_place(problem, source, file)
         if not outcome.problems:
             say(f"  {outcome.failed.advice}")
-    elif (found := outcome.duplicate) is not None:
-        if moved := outcome.examples_moved:
-            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
-            click.echo(
-                f"{would}merged into {found.name}, {found.reason}: {plural(moved, 'worked call')} "
-                f"moved there; library version {outcome.version}"
-                + (f" ({renamed})" if renamed else "")
-            )
-        else:
-            stays = f"the library stays at version {outcome.version}"
-            click.echo(f"{found.name} does this already, {found.reason}; {stays}")
-        if f"def {found.name}(" in source and found.reason != SAME_TOOL:
-            say(f"--revise replaces {found.name} with this text")
-    elif outcome.definition is not None:
-        children = ", ".join(child.name for child in outcome.definition.signature.children)
-        done = f"{would}{'revised' if outcome.is_revision else 'added'}"
-        again = ", ".join(outcome.repinned)
-        click.echo(
-            f"{outcome.name} {done}: library version {outcome.version}, depth {outcome.depth}, "
-            f"saves {plural(outcome.saved_calls, 'call')}, calls {children}"
-            + (f"; also pinned to it: {again}" if again else "")
-        )
+        return
+    click.echo(f"{'dry run: ' if dry_run else ''}{outcome}")
+    found = outcome.duplicate
+    if found is not None and f"def {found.name}(" in source and found.reason != SAME_TOOL:
+        say(f"--revise replaces {found.name} with this text")
 
 
 def _say_place(problem: SourceProblem, source: str, file: str) -> None:

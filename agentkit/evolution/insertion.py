@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.problems import CompositeLimits
@@ -111,18 +111,23 @@ class InsertOutcome:
         return record
 
     def __str__(self) -> str:
+        version = f"library version {self.version}"
         if self.failed is not None:
             places = "".join(f"\n  {problem}" for problem in self.problems)
             why = f"[{self.failed.code}]: {self.failed.message}"
             return f"{self.name or 'candidate'} rejected {why}{places}"
-        if self.duplicate is not None:
-            return (
-                f"merged into {self.duplicate.name}, {self.duplicate.reason}: "
-                f"{self.examples_moved} worked calls moved, library version {self.version}"
-            )
+        if (found := self.duplicate) is not None:
+            renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
+            moved = f"{self.examples_moved} worked call{'' if self.examples_moved == 1 else 's'}"
+            told = f"merged into {found.name}, {found.reason}: {moved} moved there; {version}"
+            return f"{told} ({renamed})" if renamed else told
+        definition = cast("ToolDefinition", self.definition)
+        children = ", ".join(child.name for child in definition.signature.children)
+        saved = f"saves {self.saved_calls} call{'' if self.saved_calls == 1 else 's'}"
+        again = f"; also pinned to it: {', '.join(self.repinned)}" if self.repinned else ""
         return (
-            f"{self.name} {'revised' if self.is_revision else 'added'}: library version "
-            f"{self.version}, depth {self.depth}, flat size {self.flat_size}"
+            f"{self.name} {'revised' if self.is_revision else 'added'}: {version}, depth "
+            f"{self.depth}, {saved}, calls {children}{again}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -150,7 +150,7 @@ class Ledger:
         record = self.proposals.get(proposal_id)
         if record is not None and record.place is not None:
             return record.place
-        return Elond(opened=len(self.tested), promoted=len(self.passed))
+        return _next_place(self.tested, self.passed)
 
 
 class _Fold:
@@ -260,8 +260,14 @@ class _Fold:
         """The place of a test, which begins now unless it began before."""
         if record.place is not None:
             return record.place
+        place = _next_place(self._tested, self._passed)
         self._tested.append(record.proposal_id)
-        return Elond(opened=len(self._tested) - 1, promoted=len(self._passed))
+        return place
+
+
+def _next_place(tested: Collection[str], passed: Collection[str]) -> Elond:
+    """The place of the next test; of a chain that others made more may have passed than tested."""
+    return Elond(opened=len(tested), promoted=min(len(tested), len(passed)))
 
 
 def _unknown(event: LibraryEvent) -> ProposalRecord:

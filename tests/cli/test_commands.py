@@ -119,7 +119,7 @@ def test_a_composite_is_added_merged_or_rejected(play, invoke, as_json, tmp_path
     play(
         ("tools add calculator.py", 0, "2 added; library version 1"),
         (f"{typed} wrong.py --dry-run", 1, "rejected"),
-        (f"{typed} order.py --dry-run", 0, "order_total would be added"),
+        (f"{typed} order.py --dry-run", 0, "dry run: order_total added"),
         ("tools show order_total", 2, "order_total"),
         (f"{typed} order.py", 0, "order_total added: library version 2, depth 1, saves 1 call"),
         ("log --tool order_total", 0, "compose order.py"),
@@ -168,7 +168,7 @@ def test_a_store_is_copied_compared_and_checked(play, invoke, store_url, tmp_pat
         write_history(copied, [HistoryStep(wishes={"c": ("", "")})], name="theirs")
     with closing(open_store(store_url)) as store:
         write_history(store, [HistoryStep(wishes={"c": ("", "")})], name="ours")
-    other = "versions version 3: proposal id 'ours 0' or 'theirs 0'"
+    other = "versions version 3: proposal"
     play((f"store copy --dry-run {store_url} {target}", 1, other))
     with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
         raw.execute("UPDATE definitions SET body = replace(body, 'two', 'evil')")

@@ -68,28 +68,6 @@ def test_an_edit_goes_the_way_of_every_change(store):
     assert {event.author.name for event in store.events() if event.kind == "proposed"} == {"Ada"}
 
 
-def test_a_new_file_comes_like_an_import(store):
-    """A tool that a person adds as a file waits for a person, and comes in when one agrees."""
-    text = (store.path / "tools" / "weather.yaml").read_text()
-    (store.path / "tools" / "tide.yaml").write_text(
-        text.replace("name: weather", "name: tide").replace("Weather of a", "Tides at the")
-    )
-    manager, (came,) = proposed(store)
-    assert (came.record.state, came.record.needs) == ("proposed", ("person",))
-    manager.approve(came.record.proposal_id, person=ADA)
-    manager.advance()
-    assert list(store.load().tools) == ["weather", "tide"]
-    assert store.edits() == ()
-
-
-def test_a_faulty_file_is_no_proposal(store):
-    """A file that can not be taken is told, and nothing is written."""
-    write(store, "summary:", "sumary:")
-    _, (came,) = proposed(store)
-    assert (came.outcome, came.record, list(store.events())) == ("faulty", None, [])
-    assert came.edit.faults
-
-
 def test_a_deleted_file_takes_a_tool_out_when_asked(store):
     """A deleted file alone takes nothing out; with ``removes`` the tool goes, and an event tells."""
     (store.path / "tools" / "weather.yaml").unlink()

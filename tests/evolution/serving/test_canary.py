@@ -94,22 +94,6 @@ async def test_a_conversation_keeps_its_arm_in_another_process(trial, store):
     assert result.episode.metadata == begun.episode.metadata
 
 
-@pytest.mark.parametrize("states", [("rolled_back",), ("rejected",), ("quarantined",)])
-async def test_a_conversation_leaves_a_candidate_that_was_taken_back(trial, store, states):
-    """Safety goes first: it goes on with the words as they are, and counts for neither arm."""
-    proposal = trial.propose("weather")
-    trial.step(proposal, "canary")
-    agent, model = agent_with(store)
-    await agent.run("hi", session_id="s")
-
-    trial.step(proposal, *states)
-    results = [await agent.run("again", session_id="s") for _ in range(2)]
-
-    assert words(model) == [CANARY_NEW, OLD, OLD]
-    left = {"left_experiment": proposal.proposal_id, "left_because": states[0]}
-    assert [result.episode.metadata for result in results] == [left, left]
-
-
 @pytest.mark.parametrize("tool_name", ["", "weather"])
 async def test_the_kill_switch_stops_a_canary(trial, store, tool_name):
     """A pin of the tool, or of all, holds for conversations that begin and for those under way."""
