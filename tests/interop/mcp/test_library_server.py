@@ -279,8 +279,6 @@ async def test_a_stop_waits_for_calls_and_not_for_ever():
         assert await running == 3
 
 
-
-
 FLAG = st.none() | st.booleans()
 EFFECTS = st.builds(
     Effects, reads=FLAG, writes=FLAG, destructive=FLAG, idempotent=FLAG, open_world=FLAG
