@@ -47,6 +47,7 @@ from .types import (
     ToolCallFinished as ToolCallFinished,
     ToolCallStarted as ToolCallStarted,
     ToolPolicy as ToolPolicy,
+    ToolProgress as ToolProgress,
     ToolsRetrieved as ToolsRetrieved,
     TurnFinished as TurnFinished,
 )

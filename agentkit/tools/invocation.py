@@ -180,6 +180,7 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         is_over: Whether the run has ended.
+        on_progress: Is told how far a call is: its id, its tool, and words; None for nobody.
     """
 
     deps: Any = None
@@ -189,6 +190,7 @@ class RunFacts:
     library_version: int = 0
     usage: Usage = field(default_factory=Usage)
     is_over: bool = False
+    on_progress: Callable[[str, str, str], None] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -248,6 +250,16 @@ class RunContext(Generic[DepsT]):
     def usage(self) -> Usage:
         """What the run has spent on models so far."""
         return self._live.usage
+
+    def progress(self, text: str) -> None:
+        """Tell whoever listens to the run how far this call is: a ``ToolProgress`` event.
+
+        It costs nothing where nobody listens, and may be called from any thread. The model and the
+        episode do not see it.
+        """
+        tell = self._live.on_progress
+        if tell is not None:
+            tell(self.call_id, self.tool_name, text)
 
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool spent on models by itself, for the limits and the record of the run."""
