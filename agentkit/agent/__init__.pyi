@@ -1,3 +1,4 @@
+from .delegation import agent_tool as agent_tool
 from .guardrails import (
     Ask as Ask,
     Block as Block,
@@ -46,6 +47,7 @@ from .types import (
     ToolCallFinished as ToolCallFinished,
     ToolCallStarted as ToolCallStarted,
     ToolPolicy as ToolPolicy,
+    ToolProgress as ToolProgress,
     ToolsRetrieved as ToolsRetrieved,
     TurnFinished as TurnFinished,
 )

@@ -222,6 +222,11 @@ class Agent(Generic[DepsT, OutputT]):
         return self._runner.model
 
     @property
+    def deps_type(self) -> type[DepsT]:
+        """The type of what runs are given as ``deps``."""
+        return self._deps_type
+
+    @property
     def store(self) -> Store | None:
         """Where episodes are kept, and libraries come from; None for nowhere."""
         return self._store
@@ -312,6 +317,34 @@ class Agent(Generic[DepsT, OutputT]):
         async with aclosing(events):
             async for event in events:
                 yield event
+
+    def as_tool(
+        self, *, name: str = "", description: str = "", timeout_seconds: float = 300.0
+    ) -> Tool:
+        """This agent as a tool of another agent, which asks it as a user would.
+
+        It gets the caller's deps, and its model use counts for the caller's limits. Its run is an
+        episode of its own, linked by the label ``parent_run``; calls of it that wait for a person
+        are a failure that names the run, which can be resumed.
+
+        Args:
+            name: The tool's name; the agent's by default.
+            description: What models read of it.
+            timeout_seconds: Longest run.
+
+        Example:
+            >>> from agentkit import Agent
+            >>> from agentkit.messages import ToolCall
+            >>> from agentkit.testing import ScriptedModel
+            >>> billing = Agent(ScriptedModel(["A17 costs 12 euros."]), name="billing")
+            >>> call = ToolCall(call_id="1", name="billing", arguments={"request": "Price of A17?"})
+            >>> desk = Agent(ScriptedModel([[call], "It is 12 euros."]), tools=[billing.as_tool()])
+            >>> desk.run_sync("What does A17 cost?").episode.results[0].value
+            'A17 costs 12 euros.'
+        """
+        return agent_door.agent_tool(
+            self, name=name, description=description, timeout_seconds=timeout_seconds
+        )
 
     async def resume(
         self,

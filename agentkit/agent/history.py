@@ -53,13 +53,6 @@ class Processed:
     usage: Usage = field(default_factory=Usage)
 
 
-HistoryProcessor: TypeAlias = Callable[
-    [RunContext[DepsT], Sequence[Message]],
-    Sequence[Message] | Processed | Awaitable[Sequence[Message] | Processed],
-]
-"""Takes the run's context and the messages that would be sent, and gives those to send instead."""
-
-
 @dataclass(frozen=True, slots=True)
 class KeepLastTurns:
     """Keeps the last turns of a conversation, whole; a turn begins with what the user says.
@@ -202,11 +195,6 @@ class CapToolResults:
 
     chars: int = 2_000
 
-    def __call__(self, ctx: RunContext[Any], messages: Sequence[Message]) -> Sequence[Message]:
-        """The messages with long results shortened, where nobody keeps the rest."""
-        del ctx
-        return [self.capped(message, {}) for message in messages]
-
     def capped(self, message: Message, texts: dict[str, str]) -> Message:
         """The message with its text cut, and a pointer; the whole goes to ``texts``."""
         if not isinstance(message, ToolMessage) or len(message.text) <= self.chars + _POINTER:
@@ -249,6 +237,16 @@ def _part(texts: Mapping[str, str], key: str, start: int, chars: int) -> str:
         return text[start:]
     more = f'{READ_TOOL}(result="{key}", offset={end})'
     return f"{text[start:end]}\n… shortened, {end} of {len(text)} characters; {more} gives more"
+
+
+HistoryProcessor: TypeAlias = (
+    Callable[
+        [RunContext[DepsT], Sequence[Message]],
+        Sequence[Message] | Processed | Awaitable[Sequence[Message] | Processed],
+    ]
+    | CapToolResults
+)
+"""Takes the run's context and the messages that would be sent, and gives those to send instead."""
 
 
 class HistoryRun:
@@ -298,18 +296,29 @@ class HistoryRun:
         return tuple(message for _, message in self._sent)
 
     async def _apply(self, one: HistoryProcessor[Any], name: str) -> None:
-        messages = [message for _, message in self._sent]
         if isinstance(one, CapToolResults):
-            made: Any = [one.capped(message, self.texts) for message in messages]
-        else:
-            async with asyncio.timeout(_SECONDS):
-                context: RunContext[Any] = RunContext(run=self._facts)
-                made = one(context, messages)
-                made = await made if inspect.isawaitable(made) else made
+            self._cap(one, name)
+            return
+        async with asyncio.timeout(_SECONDS):
+            context: RunContext[Any] = RunContext(run=self._facts)
+            made: Any = one(context, [message for _, message in self._sent])
+            made = await made if inspect.isawaitable(made) else made
         if isinstance(made, Processed):
             self._usage += made.usage
             made = made.messages
         self._take(name, whole(made))
+
+    def _cap(self, one: CapToolResults, name: str) -> None:
+        capped = [(place, one.capped(message, self.texts)) for place, message in self._sent]
+        pairs = zip(capped, self._sent, strict=True)
+        short = [
+            new.call_id
+            for (_, new), (_, old) in pairs
+            if isinstance(new, ToolMessage) and new is not old
+        ]
+        self._sent = capped
+        if short:
+            self._traces.append(HistoryTrace(name=name, shortened=tuple(short)))
 
     def _take(self, name: str, made: Sequence[Message]) -> None:
         """Go on with what a processor made, and note what it changed.
@@ -318,34 +327,16 @@ class HistoryRun:
             UsageError: It left out the newest message.
         """
         places = {id(message): place for place, message in self._sent}
-        results = [(p, m.call_id) for p, m in self._sent if isinstance(m, ToolMessage)]
-        sent: list[tuple[int, Message]] = []
-        shortened, added, last = [], [], -1
-        for message in made:
-            place = places.get(id(message), -1)
-            if place < 0 and isinstance(message, ToolMessage):  # another text for a result
-                later = (p for p, call_id in results if p > last and call_id == message.call_id)
-                place = next(later, -1)
-                shortened.append(message.call_id)
-            elif place < 0:
-                added.append(message.text)
-            last = max(last, place)
-            sent.append((place, message))
+        sent = [(places.get(id(message), -1), message) for message in made]
         newest, message = self._sent[-1]
         if not sent or sent[-1][0] not in (-1, newest) or type(sent[-1][1]) is not type(message):
             raise UsageError("it left out the newest message, which has to stay the last")
-        left = {place for place, _ in self._sent if place >= 0} - {place for place, _ in sent}
+        left = {place for place in places.values() if place >= 0} - {place for place, _ in sent}
+        added = tuple(one.text for one in made if id(one) not in places)
         self._sent = sent
-        if left or shortened or added:
+        if left or added:
             spans = tuple(_spans(sorted(left)))
-            self._traces.append(
-                HistoryTrace(
-                    name=name,
-                    left_out=spans,
-                    shortened=tuple(shortened),
-                    added=tuple(added),
-                )
-            )
+            self._traces.append(HistoryTrace(name=name, left_out=spans, added=added))
 
 
 def whole(messages: Iterable[Message]) -> list[Message]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -35,6 +36,7 @@ from agentkit.agent.types import (
     RunFinished,
     RunResult,
     RunStarted,
+    ToolProgress,
     TurnFinished,
     as_approval,
     deferred_calls,
@@ -179,6 +181,7 @@ class Run:
             session_id=start.session_id,
             metadata=start.metadata,
             library_version=start.library.version,
+            on_progress=None if start.emit is ignore else _telling(start.emit),
         )
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
@@ -603,6 +606,18 @@ def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[s
 def _answered(call: ToolCall, value: object) -> ToolResult:
     data, text = encode_result(value)
     return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+
+
+def _telling(emit: Emit) -> Callable[[str, str, str], None]:
+    """Emits what tools say of their progress, from whichever thread, on this event loop."""
+    loop = asyncio.get_running_loop()
+
+    def tell(call_id: str, tool_name: str, text: str) -> None:
+        event = ToolProgress(call_id=call_id, tool_name=tool_name, text=text)
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            loop.call_soon_threadsafe(emit, event)
+
+    return tell
 
 
 async def stream_events(

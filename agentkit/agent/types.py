@@ -396,6 +396,15 @@ class ToolCallFinished:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ToolProgress:
+    """A tool said how far a call is, with ``RunContext.progress``."""
+
+    call_id: str
+    tool_name: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TurnFinished:
     """One model step and its calls are complete."""
 
@@ -416,6 +425,7 @@ RunEvent: TypeAlias = (
     | ToolsRetrieved
     | CallsRefined
     | ToolCallStarted
+    | ToolProgress
     | ToolCallFinished
     | TurnFinished
     | RunFinished

@@ -23,12 +23,14 @@ from agentkit.agent.types import (
     Limits,
     Observer,
     OnStoreFailure,
+    RunEvent,
     RunFinished,
     RunResult,
     StorePolicy,
     ToolCallFinished,
     ToolCallStarted,
     ToolPolicy,
+    ToolProgress,
     ToolsRetrieved,
 )
 from agentkit.cli.episodes import call_line, result_line
@@ -45,7 +47,14 @@ from agentkit.cli.options import (
     Targets,
     command,
 )
-from agentkit.cli.output import is_interactive, plural, print_json, print_json_line, say
+from agentkit.cli.output import (
+    is_interactive,
+    one_line,
+    plural,
+    print_json,
+    print_json_line,
+    say,
+)
 from agentkit.cli.project import current_project
 from agentkit.cli.stores import opened, read_source
 from agentkit.episodes import Episode
@@ -231,23 +240,33 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
             if writing:
                 click.echo()
                 writing = False
-            match event:
-                case RunFinished(result=result):
-                    return result
-                case ToolsRetrieved(trace=found):
-                    say(f"  offered {', '.join(found.offered) or 'no tools'}")
-                case CallsRefined(trace=trace):
-                    agreed = "agreed" if trace.converged else "did not agree"
-                    rounds = plural(trace.iterations, "round")
-                    say(f"  refined in {rounds}: the last two answers {agreed}")
-                case ToolCallStarted(call=call):
-                    say(f"  calls {call_line(call)}")
-                case ToolCallFinished(result=answer):
-                    say(f"  gives {result_line(answer)}")
+            if isinstance(event, RunFinished):
+                return event.result
+            if line := _event_line(event):
+                say(f"  {line}")
     finally:
         if writing:  # what went wrong is told on a line of its own
             click.echo()
     raise AssertionError("unreachable: a stream ends with RunFinished or raises")
+
+
+def _event_line(event: RunEvent) -> str:
+    """What a run does, in a line; empty for nothing to see."""
+    match event:
+        case ToolsRetrieved(trace=found):
+            return f"offered {', '.join(found.offered) or 'no tools'}"
+        case CallsRefined(trace=trace):
+            agreed = "agreed" if trace.converged else "did not agree"
+            rounds = plural(trace.iterations, "round")
+            return f"refined in {rounds}: the last two answers {agreed}"
+        case ToolCallStarted(call=call):
+            return f"calls {call_line(call)}"
+        case ToolProgress(tool_name=name, text=text):
+            return f"{name}: {one_line(text)}"
+        case ToolCallFinished(result=answer):
+            return f"gives {result_line(answer)}"
+        case _:
+            return ""
 
 
 @command()

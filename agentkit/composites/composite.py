@@ -107,9 +107,7 @@ class Composite:
         if self.needs_event_loop:
             body = WaitingLowering(slots, self._children).program(self.program.body)
         else:
-            children = self._children
-            lowering = Lowering(slots, lambda node, given: children[node.child].lower(node, given))
-            body = lowering.block(self.program.body)
+            body = Lowering(slots, self._children).block(self.program.body)
         template: Frame = [_MISSING] * slots.size
         template[ORDER] = None
         for parameter in parameters:

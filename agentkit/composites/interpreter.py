@@ -37,7 +37,6 @@ from agentkit.composites.guards import (
 from agentkit.composites.problems import refusal
 from agentkit.errors import SourceProblem, UsageError
 
-LowerCall: TypeAlias = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
 Bind: TypeAlias = Callable[[Frame, Any], None]
 Signal: TypeAlias = str | None
 Run: TypeAlias = Callable[[Frame], Signal]
@@ -94,10 +93,10 @@ class Lowering:
             comprehension costs.
     """
 
-    def __init__(self, slots: FrameLayout, lower_call: LowerCall | None = None) -> None:
+    def __init__(self, slots: FrameLayout, children: Mapping[str, Any] | None = None) -> None:
         self.slots = slots
         self.nodes = 0
-        self._lower_call = lower_call
+        self._children = children or {}
 
     def lower(self, node: ir.Expression) -> Evaluate:
         """A closure that gives the value of an expression."""
@@ -110,9 +109,11 @@ class Lowering:
 
     def call(self, node: ir.Call) -> Evaluate:
         """A call of a child; an expression that stands in no composite makes none."""
-        if self._lower_call is None:
+        if node.child not in self._children:
             raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
-        return self._lower_call(node, self.all(argument.value for argument in node.arguments))
+        given = self.all(argument.value for argument in node.arguments)
+        lowered: Evaluate = self._children[node.child].lower(node, given)
+        return lowered
 
     def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:
         """A closure that gives what a loop or a comprehension runs over."""

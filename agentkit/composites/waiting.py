@@ -19,10 +19,10 @@ from types import CoroutineType
 from typing import Any, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.children import Child, gathering
+from agentkit.composites.children import gathering
 from agentkit.composites.functions import method_of
 from agentkit.composites.guards import FAILURES, METER, Frame, fail
-from agentkit.composites.interpreter import BREAK, RETURN, FrameLayout, Lowering, Run, Signal, put
+from agentkit.composites.interpreter import BREAK, RETURN, Lowering, Run, Signal, put
 from agentkit.composites.problems import refusal
 from agentkit.composites.rendering import render_expression
 from agentkit.errors import SourceProblem
@@ -62,10 +62,6 @@ _STOPS: Mapping[str, bool] = {"any": True, "all": False}
 
 class WaitingLowering(Lowering):
     """Lowers a program, some of whose children have to be waited for."""
-
-    def __init__(self, slots: FrameLayout, children: Mapping[str, Child]) -> None:
-        super().__init__(slots, lambda node, values: children[node.child].lower(node, values))
-        self._children = children
 
     def program(self, block: Sequence[Any]) -> Wait:
         """A coroutine function that runs a block on its frame."""

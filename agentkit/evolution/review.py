@@ -83,12 +83,13 @@ _SPEAKERS: Mapping[OriginKind, str] = {
 
 def _text_words(text: FreshText, needs: Sequence[str]) -> str:
     """Who wrote a new text, and who must therefore agree."""
-    where = f" ({text.where})" if text.where else ""
-    used = "; an accepted call used it" if text.is_used else ""
+    origin = text.origin
+    where = f" ({origin.where})" if origin.where else ""
+    used = "; an accepted call used it" if origin.is_used else ""
     who = "a judge and a person" if {"judge", "person"} <= {*needs} else "a judge or a person"
     waits = f": {who} must agree" if text.waits else ""
-    by = f"{_SPEAKERS[text.kind]} wrote this text{where}"
-    return f"{text.field}: {text.text!r}; {by}{used}{waits}"
+    by = f"{_SPEAKERS[origin.kind]} wrote this text{where}"
+    return f"{text.field}: {origin.text.strip()!r}; {by}{used}{waits}"
 
 
 def _effect(demanded: ToolDefinition | None) -> str:
@@ -415,7 +416,7 @@ def _foreign_words(
         return
     change = change_of(base, candidate, library)
     for text in fresh_texts(with_origins(change, record.current)):
-        if text.waits or (text.where and text.kind != "code"):
+        if text.waits or (text.origin.where and text.origin.kind != "code"):
             yield _text_words(text, record.needs)
 
 

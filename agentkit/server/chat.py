@@ -11,7 +11,7 @@ from typing import Any
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import Watched
-from agentkit.agent.types import RunFinished, RunResult, RunStarted, TurnFinished
+from agentkit.agent.types import RunFinished, RunResult, RunStarted, ToolProgress, TurnFinished
 from agentkit.episodes import StopReason
 from agentkit.errors import (
     AgentKitError,
@@ -245,6 +245,8 @@ class ChatCompletions:
                         await stream.say(text)
                     case ReasoningDelta(text=text):
                         await stream.think(text)
+                    case ToolProgress(tool_name=name, text=text):
+                        await stream.progress(name, text)
                     case TurnFinished(turn=turn) if turn.message.text:
                         stream.paragraph_ended()
                     case RunFinished(result=result):

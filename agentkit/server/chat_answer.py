@@ -86,6 +86,10 @@ class Completion:
         """An event with reasoning, in the field of vLLM and DeepSeek."""
         return self._event({"reasoning_content": text})
 
+    def progress(self, tool: str, text: str) -> bytes:
+        """An event without text that says how far a tool is."""
+        return self._event({}, agentkit={"progress": {"tool": tool, "text": text}})
+
     def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
         """The last events of a stream."""
         events = [
@@ -238,6 +242,10 @@ class StreamedAnswer:
         """Send what the model thinks before it answers."""
         await self._write(self._completion.thought(text))
         await asyncio.sleep(0)
+
+    async def progress(self, tool: str, text: str) -> None:
+        """Send how far a tool is."""
+        await self._write(self._completion.progress(tool, text))
 
     def paragraph_ended(self) -> None:
         """What is said next begins a new paragraph: it belongs to another turn of the model."""

@@ -15,7 +15,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,9 +131,8 @@ class _Coercion:
             if fits(current, schema, root=self.root, steps=self.steps):
                 return current
             errors = schema_errors(current, schema, root=self.root, steps=self.steps, limit=None)
-            following = current
-            for error in errors:
-                following = _replaced(following, error.path, error.value, self._meant(error))
+            changes = ((error.path, error.value, self._meant(error)) for error in errors)
+            following = _replaced(current, changes)
             if following is current:
                 return current
             current = following
@@ -210,22 +209,37 @@ class _Coercion:
             raise UncheckableError("too expensive to coerce")
 
 
-def _replaced(whole: Any, path: tuple[str | int, ...], old: Any, new: Any) -> Any:
-    """A value with one part replaced, if that part is still the old one; copied on the way."""
-    if new is old:
-        return whole
-    if not path:
-        return new if whole is old else whole
-    step, rest = path[0], path[1:]
-    known = whole.get(step, _NOTHING) if isinstance(whole, dict) else _NOTHING
-    if isinstance(whole, list) and isinstance(step, int) and step < len(whole):
-        known = whole[step]
-    below = _replaced(known, rest, old, new)
-    if known is _NOTHING or below is known:
-        return whole
-    if isinstance(whole, dict):
-        return {**whole, step: below}
-    return [below if at == step else item for at, item in enumerate(whole)]
+_Path = tuple[str | int, ...]
+
+
+def _replaced(whole: Any, changes: Iterable[tuple[_Path, Any, Any]]) -> Any:
+    """A value with parts replaced that are still the old ones; what holds them is copied once."""
+    holder: list[Any] = [whole]
+    copied = {id(holder)}
+    for path, old, new in changes:
+        if new is old or _part(holder[0], path) is not old:
+            continue
+        inside: Any = holder
+        step: str | int = 0
+        for following in path:
+            if id(inside[step]) not in copied:
+                inside[step] = copy.copy(inside[step])
+                copied.add(id(inside[step]))
+            inside, step = inside[step], following
+        inside[step] = new
+    return holder[0]
+
+
+def _part(whole: Any, path: _Path) -> Any:
+    """The part of a value that a path leads to, if there is one."""
+    for step in path:
+        known: Any = whole if isinstance(whole, dict) else ()
+        if isinstance(whole, list):
+            known = range(len(whole))
+        if step not in known:
+            return _NOTHING
+        whole = whole[step]
+    return whole
 
 
 # --- what a text or a member means ----------------------------------------------------------------

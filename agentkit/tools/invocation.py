@@ -180,6 +180,7 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         is_over: Whether the run has ended.
+        on_progress: Is told how far a call is: its id, its tool, and words; None for nobody.
     """
 
     deps: Any = None
@@ -189,6 +190,7 @@ class RunFacts:
     library_version: int = 0
     usage: Usage = field(default_factory=Usage)
     is_over: bool = False
+    on_progress: Callable[[str, str, str], None] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -202,6 +204,10 @@ class RunContext(Generic[DepsT]):
         tool_name: Whose call it is. In a composite, call, attempt and token are the composite's.
 
     Attributes:
+        run_id: Id of the episode that the run will be.
+        session_id: The conversation that the run belongs to, if any.
+        metadata: Labels of the run's episode.
+        library_version: The library snapshot that the run is pinned to.
         cancel_token: Is set when the call is given up: its time is over, or the run was cancelled.
             Async tools are cancelled as usual; a blocking one has to look for itself.
 
@@ -217,8 +223,6 @@ class RunContext(Generic[DepsT]):
         '5 orders of Ada'
     """
 
-    __slots__ = ("_run", "attempt", "call_id", "cancel_token", "tool_name")
-
     def __init__(
         self,
         deps: DepsT | None = None,
@@ -228,7 +232,9 @@ class RunContext(Generic[DepsT]):
         call_id: str = "",
         tool_name: str = "",
     ) -> None:
-        self._run = run or RunFacts(deps=deps)
+        self._run = facts = run or RunFacts(deps=deps)
+        self.run_id, self.session_id = facts.run_id, facts.session_id
+        self.metadata, self.library_version = facts.metadata, facts.library_version
         self.attempt = attempt
         self.call_id = call_id
         self.tool_name = tool_name
@@ -245,25 +251,19 @@ class RunContext(Generic[DepsT]):
         """What the run has spent on models so far."""
         return self._live.usage
 
-    @property
-    def run_id(self) -> str:
-        """Id of the episode that the run will be."""
-        return self._run.run_id
+    def progress(self, text: str) -> None:
+        """Tell whoever listens to the run how far this call is: a ``ToolProgress`` event.
 
-    @property
-    def session_id(self) -> str | None:
-        """The conversation that the run belongs to, if any."""
-        return self._run.session_id
+        It costs nothing where nobody listens, and may be called from any thread. The model and the
+        episode do not see it.
+        """
+        tell = self._live.on_progress
+        if tell is not None:
+            tell(self.call_id, self.tool_name, text)
 
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """Labels of the run's episode."""
-        return self._run.metadata
-
-    @property
-    def library_version(self) -> int:
-        """The library snapshot that the run is pinned to."""
-        return self._run.library_version
+    def add_usage(self, usage: Usage) -> None:
+        """Count what a tool spent on models by itself, for the limits and the record of the run."""
+        self._live.usage += usage
 
     @property
     def _live(self) -> RunFacts:
@@ -342,7 +342,7 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
         UsageError: It is not.
     """
     (wanted,) = get_args(annotation) or (None,)
-    if not _is_class(wanted) or wanted in (object, type(None)):
+    if not _is_class(wanted) or wanted in (object, Any, type(None)):
         return
     if _is_class(deps_type) and not issubclass(deps_type, wanted):
         given = "none" if deps_type is ANY_DEPS else deps_type.__name__

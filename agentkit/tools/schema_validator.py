@@ -107,9 +107,12 @@ def schema_errors(
     Raises:
         UncheckableError: It takes too many steps to say, or the schema or value is unreadable.
     """
-    allowed = min(_BASE_STEPS + _STEPS_A_CHARACTER * _size_of(value), _MAX_STEPS)
-    walk = _Walk(root=_document(schema, root), steps=steps or StepBudget(allowed))
+    if steps is None:
+        most = _BASE_STEPS + _STEPS_A_CHARACTER * _size_of(value)
+        steps = StepBudget(min(most, _MAX_STEPS))
+    allowed = steps.left
     try:
+        walk = _Walk(root=_document(schema, root), steps=steps)
         return _walked(walk, value, schema)[:limit]
     except _TooManyStepsError as error:
         raise UncheckableError(f"{error}: more than {allowed:,} steps") from error

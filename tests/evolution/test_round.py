@@ -340,8 +340,8 @@ def ruled(rules):
     ("candidate", "code"),
     [
         (replace(better(), name="loan2"), "unknown_tool"),
-        (replace(LOAN, body=CYCLE), "body_changed"),
-        (composite("loan", "loan"), "body_changed"),
+        (replace(LOAN, body=CYCLE), "contract_changed"),
+        (composite("loan", "loan"), "contract_changed"),
         (replace(LOAN, description=None), "malformed"),
         (ruled(("periods > 0",)), "malformed"),
         (ruled((Between(parameter="periods", minimum="3"),)), "malformed"),

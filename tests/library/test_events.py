@@ -374,6 +374,10 @@ def test_a_digest_over_very_many_tools(tmp_path, sql):
         (fault,) = found_in(path)
         assert (fault.code, fault.sequence) == ("definition", 2)
         assert "holds a definition of 'last' that was changed" in fault.message
+    with closing(MemoryStore()) as store:
+        written(store, tuple(some), {**kept, "digest": "0" * 64})
+        (fault,) = verify_library(store, store.events())
+        assert "brought 10 definitions with a digest over all of them" in fault.message
 
 
 SECRET = "0123456789abcdef0123456789abcdef"

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -124,6 +125,28 @@ def test_files_come_before_what_is_younger(store, kept, folder, caplog):
         assert episodes.last_error == ""
     assert ids(kept) == ["a", "b", "c", "d"]
     assert list(folder.iterdir()) == []
+
+
+def test_what_comes_while_a_file_is_taken_in_is_kept(store, kept, folder):
+    """An episode that is appended between the last look at a file and its end is not lost."""
+    append_many, came = kept.append_many, threading.Event()
+
+    def slow(episodes):
+        if [one.episode_id for one in episodes] == ["a"] and not came.is_set():
+            came.set()
+            late = threading.Thread(target=taking_in.append, args=(episode("late"),))
+            late.start()
+            late.join()
+        append_many(episodes)
+
+    kept.append_many = slow
+    store.away()
+    with SpillingEpisodes(store, folder=folder) as taking_in:
+        taking_in.append(episode("a"))
+        store.back()
+        wait_until(lambda: not taking_in._files)
+    assert came.is_set()
+    assert ids(kept) == ["a", "late"]
 
 
 def test_what_is_no_json_is_refused_at_once(store, kept, folder):

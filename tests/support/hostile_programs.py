@@ -184,6 +184,8 @@ _PROGRAMS: tuple[tuple[str, RunCode | tuple[RunCode, ...], str, Any], ...] = (
     ("text growing by one", "fuel", "x = ''\nfor i in range(10000):\n    x = x + 'ab'", None),
     ("replacement of nothing", _LONG, "x = ('a' * 1000).replace('', 'b' * 1000)", None),
     ("join", _LONG, "x = ('b' * 1000).join('a' * 1000)", None),
+    ("long splits", "fuel", "y = 'a ' * 4000\nx = [y.split() for i in range(9999)]", None),
+    ("strip of many letters", "fuel", "y = 'b' * 50000\nx = y.strip('a' * 50000 + 'b')", None),
     ("split", _MANY, "x = ('a,' * 50000).split(',')", None),
     ("letters", _MANY, "x = list('a' * 100000)", None),
     ("f-string", _LONG, "x = 'a'\nfor i in range(60):\n    x = f'{x}{x}'", None),

@@ -19,6 +19,7 @@ from agentkit.tools import (
     Signature,
     ToolDefinition,
     UncheckableError,
+    coerce,
     definition_from_json,
     definitions_from_json,
 )
@@ -215,3 +216,16 @@ def test_an_unknown_tool_among_thousands_is_compared_within_a_bound():
     assert library.nearest(ALIKE[0] + "x")
     assert library.nearest(ALIKE[0] * 2_000) == ()
     assert time.process_time() - begun < 0.25
+
+
+def test_a_coercion_ends_soon():
+    """Alternatives inside each other, and thousands of slips, cost a bounded number of steps."""
+    part: Any = {"type": "integer"}
+    for _ in range(12):
+        part = {"anyOf": [{"type": "object", "required": ["x"]}, part, part]}
+    begun = time.process_time()
+    assert coerce(["a"], part) == ["a"]
+    wide = {"other": ["b"] * 50_000, "x": "y"}
+    assert coerce(wide, {"anyOf": [{"properties": {"x": part}}] * 50}) is wide
+    assert coerce(["1"] * 5_000, {"items": {"type": "integer"}}) == [1] * 5_000
+    assert time.process_time() - begun < 3

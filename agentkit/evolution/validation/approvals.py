@@ -24,6 +24,7 @@ from agentkit.evolution.validation.texts import (
     leaves,
     mapping,
     rules_of,
+    same,
     sentences_of,
     sequence,
 )
@@ -33,7 +34,6 @@ from agentkit.evolution.validation.wording import (
     pattern,
     sentences,
     stands_in,
-    symbols_in,
 )
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
@@ -110,7 +110,7 @@ class ValidationPolicy:
         }
         for text in fresh_texts(change):
             if text.waits:
-                is_worded = text.kind in {"model", "unknown"}
+                is_worded = text.origin.kind in {"model", "unknown"}
                 wanted.update(self.model_texts if is_worded else self.untrusted)
         if self.new_rules and unsupported_rules(change):
             wanted.update(self.new_rules)
@@ -191,8 +191,8 @@ calls.
 
 OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
     (
-        *("invisible_characters", "mixed_scripts", "confusable_characters", "secret"),
-        *("secret_request", "chat_markers", "encoded_text", "directive", "reserved_name"),
+        *("invisible_characters", "confusable_characters", "secret", "secret_request"),
+        *("chat_markers", "encoded_text", "directive", "reserved_name"),
     )
 )
 """Codes that a person may overrule of a tool that is imported whole: those of ``suspicions``.
@@ -250,7 +250,8 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in new_rules(change)
-        if not _is_mere_order(rule) and not _is_stated(rule, change.base)
+        if not (isinstance(rule, CallBefore) and not rule.parameter)
+        and not _is_stated(rule, change.base)
     )
 
 
@@ -265,10 +266,6 @@ def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
     before = demanded(change.base, change.library)
     after = demanded(change.candidate, change.library)
     return tuple(tool for name, tool in after.items() if name not in before)
-
-
-def _is_mere_order(rule: Rule) -> bool:
-    return isinstance(rule, CallBefore) and not rule.parameter
 
 
 def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
@@ -287,7 +284,7 @@ def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
 # form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
 # says of its texts where they came from, and what no trusted origin vouches for waits.
 #
-# In rules and worked calls, numbers and texts without letters are data, and need no origin unless
+# In rules, numbers and texts without letters are data, and need no origin unless
 # a user may have dictated the rule that holds them. Nor do texts that the base holds already, nor
 # what is left of a text that lost some of its sentences.
 
@@ -303,16 +300,17 @@ _SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
 """Four codes of letters in a row."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FreshText(TextOrigin):
-    """A text that a candidate brings, with its origin.
+class FreshText(NamedTuple):
+    """A text that a candidate brings.
 
     Attributes:
         field: Where it stands, as in ``FailedCheck.field``.
+        origin: Who wrote it.
         waits: Whether somebody must agree to it.
     """
 
     field: str
+    origin: TextOrigin
     waits: bool
 
 
@@ -334,7 +332,7 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
         >>> rule = OneOf(parameter="city", values=("your password", "Oslo"))
         >>> said = (TextOrigin(text="your password", kind="server"),)
         >>> change = replace(rewrite("weather_now", rules=(rule,)), origins=said)
-        >>> [(one.text, one.kind, one.waits) for one in fresh_texts(change)]
+        >>> [(one.origin.text, one.origin.kind, one.waits) for one in fresh_texts(change)]
         [('your password', 'server', True), ('Oslo', 'model', True)]
     """
     if change.written_by in TRUSTED and not change.origins:
@@ -342,27 +340,16 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     known = _known(change)
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     found = [
-        _fresh(origin, words.field, waits=_waits(words, origin))
-        for words in (*_new_sentences(change), *of_data)
+        FreshText(words.field, origin, _waits(words, origin))
+        for words in (*_new_sentences(change), *_new_calls(change), *of_data)
         for origin in _origins_of(words.text, change)
     ]
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
     for field, rule in _ruled(change) if by_text else ():
         if origin := by_text.get(rule_sentence(rule)):
-            found.append(_fresh(origin, field, waits=not origin.is_used))
+            found.append(FreshText(field, origin, not origin.is_used))
     return tuple(found)
-
-
-def _fresh(origin: TextOrigin, field: str, *, waits: bool) -> FreshText:
-    return FreshText(
-        text=origin.text.strip(),
-        kind=origin.kind,
-        where=origin.where,
-        is_used=origin.is_used,
-        field=field,
-        waits=waits,
-    )
 
 
 def speaks_as(definition: ToolDefinition, tools: ToolsByName) -> OriginKind:
@@ -399,7 +386,7 @@ def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
         if origin.text and (whole or origin.text in rest):
             rest = rest.replace(origin.text, " ", 1)
             yield origin
-    if any(map(str.isalnum, rest)) or symbols_in(rest):
+    if any(map(str.isalnum, rest)) or not rest.isascii():
         yield TextOrigin(text=rest, kind=change.written_by)
 
 
@@ -432,9 +419,17 @@ def _subject(text: Text | Edit) -> tuple[str, str]:
     return ("tool" if is_of_tool else text.kind), text.parameter
 
 
+def _new_calls(change: ProposedChange) -> Iterator[_Words]:
+    """New worked calls: models copy them, numbers included."""
+    had = sequence(change.base.examples)
+    for at, example in enumerate(sequence(change.candidate.examples)):
+        if not any(same(example, one) for one in had):
+            parts = [getattr(example, name, None) for name in ("query", "arguments", "result")]
+            yield _Words(f"examples[{at}]", "\n".join(_every_text(parts)) or "numbers alone")
+
+
 def _new_data(change: ProposedChange) -> Iterator[_Words]:
-    """The texts in new worked calls, in new rules, and in the contract of a new tool."""
-    yield from (_Words(one.field, one.after) for one in change.edits if one.kind == "example")
+    """The texts in new rules and in the contract of a new tool."""
     for field, rule in _ruled(change):
         for name in getattr(rule, "__dataclass_fields__", {}):
             for text in _every_text(getattr(rule, name)) if name not in _NAMES else ():
@@ -445,9 +440,9 @@ def _new_data(change: ProposedChange) -> Iterator[_Words]:
 
 def _ruled(change: ProposedChange) -> Iterator[tuple[str, Any]]:
     """The new rules, each with its place."""
-    had = list(rules_of(change.base))
+    had = rules_of(change.base)
     for at, rule in enumerate(rules_of(change.candidate)):
-        if rule not in had:
+        if not any(same(rule, one) for one in had):
             yield f"rules[{at}]", rule
 
 
@@ -503,8 +498,9 @@ def _every_text(value: Any) -> Iterator[str]:
 
 
 def _is_worded(text: str) -> bool:
-    """Whether a text holds letters, pictures, or numbers that spell letters."""
-    return any(map(str.isalpha, text)) or bool(symbols_in(text)) or bool(_SPELLS.search(text))
+    """Whether a text holds letters, signs beyond ASCII, or numbers that spell letters."""
+    is_plain = text.isascii() and not any(map(str.isalpha, text))
+    return not is_plain or _SPELLS.search(text) is not None
 
 
 def _known(change: ProposedChange) -> Callable[[str], bool]:

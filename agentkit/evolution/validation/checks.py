@@ -16,10 +16,8 @@ from agentkit.evolution.validation.texts import rules_of
 
 LEXICAL_CHECKS: tuple[Check, ...] = (
     lexical.no_invisible_characters,
-    lexical.no_mixed_scripts,
-    lexical.no_confusables,
+    lexical.NO_CONFUSABLES,
     lexical.lengths_kept,
-    lexical.growth_bounded,
     lexical.NO_ADDRESSES,
     lexical.NO_SECRETS,
     lexical.NO_PRIVATE_DATA,
@@ -35,7 +33,6 @@ tool, is for whoever reads the proposer's answer."""
 STRUCTURAL_CHECKS: tuple[Check, ...] = (
     contract.fields_well_formed,
     contract.something_changed,
-    contract.identity_kept,
     contract.contract_kept,
     contract.parameters_known,
     contract.rules_valid,

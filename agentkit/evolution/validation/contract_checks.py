@@ -6,7 +6,7 @@ reads the words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from agentkit.composites import rule_problems
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
-    DEEPEST,
     is_too_deep,
     mapping,
     rules_of,
@@ -29,116 +28,62 @@ from agentkit.tools.rules import CallBefore
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.validation import validate_arguments
 
-# --- The contract: parameters, result, effects, program, conditions ------------------------------
+# --- The contract: name, origin, parameters, result, effects, program, conditions ----------------
 
 
-_CODES: Mapping[str, str] = {
-    "properties": "parameters_changed",
-    "type": "type_changed",
-    "enum": "enum_changed",
-    "const": "enum_changed",
-    "default": "default_changed",
-    "required": "required_changed",
-    **dict.fromkeys(
-        (
-            "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-            "minLength", "maxLength", "minItems", "maxItems", "uniqueItems",
-            "minProperties", "maxProperties", "pattern", "format",
-        ),
-        "bounds_changed",
-    ),
-}  # fmt: skip
+_NOTHING = object()
+_LONGEST_PLACE = 300
 
 
 def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Parameters, their types, enums, defaults and bounds, and what is required.
-
-    Every difference is told with its place. Keywords beyond those with a code of their own, such as
-    a ``description`` smuggled into the contract, are ``schema_changed``.
-    """
-    before, after = change.base.signature.parameters, change.candidate.signature.parameters
-    yield from _differences("signature.parameters", before, after, 0)
-
-
-def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[FailedCheck]:
-    if before is after or same(before, after):
-        return
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)) or depth > DEEPEST:
-        yield _changed("schema_changed", path, "the schema", before, after)
-        return
-    for keyword in dict.fromkeys((*before, *after)):
-        had, has = before.get(keyword), after.get(keyword)
-        if (keyword in before) == (keyword in after) and same(had, has):
-            continue
-        if not (isinstance(had, Mapping) and isinstance(has, Mapping)):
-            code = _CODES.get(str(keyword), "schema_changed")
-            yield _changed(code, path, str(keyword), had, has)
-        elif keyword == "properties":
-            for name in [name for name in (*had, *has) if (name in had) != (name in has)]:
-                what = f"the parameter {name!r:.60} is gone"
-                what = what if name in had else f"there is no parameter {name!r:.60}"
-                yield failed("parameters_changed", field=path, what=what)
-            for name in [name for name in had if name in has]:
-                yield from _differences(f"{path}.{name}", had[name], has[name], depth + 1)
-        else:
-            below = f"{path}[]" if keyword == "items" else f"{path}.{keyword}"
-            yield from _differences(below, had, has, depth + 1)
-
-
-def _changed(code: str, field: str, what: str, before: Any, after: Any) -> FailedCheck:
-    was, would_be = shown_value(before), shown_value(after)
-    return failed("contract", code=code, field=field, what=what, before=was, after=would_be)
-
-
-def _origin(definition: ToolDefinition) -> list[Any]:
-    origin = definition.origin
-    return [origin.kind, origin.reference, origin.original, origin.original_name, origin.licence]
-
-
-def _children(definition: ToolDefinition) -> list[Any]:
-    return [[child.name, child.digest] for child in sequence(definition.signature.children)]
-
-
-_KEPT: tuple[tuple[str, str, str, Callable[[ToolDefinition], Any]], ...] = (
-    ("name_changed", "name", "it", lambda tool: tool.name),
-    ("children_changed", "signature.children", "it", _children),
-    ("body_changed", "body", "it", lambda tool: tool.body),
-    ("conditions_changed", "specification.pre", "it", lambda tool: tool.specification.pre),
-    ("conditions_changed", "specification.post", "it", lambda tool: tool.specification.post),
-    ("origin_changed", "origin", "it", _origin),
-    ("result_changed", "signature.result", "the result schema", lambda t: t.signature.result),
-    ("effects_changed", "signature.effects", "what running it does", lambda t: t.signature.effects),
-)
-
-
-def identity_kept(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Name, children, program, pre- and postconditions, origin, result schema and effects.
+    """Everything but texts, rules and worked calls, place by place.
 
     A new program is a new composite and goes through InsertTool; a new condition is a rule.
     Declared effects stand whatever a text says.
     """
-    for code, field, what, part in _KEPT:
-        before, after = part(change.base), part(change.candidate)
-        if not same(before, after):
-            yield _changed(code, field, what, before, after)
+    for place, had, has in _differences(_contract(change.base), _contract(change.candidate)):
+        was, would_be = ("nothing" if one is _NOTHING else shown_value(one) for one in (had, has))
+        yield failed("contract_changed", field=place, before=was, after=would_be)
+
+
+def _contract(tool: ToolDefinition) -> dict[str, Any]:
+    signature, conditions, origin = tool.signature, tool.specification, tool.origin
+    children = [[child.name, child.digest] for child in sequence(signature.children)]
+    return {
+        "name": tool.name,
+        "origin": {name: getattr(origin, name) for name in origin.__dataclass_fields__},
+        "signature": {
+            "parameters": signature.parameters,
+            "result": signature.result,
+            "effects": signature.effects.to_json(),
+            "children": children,
+        },
+        "specification": {"pre": conditions.pre, "post": conditions.post},
+        "body": tool.body,
+    }
+
+
+def _differences(base: Any, candidate: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The places of records that differ, each with what was there and what would be."""
+    waiting = [("", base, candidate)]
+    while waiting:
+        place, had, has = waiting.pop()
+        if isinstance(had, Mapping) and isinstance(has, Mapping):
+            for name in reversed(dict.fromkeys((*had, *has))):
+                inside = (had.get(name, _NOTHING), has.get(name, _NOTHING))
+                waiting.append((f"{place}.{name!s:.60}".strip(".")[-_LONGEST_PLACE:], *inside))
+        elif not same(had, has):
+            yield place, had, has
 
 
 def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
     """A proposal that changes nothing."""
-    if same(_content(change.base), _content(change.candidate)):
+    try:
+        is_same = change.base.digest == change.candidate.digest
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return  # it is no JSON data, and malformed
+    if is_same:
         yield failed("no_change")
-
-
-def _content(tool: ToolDefinition) -> list[Any]:
-    """Everything that the digest covers."""
-    words, conditions, signature = tool.description, tool.specification, tool.signature
-    return [
-        tool.name,
-        [signature.parameters, signature.result, signature.effects.to_json(), _children(tool)],
-        [words.summary, words.tags, words.parameters, words.usage_rules],
-        [conditions.pre, conditions.post, conditions.text, conditions.complexity],
-        [rules_of(tool), list(map(_call, sequence(tool.examples))), tool.body],
-    ]
 
 
 # --- Fields of the right types -------------------------------------------------------------------
@@ -196,29 +141,13 @@ def _malformed_examples(examples: Any) -> Iterator[tuple[str, str]]:
 def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
     """Texts for parameters that the tool does not have (ToolDNA, appendix E.1, case 2).
 
-    A dotted path goes through objects and lists, as ``attach_descriptions`` follows it: a text for
-    any other place would be kept and shown to nobody.
+    A dotted path goes through objects and lists: a text for any other place would be kept and shown
+    to nobody.
     """
     had = mapping(change.base.description.parameters)
-    new = [path for path in mapping(change.candidate.description.parameters) if path not in had]
-    there = _paths(change.base.signature.parameters, "", 0) if new else set()
-    for path in new:
-        if path not in there:
+    for path in mapping(change.candidate.description.parameters):
+        if path not in had and path not in change.parameters:
             yield failed("unknown_parameter", field=f"parameters.{path!s:.80}", found=path)
-
-
-_DEEPEST_PATH = 32
-
-
-def _paths(schema: Any, path: str, depth: int) -> set[str]:
-    found = {path} if path else set()
-    if not isinstance(schema, Mapping) or depth > _DEEPEST_PATH:
-        return found
-    for name, part in mapping(schema.get("properties")).items():
-        found |= _paths(part, f"{path}.{name}" if path else str(name), depth + 1)
-    if path and isinstance(schema.get("items"), Mapping):
-        found |= _paths(schema["items"], f"{path}[]", depth + 1)
-    return found
 
 
 # --- Rules and examples --------------------------------------------------------------------------
@@ -231,8 +160,7 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
     must hold together; a rule that was broken before is told too then.
     """
     rules, examples = rules_of(change.candidate), sequence(change.candidate.examples)
-    had = [rules_of(change.base), list(map(_call, sequence(change.base.examples)))]
-    if same([rules, list(map(_call, examples))], had):
+    if same([rules, examples], [rules_of(change.base), sequence(change.base.examples)]):
         return
     readable = [one for one in examples if isinstance(one, Example) and _is_call(one.arguments)]
     conditions = replace(change.candidate.specification, rules=tuple(rules))
@@ -274,15 +202,10 @@ def _is_call(arguments: Any) -> bool:
     return isinstance(arguments, Mapping) and not is_too_deep(arguments)
 
 
-def _call(example: Any) -> list[Any]:
-    names = ("arguments", "result", "query", "is_whole")
-    return [getattr(example, name, example) for name in names]
-
-
 def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """The first example, which a person wrote or the tool itself gave (ToolDNA, section 3.3)."""
     before, after = sequence(change.base.examples), sequence(change.candidate.examples)
-    if before and not (after and same(_call(before[0]), _call(after[0]))):
+    if before and not (after and same(before[0], after[0])):
         yield failed("first_example_changed", field="examples[0]")
 
 

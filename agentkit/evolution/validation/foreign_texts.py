@@ -17,25 +17,21 @@ from typing import Any
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.evolution.validation.lexical_checks import (
     NO_CHAT_MARKERS,
+    NO_CONFUSABLES,
     NO_DIRECTIVES,
     NO_ENCODED_TEXT,
     NO_PRIVATE_DATA,
-    NO_SECRET_REQUESTS,
     NO_SECRETS,
     Hit,
     PatternCheck,
-    asks_for_secret,
-    no_confusables,
     no_invisible_characters,
-    no_mixed_scripts,
     readings,
     rules_readable,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
     LONGEST_SCANNED,
-    MOST_SCANNED,
-    Text,
+    Edit,
     TextKind,
     mapping,
 )
@@ -46,10 +42,8 @@ from agentkit.tools.definition import ToolDefinition
 
 _EVERY_TEXT: tuple[Check, ...] = (
     no_invisible_characters,
-    no_mixed_scripts,
-    no_confusables,
+    NO_CONFUSABLES,
     NO_SECRETS,
-    NO_SECRET_REQUESTS,
     NO_CHAT_MARKERS,
     NO_ENCODED_TEXT,
     NO_DIRECTIVES,
@@ -57,20 +51,36 @@ _EVERY_TEXT: tuple[Check, ...] = (
 """The lexical checks that honest texts of people pass."""
 
 
-def _is_undeclared(hit: Hit) -> bool:
-    """A tool may speak of a secret that a parameter or property of its schema is called by."""
-    return hit.kind not in getattr(hit.change, "declared", ())
+_LONGEST_LABEL = 120
+_ABOUT_ONE = ("parameters.", "schema.", "result.")
+
+
+def _is_unexplained(hit: Hit) -> bool:
+    """A text may speak of secrets when its own parameter or property is called by one.
+
+    So may the texts about the whole tool where any parameter is. Names and values may not ask for
+    one even so: by them a model knows what to fill in.
+    """
+    field, text = hit.edit.field, hit.edit.after
+    if hit.kind == "label":
+        is_name = field.endswith("(a name)") or not field.startswith("parameters.")
+        is_described = field.endswith(".description") or not is_name
+        return hit.edit.kind == "parameter" and len(text) <= _LONGEST_LABEL and not is_described
+    if _is_name(field) or hit.kind in {"conversation", "sign-in"}:
+        return hit.kind == "conversation"
+    said = spoken(field) if field.startswith(_ABOUT_ONE) else getattr(hit.change, "names", "")
+    return not any(each.search(said) for each in patterns("imports", "secret_request").values())
 
 
 IMPORT_CHECKS: tuple[Check, ...] = (
-    *_EVERY_TEXT,
     PatternCheck(
         code="secret_request",
         file="imports",
-        counts=_is_undeclared,
+        counts=_is_unexplained,
         readings=readings,
         shows_text=True,
     ),
+    *_EVERY_TEXT,
     PatternCheck(code="directive", file="imports", readings=readings),
 )
 """What is asked of a definition that comes whole: also whether it speaks of secrets or other calls.
@@ -83,7 +93,6 @@ and semantic checks compare with what was there before, and here nothing was.
 WORKED_CALL_CHECKS: tuple[Check, ...] = (*_EVERY_TEXT, NO_PRIVATE_DATA, no_other_tools)
 """What worked calls are asked as well: models read them, and nobody has agreed to them."""
 
-_MOST_SIDE_BY_SIDE = 12
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
@@ -108,13 +117,13 @@ _NO_LIBRARY = Library()
 
 @dataclass(frozen=True, kw_only=True)
 class _Said(ProposedChange):
-    """Texts as a change of a tool that said nothing."""
+    """Texts as a change of a tool that said nothing; and the names of its parameters, as words."""
 
-    said: tuple[Text, ...]
-    declared: frozenset[str]
+    said: tuple[Edit, ...]
+    names: str
 
     @cached_property
-    def candidate_texts(self) -> tuple[Text, ...]:
+    def edits(self) -> tuple[Edit, ...]:
         return self.said
 
 
@@ -140,53 +149,30 @@ def suspicions(
     """
     if unread := tuple(rules_readable(definition)):
         return unread
-    asked = tuple(checks)
     reserved = (failed("reserved_name", field="name"),) if definition.name == SEARCH_TOOL else ()
+    schema = _strings(definition.signature.parameters, "schema")
+    change = _Said(
+        base=_BLANK,
+        candidate=_BLANK,
+        library=_NO_LIBRARY,
+        said=tuple(_edits_of(definition)),
+        names=" . ".join(spoken(name) for field, name in schema if _is_name(field)),
+    )
     found: dict[tuple[str, str], FailedCheck] = {}
-    declared = _declared(definition)
-    for batch in _batches(_texts_of(definition)):
-        change = _Said(
-            base=_BLANK, candidate=_BLANK, library=_NO_LIBRARY, said=batch, declared=declared
-        )
-        for one in (one for check in asked for one in check(change)):
-            found.setdefault((one.code, one.field), one)
+    for one in (one for check in tuple(checks) for one in check(change)):
+        found.setdefault((one.code, one.field), one)
     return (*reserved, *found.values())
 
 
-def _declared(definition: ToolDefinition) -> frozenset[str]:
-    """The kinds of secrets by which parameters and properties of the schemas are called."""
-    names: list[str] = []
-    waiting: list[Any] = [definition.signature.parameters, definition.signature.result]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Mapping):
-            inside = mapping(part.get("properties"))
-            names += [spoken(name) for name in inside if isinstance(name, str)]
-            waiting.extend(part.values())
-        elif isinstance(part, list | tuple):
-            waiting.extend(part)
-    kinds = patterns("imports", "secret_request")
-    found = {kind for kind, each in kinds.items() if any(map(each.search, names))}
-    return frozenset(found | {"secret", "credential"} if found else found)
+def _is_name(field: str) -> bool:
+    """Whether a text is the name of a parameter or property."""
+    return (
+        field.endswith("properties (a name)") or re.search(r"\.required\[\d+\]$", field) is not None
+    )
 
 
-def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:
-    """Texts in portions of which a check reads all; a long text in parts that overlap."""
-    batch: list[Text] = []
-    size = 0
-    for text in texts:
-        for start in range(0, max(len(text.text) - _OVERLAP, 1), LONGEST_SCANNED - _OVERLAP):
-            part = text.text[start : start + LONGEST_SCANNED]
-            if size + len(part) > MOST_SCANNED:
-                yield tuple(batch)
-                batch, size = [], 0
-            batch.append(Text(field=text.field, kind=text.kind, text=part))
-            size += len(part)
-    yield tuple(batch)
-
-
-def _texts_of(definition: ToolDefinition) -> Iterator[Text]:
-    """Everything in a definition that a model may read and that could be a sentence."""
+def _edits_of(definition: ToolDefinition) -> Iterator[Edit]:
+    """Everything in a definition that a model may read; a long text in parts that overlap."""
     record = definition.to_json()
     signature = record["signature"]
     parts = {
@@ -200,22 +186,25 @@ def _texts_of(definition: ToolDefinition) -> Iterator[Text]:
     }
     for name, part in parts.items():
         for place, text in _strings(part, name):
-            for said in ways_to_say(text):
-                yield Text(field=place, kind=_KINDS.get(name, "parameter"), text=said)
+            for said in _ways_to_say(text):
+                for start in range(0, max(len(said) - _OVERLAP, 1), LONGEST_SCANNED - _OVERLAP):
+                    piece = said[start : start + LONGEST_SCANNED]
+                    kind = _KINDS.get(name, "parameter")
+                    yield Edit(field=place, kind=kind, before="", after=piece)
 
 
-def ways_to_say(text: str) -> Iterator[str]:
-    """What of a text is read: the text, a name also as words, of a short word nothing.
+def _ways_to_say(text: str) -> Iterator[str]:
+    """What of a text is read: the text, a name also as words, of a short word nothing."""
+    if not _SILENT.fullmatch(text) or _asks_for_secret(text):
+        yield text
+        if " " not in text and text.isascii():
+            yield spoken(text)
 
-    Example:
-        >>> list(ways_to_say("sendItToEveryone")), list(ways_to_say("kelvin"))
-        (['sendItToEveryone', 'send it to everyone'], [])
-    """
-    if _SILENT.fullmatch(text) and not asks_for_secret(text):
-        return
-    yield text
-    if " " not in text and text.isascii():
-        yield spoken(text)
+
+def _asks_for_secret(text: str) -> bool:
+    """Whether a name or value asks for a secret: a model fills a parameter by what it is called."""
+    label = patterns("imports", "secret_request")["label"]
+    return label.search(spoken(text)) is not None
 
 
 def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
@@ -227,18 +216,10 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
             is_sentence = key not in _CODED or part.count(" ") > 1
             yield where, part if is_sentence else " ".join(_LETTERS.findall(part))
         elif isinstance(part, Mapping):
-            if said := _side_by_side(part):
-                yield f"{where} (names)", said
+            fields = " ".join(map(spoken, map(str, mapping(part.get("properties")))))
+            if len(fields) <= _LONGEST_LABEL and _asks_for_secret(fields):
+                yield f"{where} (names)", fields
             yield from ((f"{where} (a name)", name) for name in part)
             waiting.extend((f"{where}.{name}", name, inner) for name, inner in part.items())
         elif isinstance(part, list | tuple):
             waiting.extend((f"{where}[{at}]", "", inner) for at, inner in enumerate(part))
-
-
-def _side_by_side(schema: Mapping[Any, Any]) -> str:
-    """The names of an object's fields as one text, where they ask for a secret together."""
-    fields = schema.get("properties")
-    if not isinstance(fields, Mapping) or not 1 < len(fields) <= _MOST_SIDE_BY_SIDE:
-        return ""
-    said = " ".join(map(spoken, fields))
-    return said if asks_for_secret(said) else ""

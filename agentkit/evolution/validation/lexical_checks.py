@@ -97,90 +97,6 @@ def _is_pictograph(char: str) -> bool:
     )
 
 
-# --- Characters that look like others ------------------------------------------------------------
-
-
-_LETTERS = re.compile(r"[^\W\d_]+")
-_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff]")
-_ASCII = re.compile(r"[A-Za-z]")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-_SIGNS = frozenset("µμΔΩπλθβσδφψΣΦΨΠΛΘΓ")
-"""Greek letters that stand beside Latin ones in units and formulas: µm, Δt, kΩ."""
-
-_COMPATIBLE = "".join(
-    char
-    for char in map(chr, (*range(0x2100, 0x2180), *range(0xFF21, 0xFF5B)))
-    if re.fullmatch("[A-Za-z]", unicodedata.normalize("NFKC", char))
-)
-"""Roman numerals, letter-like symbols and full-width letters that stand for one plain letter."""
-
-_STYLED = re.compile(
-    r"[\u0250-\u02af\u1d00-\u1d7f\u1d80-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\u24b6-\u24e9"
-    r"\U0001d400-\U0001d7ff\U0001f130-\U0001f189]"
-)
-_DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
-_FULL_WIDTH = re.compile(r"[\uff21-\uff3a\uff41-\uff5a]{2,}")
-_SYMBOLS = re.compile(
-    r"[\u2800-\u28ff\u249c-\u24b5\U0001f110-\U0001f129\ufffc\ufffd]\s*"
-    r"|[\U0001f1e6-\U0001f1ff]{3,}|(?:[\U0001f1e6-\U0001f1ff]{1,2}\s+){3,}"
-)
-"""Braille, letters in brackets and letters of flags, which spell words; a flag or two is none."""
-_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
-_STACKED = re.compile(
-    r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"
-    r"|[\u0300-\u036f\u20d0-\u20ff]{3,}|[\u0334-\u0338\u20d0-\u20ff]"
-)
-
-
-def no_mixed_scripts(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Words that mix Latin with letters of another script that look Latin.
-
-    Chinese, Japanese and Korean text writes Latin words without spaces beside its own, so that
-    these never count as mixed; nor do Greek letters in units and formulas.
-    """
-    return _first_words("mixed_scripts", change, _mixed_words)
-
-
-def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Whole words of look-alikes in Latin text, styled letters, letters as symbols, stacked marks.
-
-    A compatibility character, such as the Roman numeral for 1,000, passes by itself and not as a
-    letter of a word. Texts in Greek, Cyrillic or Armenian pass: they hold letters that look like no
-    Latin ones. Accents pass, composed or not. Full-width letters pass in Chinese and Japanese text.
-    """
-    return _first_words("confusable_characters", change, _confusable_words)
-
-
-def _first_words(
-    code: str, change: ProposedChange, look: Callable[[str], Iterator[str]]
-) -> Iterator[FailedCheck]:
-    for edit in change.edits:
-        if not edit.after.isascii():
-            new = (word for word in look(edit.after) if word.casefold() not in change.known)
-            for found in islice(new, 1):
-                yield failed(code, field=edit.field, excerpt=found, found=found)
-
-
-def _mixed_words(text: str) -> Iterator[str]:
-    for word in _LETTERS.findall(text):
-        foreign = _FOREIGN.findall(word)
-        if foreign and _LATIN.search(word) and not _SIGNS.issuperset(foreign):
-            yield word
-
-
-def _confusable_words(text: str) -> Iterator[str]:
-    match = _STYLED.search(text) or _DISGUISED.search(text) or _SYMBOLS.search(text)
-    if match is None and not _EAST_ASIAN.search(text):
-        match = _FULL_WIDTH.search(text)
-    if match := match or _STACKED.search(unicodedata.normalize("NFC", text)):
-        yield match.group()
-    elif _ASCII.search(text):
-        foreign = [word for word in _LETTERS.findall(text) if _FOREIGN.search(word)]
-        alike = [one for one in foreign if len(one) > 2 and one.translate(LOOKALIKES).isascii()]
-        if len(alike) == len([word for word in foreign if len(word) > 1]):
-            yield from alike[:1]
-
-
 # --- Lengths -------------------------------------------------------------------------------------
 
 
@@ -194,9 +110,6 @@ _LONGEST: dict[TextKind, int] = {
     "example": 1_000,
 }
 """Characters of one text. Providers cut or refuse descriptions beyond about a thousand."""
-
-_GROWTH_FACTOR = 3
-_GROWTH_ROOM = 600
 
 
 def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -229,21 +142,6 @@ def rules_readable(definition: ToolDefinition, known: Sequence[Any] = ()) -> Ite
         length, allowed = len(text), LONGEST_OF_RULE
         field, excerpt = f"rules[{at}]", text[:60]
         yield failed("too_long", field=field, excerpt=excerpt, length=length, allowed=allowed)
-
-
-def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
-    """All texts together beyond three times what they were, and 600 characters of room.
-
-    Texts are paid for in every prompt. Many small additions are seen here, where each of them is
-    short enough.
-    """
-    before, after = (
-        sum(len(text.text) for text in texts if text.kind not in {"rule", "example"})
-        for texts in (change.texts, change.candidate_texts)
-    )
-    allowed = before * _GROWTH_FACTOR + _GROWTH_ROOM
-    if after > allowed:
-        yield failed("grew_too_much", before=before, after=after, allowed=allowed)
 
 
 # --- What no text may hold: one table of patterns, each with the code of its reason --------------
@@ -310,6 +208,32 @@ def _is_foreign_address(hit: Hit) -> bool:
     for path in mapping(base.description.parameters):
         own.update(re.split(r"[.\[\]]+", path))
     return address.split(".", 1)[0] not in own
+
+
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff]")
+_ASCII = re.compile(r"[A-Za-z]")
+_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
+
+
+def _is_disguise(hit: Hit) -> bool:
+    """Full-width letters pass in Chinese and Japanese text, look-alikes in Greek and Cyrillic.
+
+    Texts in these scripts hold letters that look like no Latin ones.
+    """
+    text = hit.edit.after
+    if hit.kind == "full width":
+        return not _EAST_ASIAN.search(text)
+    if hit.kind == "whole word":
+        foreign = [word for word in _LETTERS.findall(text) if _FOREIGN.search(word)]
+        alike = all(word.translate(LOOKALIKES).isascii() for word in foreign)
+        return alike and _ASCII.search(text) is not None
+    return True
+
+
+def _composed(text: str) -> Iterator[str]:
+    """A text with its accents composed: those that stay are stacked to hide what is below."""
+    yield text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
 _KEY_DIGITS = 32
@@ -394,34 +318,6 @@ def _is_private(hit: Hit) -> bool:
             return True
 
 
-_LONGEST_LABEL = 120
-_NAME_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
-
-
-def _is_label(hit: Hit) -> bool:
-    """Whether a text is a name or a value, and no description: there talk of keys is usual."""
-    edit = hit.edit
-    is_described = edit.field.endswith(".description") or (
-        edit.field.startswith("parameters.") and not edit.field.endswith("(a name)")
-    )
-    return edit.kind == "parameter" and len(edit.after) <= _LONGEST_LABEL and not is_described
-
-
-def _as_words(text: str) -> Iterator[str]:
-    """The words of a name, however they are joined, line by line."""
-    return (" ".join(_NAME_WORDS.findall(line)).casefold() for line in text.split("\n"))
-
-
-def asks_for_secret(text: str) -> bool:
-    """Whether a name or value asks for a secret: a model fills a parameter by what it is called.
-
-    Example:
-        >>> asks_for_secret("contentOfEnvFile"), asks_for_secret("api_key")
-        (True, False)
-    """
-    return any(map(pattern("forms", "secret_request").search, _as_words(text)))
-
-
 # --- Sentences that speak to the model, also in disguise -----------------------------------------
 
 
@@ -489,15 +385,13 @@ def _is_directive(hit: Hit) -> bool:
     return not (_WHEN.search(before) or (hit.edit.kind == "condition" and is_bare))
 
 
+NO_CONFUSABLES = PatternCheck(code="confusable_characters", counts=_is_disguise, readings=_composed)
 NO_MARKUP = PatternCheck(code="markup")
 NO_CHAT_MARKERS = PatternCheck(code="chat_markers")
 NO_ADDRESSES = PatternCheck(code="web_address", counts=_is_foreign_address)
 NO_ENCODED_TEXT = PatternCheck(code="encoded_text", counts=_is_encoded)
 NO_SECRETS = PatternCheck(code="secret", counts=_is_secret, further={"key": KEY_FORMATS})
 NO_PRIVATE_DATA = PatternCheck(code="private_data", counts=_is_private)
-NO_SECRET_REQUESTS = PatternCheck(
-    code="secret_request", counts=_is_label, readings=_as_words, shows_text=True
-)
 NO_DIRECTIVES = PatternCheck(
     code="directive", file="directives", counts=_is_directive, readings=readings
 )

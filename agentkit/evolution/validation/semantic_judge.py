@@ -165,29 +165,17 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _material(change: ProposedChange) -> str:
-    base, words = change.base, change.base.description
-    candidate = change.candidate
+    base, candidate = change.base, change.candidate
+    tool = {name: part for name, part in base.to_json().items() if name not in {"origin", "body"}}
+    kept = set(candidate.description.usage_rules)
     parts = {
-        "the contract": {
-            "name": base.name,
-            "parameters": base.signature.parameters,
-            "result": base.signature.result,
-            "effects": base.signature.effects.to_json(),
-        },
-        "the description as it is": {
-            "summary": words.summary,
-            "parameters": words.parameters,
-            "usage_rules": words.usage_rules,
-            "learned_rules": [rule_sentence(rule) for rule in rules_of(base)],
-            "examples": [[one.arguments, one.result] for one in base.examples[:3]],
-        },
+        "the tool as it is": {**tool, "examples": tool.get("examples", [])[:3]},
+        "learned rules as they are": list(map(rule_sentence, rules_of(base))),
         "what would change": [
             {"field": one.field, "before": one.before, "after": one.after} for one in change.edits
         ],
-        "usage rules that would be gone": sorted(
-            set(words.usage_rules) - set(candidate.description.usage_rules)
-        ),
-        "learned rules as they would be": [rule_sentence(rule) for rule in rules_of(candidate)],
+        "usage rules that would be gone": sorted(set(base.description.usage_rules) - kept),
+        "learned rules as they would be": list(map(rule_sentence, rules_of(candidate))),
     }
     return "\n\n".join(
         f"# {title}\n{json.dumps(part, ensure_ascii=False, default=str)}"

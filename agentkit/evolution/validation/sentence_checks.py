@@ -102,18 +102,14 @@ class PhraseCheck:
 
 def _may_act(change: ProposedChange, statement: Statement, _: Found) -> bool:
     """Only a tool that declares to read alone contradicts a text that it deletes, pays or sends."""
-    reads = change.base.signature.effects.is_read_only
     is_about_it = statement.edit.kind in {"summary", "usage_rule"}
-    return not (reads and is_about_it) or _says("not done").search(statement.sentence) is not None
+    return not (is_about_it and change.base.signature.effects.is_read_only)
 
 
 def _is_declared(change: ProposedChange, _: Statement, found: Found) -> bool:
-    """A text may say that a tool only reads, or may be called twice, where its effects do."""
-    effects, claim = change.base.signature.effects, found.group()
-    return bool(
-        (effects.is_read_only and _says("reads only").search(claim))
-        or (effects.idempotent and _says("idempotent").search(claim))
-    )
+    """A text may say that a tool only reads where its effects do."""
+    is_read_only = change.base.signature.effects.is_read_only
+    return is_read_only and _says("reads only").search(found.group()) is not None
 
 
 def _has_values(_change: ProposedChange, statement: Statement, _: Found) -> bool:
@@ -144,7 +140,6 @@ NO_INVENTED_PARAMETERS = PhraseCheck(
 
 _LEAST_SHARE = 0.34
 _LEAST_KEPT = 0.15
-_LEAST_SHARED = 0.4
 
 
 def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -177,7 +172,7 @@ def warnings_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """A warning about lasting effects, or a demand to ask first, that the rewrite drops.
 
     Looked at for every tool that is not known to only read. A warning is kept when the new texts
-    hold a warning too that shares enough words with it or is as strong.
+    hold one of the same sort.
     """
     if change.base.signature.effects.is_read_only:
         return
@@ -195,10 +190,7 @@ def _warnings(text: str) -> Iterator[str]:
 def _warns(sentence: str, warning: str) -> bool:
     """Whether a new warning speaks of the same: lasting effects, or asking first."""
     asks = _says("asks first")
-    if bool(asks.search(sentence)) == bool(asks.search(warning)):
-        return True
-    had = set(terms(warning))
-    return len(had.intersection(terms(sentence))) >= _LEAST_SHARED * len(had)
+    return bool(asks.search(sentence)) == bool(asks.search(warning))
 
 
 # --- Values ----------------------------------------------------------------------------------
@@ -216,9 +208,8 @@ _BARE = re.compile(r"[^\s`\"'().]{1,29}$")
 def values_agree(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
     """A text that tells a model to give a value which enum or rules refuse.
 
-    What counts is a value in quotation marks or back-ticks, an item of a list that also holds
-    values of the enum, and a number, in a sentence that demands or lists values. Case is ignored:
-    prose may write *Celsius*.
+    What counts is a value in quotation marks or back-ticks in a sentence that demands values, and
+    an item of a list that also holds values of the enum, whatever the case.
     """
     facts = statement.facts
     value = _foreign_value(statement.sentence, facts, change) if facts and facts.values else None
@@ -237,9 +228,6 @@ def _foreign_value(sentence: str, facts: ParameterFacts, change: ProposedChange)
     for value in (*_listed(sentence, taken), *quoted):
         if _spoken(value) not in taken | own and not numbers_in(value) & facts.numbers:
             return value
-    if facts.numbers and demands and not _says("explains").search(sentence):
-        foreign = numbers_in(sentence) - facts.numbers - change.known_numbers
-        return f"{min(foreign):g}" if foreign else None
     return None
 
 
@@ -361,37 +349,21 @@ def _units_in(text: str) -> dict[str, set[str]]:
 # --- Limits ----------------------------------------------------------------------------------
 
 
-_LIST = re.compile(r"(?<![\w.-])\d{1,9}(?:\s?(?:[/,]|\bor\b|\band\b)\s?\d{1,9}){2,}(?![\w-])")
-
-
 @_of_statements
 def bounds_agree(change: ProposedChange, statement: Statement) -> Iterator[FailedCheck]:
-    """A limit of a parameter, or a list of its values, that schema and rules have otherwise.
+    """A limit of a parameter that schema and rules have otherwise.
 
     A limit where schema and rules have none is for whoever must agree; with a ``Between`` or
     ``OneOf`` rule beside it, calls are held to it.
     """
     _edit, sentence, facts = statement
-    if facts is None or not any(map(str.isdigit, sentence)):
+    if facts is None or not facts.limits or not any(map(str.isdigit, sentence)):
         return
-    wrong = [
-        number
-        for listed in _LIST.finditer(sentence)
-        for number in re.findall(r"\d+", listed.group())
-        if not facts.takes(float(number))
-    ]
-    if facts.is_counted or facts.minimum is not None or facts.maximum is not None:
-        known = change.known_numbers | facts.numbers
-        known |= {bound + step for bound in facts.numbers for step in (-1, 1)}
-        stated = _says("explained").sub("", sentence)
-        wrong += [
-            number
-            for match in islice(matches(_says("limits"), stated), _MOST_MATCHES)
-            for at, number in enumerate(match.groups(), start=1)
-            if number
-            and not readings_of(number) & known
-            and not _says("as examples").search(stated, 0, match.start(at))
-            and (facts.is_counted or not _says("counted").match(stated, match.end(at)))
-        ]
-    if wrong:
-        yield _reason(statement, "bounds_contradicted", found=wrong[0], path=facts.path)
+    known = change.known_numbers | facts.numbers
+    known |= {limit + step for limit in facts.limits for step in (-1, 1)}
+    stated = _says("explained").sub("", sentence)
+    for match in islice(matches(_says("limits"), stated), _MOST_MATCHES):
+        wrong = [number for number in match.groups() if number and not readings_of(number) & known]
+        if wrong:
+            yield _reason(statement, "bounds_contradicted", found=wrong[0], path=facts.path)
+            return

@@ -198,7 +198,7 @@ _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
 
 def same(left: Any, right: Any) -> bool:
-    """As ``agentkit.tools.canonical.same_json``, without recursion and for any mapping or sequence.
+    """As ``agentkit.tools.canonical.same_json``, without recursion and for records as well.
 
     What is compared was made by a proposer, who may nest it as deep as a parser lets through.
 
@@ -208,7 +208,7 @@ def same(left: Any, right: Any) -> bool:
     """
     waiting = [(left, right)]
     while waiting:
-        one, other = waiting.pop()
+        one, other = map(_as_data, waiting.pop())
         if one is other:
             continue
         if isinstance(one, Mapping) and isinstance(other, Mapping):
@@ -222,6 +222,12 @@ def same(left: Any, right: Any) -> bool:
         elif isinstance(one, bool) or isinstance(other, bool) or not bool(one == other):
             return False
     return True
+
+
+def _as_data(part: Any) -> Any:
+    """Rules and worked calls by the names of their fields."""
+    names = getattr(part, "__dataclass_fields__", None)
+    return part if names is None else {name: getattr(part, name) for name in names}
 
 
 def is_too_deep(value: Any) -> bool:
@@ -251,10 +257,11 @@ def shown_value(value: Any) -> str:
 # --- What the contract and the learned rules say about parameters --------------------------------
 
 
-_OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
-_LOWS = ("minimum", "exclusiveMinimum", "exclusive_minimum")
-_HIGHS = ("maximum", "exclusiveMaximum", "exclusive_maximum")
-_LIMITS = (*_LOWS, *_HIGHS, "multipleOf", "multiple_of", *_OF_COUNTS)
+_LIMITS = (
+    *("minimum", "exclusiveMinimum", "exclusive_minimum", "multipleOf", "multiple_of"),
+    *("maximum", "exclusiveMaximum", "exclusive_maximum"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+)
 """How schemas and rules call bounds."""
 
 _DEEPEST = 16
@@ -271,10 +278,7 @@ class ParameterFacts:
         types: JSON types that it takes; empty when nothing is said.
         values: What the enum and the rules allow; empty when they say nothing.
         numbers: Every number that schema and rules state about it.
-        limits: Those of them that are limits or allowed values, and no mere default.
-        minimum: Smallest number that it takes; None for no bound.
-        maximum: Largest number that it takes; None for no bound.
-        is_counted: Whether something bounds its length or its number of items.
+        limits: Those of them that bound it.
         required: Whether a call must give it, as far as the object that holds it goes.
     """
 
@@ -283,15 +287,7 @@ class ParameterFacts:
     values: tuple[Any, ...] = ()
     numbers: frozenset[float] = frozenset()
     limits: frozenset[float] = frozenset()
-    minimum: float | None = None
-    maximum: float | None = None
-    is_counted: bool = False
     required: bool = False
-
-    def takes(self, number: float) -> bool:
-        """Whether a number lies within the bounds."""
-        above = self.minimum is None or number >= self.minimum
-        return above and (self.maximum is None or number <= self.maximum)
 
 
 def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, ParameterFacts]:
@@ -343,31 +339,19 @@ def _facts(
     values = [value for one in branches for value in sequence(one.get("enum"))]
     values += [one["const"] for one in branches if "const" in one]
     values += [value for rule in rules for value in sequence(getattr(rule, "values", ()))]
-    stated = [(word, one.get(word)) for one in branches for word in _LIMITS]
-    learned = [(word, getattr(rule, word, None), rule) for rule in rules for word in _LIMITS]
-    limits = [number for _, number in stated] + [number for _, number, _ in learned]
-    of_value = stated + [(word, n) for word, n, rule in learned if _measure(rule) == "value"]
-    is_one = len(branches) == 1
-    lows = _numbers(number for word, number in of_value if word in _LOWS)
-    highs = _numbers(number for word, number in of_value if word in _HIGHS)
+    stated = [one.get(word) for one in branches for word in _LIMITS]
+    learned = [getattr(rule, word, None) for rule in rules for word in _LIMITS]
+    limits = _numbers([*stated, *learned])
     return ParameterFacts(
         path=path,
         types=frozenset(
             one for kind in kinds for one in (sequence(kind) or (kind,)) if isinstance(one, str)
         ),
         values=tuple(values),
-        numbers=frozenset(_numbers([*limits, *values, part.get("default")])),
-        limits=frozenset(_numbers([*limits, *values])),
-        minimum=max(lows, default=None) if is_one else None,
-        maximum=min(highs, default=None) if is_one else None,
-        is_counted=any(word in one for one in branches for word in _OF_COUNTS)
-        or any(_measure(rule) != "value" for rule in rules),
+        numbers=frozenset([*limits, *_numbers([*values, part.get("default")])]),
+        limits=frozenset(limits),
         required=required,
     )
-
-
-def _measure(rule: Any) -> str:
-    return str(getattr(rule, "measure", "value"))
 
 
 def _numbers(values: Iterable[Any]) -> list[float]:

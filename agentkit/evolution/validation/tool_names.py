@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
@@ -31,28 +30,15 @@ def _says(section: str) -> re.Pattern[str]:
 # --- The names of a library's tools, as they are spoken ------------------------------------------
 
 
-class ToolNames(NamedTuple):
-    """How the tools of a library are called.
-
-    Attributes:
-        spoken: Names by their words, as ``spoken`` gives them.
-        first: The first words of names that have several.
-    """
-
-    spoken: Mapping[str, str]
-    first: frozenset[str]
-
-
 class _Names:
-    """Works the names out once a version of a library; see ``agentkit.library.derived``."""
+    """A library's names by their words, once a version (``agentkit.library.derived``)."""
 
-    def build(self, library: Snapshot) -> ToolNames:
-        names = {spoken(name): name for name in library.tools}
-        return ToolNames(names, frozenset(name.split()[0] for name in names if " " in name))
+    def build(self, library: Snapshot) -> Mapping[str, str]:
+        return {spoken(name): name for name in library.tools}
 
     def update(
-        self, _value: ToolNames, library: Snapshot, _added: object, _removed: object
-    ) -> ToolNames:
+        self, _: Mapping[str, str], library: Snapshot, _added: object, _removed: object
+    ) -> Mapping[str, str]:
         return self.build(library)
 
 
@@ -62,7 +48,7 @@ _NAMES = _Names()
 @lru_cache(maxsize=100_000)
 def spoken(name: str) -> str:
     """A name as words: ``sendEmail`` and ``send_email`` are both ``send email``."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
     return " ".join(re.split(r"[\s_.\-/:]+", apart)).strip().casefold()
 
 
@@ -74,13 +60,9 @@ _LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _IS_CODE = re.compile(r"_|[a-z0-9][A-Z]")
 """Words with a hyphen are often ordinary ones (*check-in*), so that they must equal a name."""
 
-_WINDOW = 4
-_WORD = re.compile(r"\w+")
 
-
-def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
+def _named(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Words of a text that name a tool, with the name; an unknown tool has none."""
-    names = tools.spoken
     for word in _TOKEN.findall(text):
         known = names.get(spoken(word)) if _LOOKS_LIKE_CODE.search(word) else None
         if known and (_IS_CODE.search(word) or word.casefold() == known.casefold()):
@@ -88,28 +70,12 @@ def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
     for word in _groups("marked", text):
         if known := names.get(spoken(word)):
             yield word, known
-    yield from _spelled(text, tools)
     for word in _groups("called", text) if "_" in text else ():
         yield word, names.get(spoken(word), "")
 
 
 def _groups(section: str, text: str) -> Iterator[str]:
     return (word for match in _says(section).finditer(text) for word in match.groups() if word)
-
-
-def _spelled(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
-    """Names of two words and more, told as names: *the find slot tool*, *then call find slot*.
-
-    Such names are often ordinary phrases (*prime factors*), which pass.
-    """
-    words = list(_WORD.finditer(text.casefold()))
-    for start in (at for at, word in enumerate(words) if word.group() in tools.first):
-        for end in range(start + 2, min(start + _WINDOW, len(words)) + 1):
-            phrase = " ".join(word.group() for word in words[start:end])
-            if known := tools.spoken.get(phrase):
-                after = _says("after name").match(text, words[end - 1].end())
-                if after or _says("before name").search(text[: words[start].start()]):
-                    yield phrase, known
 
 
 def _foreign(change: ProposedChange) -> Iterator[tuple[Edit, str, str]]:

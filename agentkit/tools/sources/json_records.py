@@ -212,28 +212,24 @@ def _entries(data: object) -> Iterator[tuple[Any, str]]:
         yield from ((entry, "") for entry in _listed(data))
         return
     text = data.removeprefix("\ufeff")
-    try:
-        yield from ((entry, "") for entry in _listed(read_json(text)))
-    except ReadingLimitError as error:
-        yield text[:2000], f"not JSON within the bounds of reading: {error}"
-    except (ValueError, RecursionError) as error:
-        yield from _lines(text, error)
-
-
-def _lines(text: str, error: Exception) -> Iterator[tuple[Any, str]]:
-    lines = [line for line in text.splitlines() if line.strip()]
-    decoded = [_decoded(line) for line in lines]
-    if len(lines) > 1 and any(not problem for _, problem in decoded):
-        yield from decoded
+    whole, problem = _decoded(text)
+    if not problem:
+        yield from ((entry, "") for entry in _listed(whole))
+        return
+    lines = [_decoded(line) for line in text.splitlines() if line.strip()]
+    if len(lines) > 1 and any(not why for _, why in lines):
+        yield from lines
     elif lines:  # one document with a mistake in it, not many
-        yield text[:2000], f"not JSON ({error}); {_JSON_LINES_HINT}"
+        yield whole, problem
 
 
-def _decoded(line: str) -> tuple[Any, str]:
+def _decoded(text: str) -> tuple[Any, str]:
     try:
-        return read_json(line), ""
+        return read_json(text), ""
+    except ReadingLimitError as error:
+        return text[:2000], f"not JSON within the bounds of reading: {error}"
     except (ValueError, RecursionError) as error:
-        return line, f"the line is not JSON: {error}"
+        return text[:2000], f"not JSON ({error}); {_JSON_LINES_HINT}"
 
 
 def _listed(data: object) -> Iterator[Any]:

@@ -11,6 +11,7 @@ import pytest
 from agentkit.composites.composite import Composite
 from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import CompositeError, CompositeRunError
+from agentkit.tools.decorator import tool
 
 Compile = Callable[..., Composite]
 
@@ -110,6 +111,19 @@ async def test_an_awaited_generator_is_not_numbered(compiled: Compile, world: An
     with pytest.raises(CompositeError, match="Make it a list"):
         await composite.run_async({})
     assert world.log == []
+
+
+async def test_two_calls_in_the_same_words_have_two_results(compiled: Compile) -> None:
+    """Each call that is waited for keeps its own value, however alike they are."""
+    numbers = iter(range(10))
+
+    @tool
+    async def count() -> int:
+        """The next number."""
+        return next(numbers)
+
+    composite = compiled("def f():\n    return count() + 10 * count() - count()", count)
+    assert await composite.run_async({}) == 0 + 10 * 1 - 2
 
 
 async def test_concurrency_is_bounded(compiled: Compile, world: Any) -> None:

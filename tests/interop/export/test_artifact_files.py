@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
+from agentkit import Library, ToolDefinition
 from agentkit.errors import ArtifactError
 from agentkit.interop.export import (
     ArtifactStore,
@@ -22,7 +22,7 @@ from agentkit.interop.export import (
     signed,
     write_artifact,
 )
-from agentkit.library import LibraryChange, Store
+from agentkit.library import Store
 from agentkit.library.chain import HmacKey
 
 KEY = HmacKey(secret=b"0123456789abcdef0123456789abcdef")
@@ -221,28 +221,3 @@ def test_any_library_comes_back(
     assert read.digest == library.digest
     for before, after in zip(library.definitions, read.definitions, strict=True):
         assert json.dumps(after.to_json()) == json.dumps(before.to_json())
-
-
-@ANY
-@given(data=st.data())
-def test_any_history_comes_back(
-    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
-) -> None:
-    """Each version of a store that grew, changed and shrank is in its artifact."""
-    store = open_store("memory:")
-    for number in range(1, data.draw(st.integers(1, 4)) + 1):
-        held = list(store.load().tools)
-        upserts = unique(data.draw(st.lists(definitions, min_size=1, max_size=2)))
-        names = {one.name for one in upserts}
-        gone = [name for name in held if name not in names and data.draw(st.booleans())]
-        change = LibraryChange(
-            proposal_id=f"p{number}", upserts=tuple(upserts), removals=tuple(gone), author="ada"
-        )
-        store.commit(change, expected_version=number - 1)
-    read = ArtifactStore(parse_artifact(artifact_text(artifact_of(store)).encode()))
-
-    assert read.versions() == tuple(store.versions())
-    for version in store.versions():
-        assert read.load(version).digest == store.load(version).digest
-    for name in store.load().tools:
-        assert read.history(name) == tuple(store.history(name))

@@ -334,15 +334,3 @@ async def test_a_composite_may_be_pinned_to_what_is_here(store: Store) -> None:
     assert here == composite_over(manager.library, library["order_total"].definition)
     assert library_faults(manager.library) == ()
     assert verify_library(target, target.events()) == ()
-
-
-async def test_a_composite_that_breaks_over_what_is_here_is_held(store: Store) -> None:
-    """Its worked calls are tried with the code of the tools that it would call."""
-    library, manager = over_another_add(store, open_store("memory:"))
-    total = library["order_total"].definition
-    wrong = replace(total, examples=(replace(total.examples[0], result=15),))
-    artifact = library.with_tools([wrong])
-    report = await brought(artifact, manager, on_conflict="skip", approves_all=True)
-
-    assert [failed.code for failed in report.of("held")[0].failed] == ["example_failed"]
-    assert "order_total" not in manager.library

@@ -42,4 +42,4 @@ def test_the_folder_and_the_way_on_are_told(program, tmp_path):
     result = CliRunner().invoke(program, ["begun", "run.yaml", "--output", str(run)])
     assert result.exit_code == EXIT_INTERRUPTED
     assert f"The run is in {run}; give the same command with --resume" in result.stderr
-    assert "Interrupted; what was complete until now is kept." in result.stderr
+    assert "Interrupted; completed work is kept." in result.stderr

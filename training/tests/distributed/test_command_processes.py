@@ -166,7 +166,7 @@ def test_a_run_that_was_interrupted_goes_on(config, both, tmp_path):
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert done.returncode != 0
-    assert done.stderr.count("Interrupted; what was complete until now is kept.") == 1
+    assert done.stderr.count("Interrupted; completed work is kept.") == 1
     assert done.stderr.count(f"The run is in {folder}; give the same command with --resume") == 1
     assert told_errors(done) == []
     assert not (folder / "report.html").exists()

@@ -1,0 +1,127 @@
+"""Agents as tools of other agents: answers, limits, links, and what can go wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import Agent, RunContext, open_store, tool
+from agentkit.agent import Limits
+from agentkit.errors import ModelConnectionError, UsageError
+from agentkit.library import EpisodeFilter
+from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.models import ModelResponse
+from agentkit.testing import FunctionModel, ScriptedModel
+
+
+def call(name, **arguments):
+    return [ToolCall(call_id="1", name=name, arguments=arguments)]
+
+
+def desk(expert, *script, **options):
+    """An agent that asks an expert once, and says what came."""
+    said = script or (lambda request: request.messages[-1].text,)
+    answers = iter([call(expert.name, request="Price of A17?"), *said])
+
+    def answer(request):
+        following = next(answers)
+        return following(request) if callable(following) else following
+
+    return Agent(FunctionModel(answer), tools=[expert.as_tool()], **options)
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+def test_an_agent_answers_another_one(store):
+    """Its answer is the result, its run an episode that names the one above and who asked."""
+    expert = Agent(ScriptedModel(["12 euros."]), name="billing", store=store)
+    result = desk(expert).run_sync("What does A17 cost?", metadata={"user": "ann", "task": "t1"})
+    assert result.output == "12 euros."
+    (child,) = store.select(EpisodeFilter(labels={"parent_run": result.episode.episode_id}))
+    assert child.request == "Price of A17?"
+    assert child.metadata["user"] == "ann"
+    assert "task" not in child.metadata
+
+
+def test_it_shares_deps_and_limits():
+    """The expert's tools find the caller's deps, and what it spends counts for the caller."""
+
+    @tool(effects=["reads"])
+    def who(ctx: RunContext[str]) -> str:
+        """Who asks."""
+        return ctx.deps
+
+    def spend(request):
+        last = request.messages[-1]
+        if last.role != "tool":
+            return call("who")
+        return last.text
+
+    expert = Agent(FunctionModel(spend), tools=[who], deps_type=str, name="expert")
+    assert desk(expert, deps_type=str).run_sync("?", deps="ann").output == "ann"
+
+    with pytest.raises(UsageError, match="make it with deps_type=str"):
+        desk(expert)
+
+    dear = ScriptedModel(
+        [ModelResponse(message=AssistantMessage(text="Done."), usage=Usage(completion_tokens=90))]
+    )
+    limited = desk(Agent(dear, name="expert"), limits=Limits(max_tokens=50))
+    result = limited.run_sync("?")
+    assert result.stop_reason == "token_limit"
+    assert result.usage.total_tokens >= 90
+
+
+def test_it_reads_where_its_tools_only_read():
+    """What it may do is what its tools may do."""
+
+    @tool(effects=["writes"])
+    def book(day: str) -> str:
+        """Book a day."""
+        return day
+
+    plain = Agent(ScriptedModel([]), name="plain").as_tool()
+    writer = Agent(ScriptedModel([]), tools=[book], name="writer").as_tool(description="Books.")
+    assert plain.definition.signature.effects.is_read_only
+    assert not writer.definition.signature.effects.is_read_only
+    assert writer.definition.description.summary == "Books."
+
+
+def test_what_it_can_not_answer_is_a_failure_that_the_model_reads(store):
+    """A model that fails, a step limit, and calls that wait for a person."""
+
+    @tool(effects=["destructive"])
+    def wipe() -> str:
+        """Wipe it."""
+        return "wiped"
+
+    fails = Agent(ScriptedModel([ModelConnectionError("down")]), name="expert")
+    assert "its model failed" in desk(fails).run_sync("?").output
+    loops = Agent(FunctionModel(lambda _: call("none")), name="expert", limits=Limits(max_steps=2))
+    assert "ended with step_limit" in desk(loops).run_sync("?").output
+    waits = Agent(ScriptedModel([call("wipe"), "Gone."]), tools=[wipe], name="expert", store=store)
+    told = desk(waits).run_sync("?").output
+    (waiting,) = store.select()
+    assert (
+        f"its calls of wipe wait for a person or a value; its run is {waiting.episode_id}" in told
+    )
+
+
+def test_agents_that_ask_each_other_end():
+    """A circle is told to the model at a depth of eight."""
+    ring = {}
+
+    @tool(name="circle")
+    async def ask_on(ctx: RunContext, request: str) -> str:
+        """Ask in a circle."""
+        return await ring["tool"](ctx, request=request)
+
+    def answer(request):
+        last = request.messages[-1]
+        return last.text if last.role == "tool" else call("circle", request="And you?")
+
+    agent = Agent(FunctionModel(answer), tools=[ask_on], name="circle")
+    ring["tool"] = agent.as_tool()
+    assert "8 agents stand above it" in agent.run_sync("?").output
