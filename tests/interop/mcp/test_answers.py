@@ -330,7 +330,7 @@ async def test_a_stream_of_many_small_events_is_no_long_message(listening, entry
 
 async def test_a_listing_of_very_many_tools_is_cut_before_it_is_checked(entry):
     """Entries beyond the limit are not even validated, and the listing says that it was cut."""
-    listed = json.dumps([entry(f"t{at}", "") for at in range(1_000)])
+    listed = json.dumps([*(entry(f"t{at}", "") for at in range(11)), *[7] * 1_000])
     limits = McpLimits(max_tools=10)
     args = ["-I", str(RAW), listed]
     async with McpServer.stdio(

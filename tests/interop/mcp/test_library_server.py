@@ -20,8 +20,7 @@ from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
 from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
-from agentkit.library import Author, LibraryChange, Replica, open_store
-from agentkit.library.episode_stores import with_episodes
+from agentkit.library import Author, LibraryChange, open_store
 from agentkit.server import Keys
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.mcp_record import tool_record
@@ -280,35 +279,6 @@ async def test_a_stop_waits_for_calls_and_not_for_ever():
         assert await running == 3
 
 
-@tool
-def double(x: int) -> int:
-    """Twice a number."""
-    return 2 * x
-
-
-def put(store, definition):
-    """Commits a tool."""
-    change = LibraryChange(proposal_id=definition.name, upserts=(definition,))
-    store.commit(change, expected_version=max(store.versions(), default=0))
-
-
-async def test_calls_can_be_refused_beyond_a_bound():
-    """A client is told that it may try later, and nothing about the store."""
-    now = [0.0]
-    store = open_store("memory:")
-    put(store, add.definition)
-    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
-    with Replica(store, refresh_seconds=3600, **options) as replica:
-        replica.refresh()
-        both = with_episodes(replica, episodes=open_store("memory:"))
-        async with Client(LibraryServer(both, tools=[add]).sdk_server()) as client:
-            answers = [await client.call_tool("add", {"a": 1, "b": 2})]
-            now[0] += 7201
-            answers.append(await client.call_tool("add", {"a": 1, "b": 2}))
-    assert [answer.is_error for answer in answers] == [False, True]
-    assert answers[1].content[0].text.endswith("their store is away; try later.")
-
-
 FLAG = st.none() | st.booleans()
 EFFECTS = st.builds(
     Effects, reads=FLAG, writes=FLAG, destructive=FLAG, idempotent=FLAG, open_world=FLAG
@@ -363,17 +333,3 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
-
-
-@given(EFFECTS)
-def test_untrusted_effects_are_only_ever_stricter(effects):
-    """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
-    parameters = {"type": "object", "properties": {}}
-    definition = ToolDefinition.from_schema("a", "A tool.", parameters, effects=effects)
-    policy = ImportPolicy(server="home", new_tools="screen")
-    listing = import_listing(RawListing(records=(tool_record(definition),)), policy, Memory())
-    read = listing.tools[0].definition.signature.effects
-    assert (read.writes, read.open_world) == (True, True)
-    assert read.idempotent is not True
-    assert not read.is_read_only
-    assert bool(read.destructive) == bool(effects.destructive)
