@@ -126,8 +126,8 @@ def check(
         click.echo(f"checked {', '.join(plural(count, name[:-1]) for name, count in read)}")
         _print(notes, "notes")
         _print(faults, "faults")
-        said = plural(len(faults), "fault") if faults else "nothing is wrong"
-        click.secho(f"\n{said}", fg="red" if faults else None, bold=bool(faults))
+        summary = plural(len(faults), "fault") if faults else "nothing is wrong"
+        click.secho(f"\n{summary}", fg="red" if faults else None, bold=bool(faults))
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")

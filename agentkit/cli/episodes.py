@@ -181,12 +181,12 @@ def show(
     with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
         episode = None if evaluations is None else evaluations.get(episode_id)
         episode = episode or _find(store, episode_id)
-        said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
-    further = {"feedback": [one.to_json() for one in said]} if said else {}
+        feedback = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
+    further = {"feedback": [one.to_json() for one in feedback]} if feedback else {}
 
     def view() -> None:
         _print_episode(episode)
-        for verdict in said:
+        for verdict in feedback:
             print_line(_feedback_line(verdict))
 
     return Output(record=episode.to_json() | further, view=view)
@@ -319,8 +319,8 @@ def call_line(call: ToolCall) -> str:
     """
     if call.malformed is not None:
         return visible(f"{call.name}(malformed: {call.malformed})")
-    given = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
-    return visible(f"{call.name}({', '.join(given)})")
+    arguments = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
+    return visible(f"{call.name}({', '.join(arguments)})")
 
 
 def result_line(result: ToolResult) -> str:

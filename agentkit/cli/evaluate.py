@@ -290,8 +290,8 @@ def _questions(
             f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
             f"it has {', '.join(categories)}"
         )
-    wanted = what.category or categories
-    tasks = tuple(task for task in benchmark.tasks if task.category in wanted)
+    selected = what.category or categories
+    tasks = tuple(task for task in benchmark.tasks if task.category in selected)
     if what.sample is not None:
         tasks = stratified(tasks, what.sample, seed=what.seed)
     return replace(benchmark, tasks=tasks), library

@@ -164,15 +164,15 @@ def evolution_round(
     policy = replace(current_project().policy, shadow=shadow, canary=canary)
     if is_benchmark_name(what.tasks) and not is_typed("environment"):
         how = replace(how, environment=None)  # the project's is for the project's tasks
-    asked = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
+    round_ = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
     if watch is not None:
         if as_json:
             raise UsageError("--watch writes what it does, line by line; leave --json out")
-        _watch(asked, pause=watch, parent=while_process)
+        _watch(round_, pause=watch, parent=while_process)
         return
     opening = opened if what.targets else opened_to_read
     with opening(store_url) as store, evolving(store_url):
-        outcome = asked.make(store)
+        outcome = round_.make(store)
     print_json(outcome.to_json()) if as_json else _print_round(outcome)
     unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
     if unknown and not outcome.has_learned:
@@ -295,17 +295,17 @@ class _Round:
         return [as_imported(one, path.name) for one in found]
 
 
-def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:
+def _watch(round_: _Round, *, pause: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
     last = None
-    with opened(asked.store_url) as store, _in_turn(asked.store_url, pause=pause, parent=parent):
-        say(f"watching {asked.store_url} every {pause:g} s; Ctrl-C stops")
+    with opened(round_.store_url) as store, _in_turn(round_.store_url, pause=pause, parent=parent):
+        say(f"watching {round_.store_url} every {pause:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
-            newest = asked.newest()
+            newest = round_.newest()
             if newest is not None and newest != last:
                 last = newest
                 try:
-                    outcome = asked.make(store)
+                    outcome = round_.make(store)
                 except AgentKitError as error:  # the next round may do better
                     say(f"the round failed, and is made again with the next episodes: {error}")
                 else:
@@ -346,8 +346,8 @@ def _print_round(outcome: EvolutionReport) -> None:
     looked = f"{plural(seen.episodes, 'episode')}, {seen.judged:,} judged"
     say(f"looked at {looked}, {seen.went_wrong:,} went wrong")
     if seen.imported:
-        said = "which anybody may have written; --own learns from them too"
-        say(f"skipped {plural(seen.imported, 'imported episode')}, {said}")
+        note = "which anybody may have written; --own learns from them too"
+        say(f"skipped {plural(seen.imported, 'imported episode')}, {note}")
     for one in seen.failing[:_MOST_FAILING]:
         labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
         calls = plural(round(one.observed), "call")

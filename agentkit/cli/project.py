@@ -236,8 +236,8 @@ def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
         fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
             names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
-            wanted = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
-            raise UsageError(f"{table}{key}: {wanted} is wanted, got {value!r}")
+            expected = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
+            raise UsageError(f"{table}{key}: {expected} is wanted, got {value!r}")
 
 
 def _placed(place: str | None, root: Path) -> str:

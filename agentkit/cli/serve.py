@@ -189,10 +189,10 @@ def serve(
 
 def _check_fitting(transport: str) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
-    given = typed_options()
-    if transport == "stdio" and "keys_from" in given:
+    options = typed_options()
+    if transport == "stdio" and "keys_from" in options:
         raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    if unused := [word for name, word in given.items() if name not in _OF_MCP]:
+    if unused := [word for name, word in options.items() if name not in _OF_MCP]:
         words = ", ".join(unused)
         raise UsageError(f"--mcp serves the library without an agent, so leave {words} out")
 

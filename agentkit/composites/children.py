@@ -90,17 +90,17 @@ class Child:
         is_plain = is_plain and not self._tool.converts
 
         def run(frame: Frame) -> Any:
-            given = gather(frame)
-            _pay(frame, node, given)
+            values = gather(frame)
+            _pay(frame, node, values)
             if frame[ORDER] is not None:
                 place = next(frame[ORDER])
-                with self._watched(frame, node, given, place) as returned:
-                    returned.append(self._invoke(frame, node, given, place))
+                with self._watched(frame, node, values, place) as returned:
+                    returned.append(self._invoke(frame, node, values, place))
                 return returned[0]
             if not is_plain:
-                return self._invoke(frame, node, given, ())
+                return self._invoke(frame, node, values, ())
             try:  # the usual case, spelled out: a function of values, in this process
-                result = function(**given)
+                result = function(**values)
             except TOOL_ERRORS as error:
                 raise _raised(frame, node, error) from error
             return result if type(result) in SCALARS else _adopted(frame, node, result)
@@ -119,17 +119,17 @@ class Child:
 
     # --- a call that is waited for ----------------------------------------------------------------
 
-    def begin(self, frame: Frame, node: Call, given: JsonObject) -> Coroutine[Any, Any, Any]:
+    def begin(self, frame: Frame, node: Call, arguments: JsonObject) -> Coroutine[Any, Any, Any]:
         """Count a call and take its place in program order; the coroutine gives the result."""
-        _pay(frame, node, given)
+        _pay(frame, node, arguments)
         place = () if frame[ORDER] is None else next(frame[ORDER])
-        return self._answer(frame, node, given, place)
+        return self._answer(frame, node, arguments, place)
 
-    async def _answer(self, frame: Frame, node: Call, given: JsonObject, place: Place) -> Any:
+    async def _answer(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
         if frame[ORDER] is None:
-            return await self._wait(frame, node, given, place)
-        with self._watched(frame, node, given, place) as returned:
-            returned.append(await self._wait(frame, node, given, place))
+            return await self._wait(frame, node, arguments, place)
+        with self._watched(frame, node, arguments, place) as returned:
+            returned.append(await self._wait(frame, node, arguments, place))
         return returned[0]
 
     async def _wait(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
@@ -266,14 +266,14 @@ def raise_violation(violation: ContractViolation | None) -> None:
         raise violation
 
 
-def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
+def _pay(frame: Frame, node: Call, arguments: JsonObject) -> None:
     """Pay for a call and for the arguments that have contents."""
     meter = frame[METER]
     meter.calls -= 1
     if meter.calls < 0 or monotonic() > meter.ends_at:
         error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
         fail_on(_path(frame, node), node, error)
-    for value in given.values():
+    for value in arguments.values():
         if type(value) not in SCALARS:
             try:
                 meter.cross(value)

@@ -95,8 +95,8 @@ class Expression:
         return self._evaluate(frame)
 
     def _complain(self, name: str, values: Mapping[str, Any]) -> NoReturn:
-        given = ", ".join(map(repr, values)) or "nothing"
-        message = f"the expression `{self.text}` reads {name!r}, but was given {given}"
+        names = ", ".join(map(repr, values)) or "nothing"
+        message = f"the expression `{self.text}` reads {name!r}, but was given {names}"
         raise UsageError(message) from None
 
 
@@ -215,5 +215,5 @@ def _broken(
             return ""
     except (CompositeRunError, UsageError) as error:
         return f"cannot be evaluated: {error}"
-    given = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
-    return f"does not hold for {given}" if given else "does not hold"
+    assignments = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
+    return f"does not hold for {assignments}" if assignments else "does not hold"

@@ -262,9 +262,9 @@ def _strip(method: Function) -> Function:
     """A method that looks for each character of a text among others."""
 
     def run(meter: Meter, text: str, *characters: Any) -> Any:
-        wanted = characters[0] if characters else None
-        if type(wanted) is str:
-            meter.spend(len(text) * len(wanted) >> 10)
+        char = characters[0] if characters else None
+        if type(char) is str:
+            meter.spend(len(text) * len(char) >> 10)
         meter.spend(len(text) >> 3)
         return method(text, *characters)
 
@@ -291,12 +291,12 @@ def _join(meter: Meter, text: str, items: Any) -> Any:
 def _among(method: Function) -> Function:
     """``count`` and ``index`` of a list or tuple."""
 
-    def run(meter: Meter, items: Any, wanted: Any) -> Any:
-        check_values(wanted)
-        if type(wanted) in CONTAINERS:
-            meter.look(wanted)  # Python prints it when it is not there
-        look_for(meter, wanted, items)
-        return method(items, wanted)
+    def run(meter: Meter, items: Any, item: Any) -> Any:
+        check_values(item)
+        if type(item) in CONTAINERS:
+            meter.look(item)  # Python prints it when it is not there
+        look_for(meter, item, items)
+        return method(items, item)
 
     return run
 

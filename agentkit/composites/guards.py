@@ -511,13 +511,13 @@ COMPARE: Mapping[str, Operation] = {
 }
 
 
-def search(meter: Meter, text: str, wanted: str) -> None:
+def search(meter: Meter, text: str, part: str) -> None:
     """Pay for looking for a text in a text.
 
     CPython (Objects/stringlib/fastsearch.h) takes linear time where the text is much longer than
     what it looks for, and else may compare all letters at each place, or at each of the last.
     """
-    size, letters = len(text), len(wanted)
+    size, letters = len(text), len(part)
     places = max(size - letters + 1, 0)
     if size >= _SHORT_TEXT and (letters >= _SHORT_WANTED or size >= _MEDIUM_TEXT):
         places = 0 if 3 * letters < size else min(places, _LAST_PLACES)

@@ -111,8 +111,8 @@ class Lowering:
         """A call of a child; an expression that stands in no composite makes none."""
         if node.child not in self._children:
             raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
-        given = self.all(argument.value for argument in node.arguments)
-        lowered: Evaluate = self._children[node.child].lower(node, given)
+        values = self.all(argument.value for argument in node.arguments)
+        lowered: Evaluate = self._children[node.child].lower(node, values)
         return lowered
 
     def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:

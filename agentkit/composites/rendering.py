@@ -63,8 +63,8 @@ def render(
         def twice(x: int):
             return 2 * x
     """
-    said = ast.Constant(value=indent(docstring.strip(), "    ").strip())
-    words = [ast.Expr(value=said)] if docstring else []
+    documentation = ast.Constant(value=indent(docstring.strip(), "    ").strip())
+    words = [ast.Expr(value=documentation)] if docstring else []
     function = ast.FunctionDef(
         name=written(name),
         args=_parameters(program.parameters, annotations or {}),

@@ -132,8 +132,8 @@ class RuleChecker:
             case Condition():
                 return self._unmet(rule, arguments)
             case CallBefore() if earlier is not None:
-                given = self._values(rule.parameter, arguments)
-                missing = missing_call(rule, given, earlier)
+                values = self._values(rule.parameter, arguments)
+                missing = missing_call(rule, values, earlier)
                 return None if missing is None else _Broken(*missing)
         return None
 
@@ -152,8 +152,10 @@ class RuleChecker:
                 return None
         except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
             return None
-        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
-        return _Broken(f"{rule.words.rstrip('.')}, got {given}", expression.reads[:1])
+        assignments = " and ".join(
+            f"{name} = {_value_shown(values[name])}" for name in expression.reads
+        )
+        return _Broken(f"{rule.words.rstrip('.')}, got {assignments}", expression.reads[:1])
 
     @cached_property
     def _defaults(self) -> JsonObject:
@@ -386,8 +388,8 @@ def _against_contract(
                 yield _problem("outside_contract", why)
                 return
     else:
-        what, wanted, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
-        if not any(declared_type(part, root=contract).bases & wanted for part in parts):
+        what, types, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
+        if not any(declared_type(part, root=contract).bases & types for part in parts):
             yield _problem("wrong_type", f"{rule.parameter} is never a {what}")
             return
     rules = [

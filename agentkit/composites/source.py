@@ -258,11 +258,11 @@ class _Composer:
     def _examples(self, signature: Signature) -> tuple[Example, ...]:
         """The worked calls of the decorator, then those of the docstring; each once."""
         kept: list[Example] = []
-        given = [
+        examples = [
             (one if isinstance(one, Example) else Example(**one), self._parsed.function)
             for one in self._options.examples
         ]
-        for example, node in [*given, *self._docstring_examples(tuple(signature.properties))]:
+        for example, node in [*examples, *self._docstring_examples(tuple(signature.properties))]:
             why = _misfit(example, signature.parameters, signature.result)
             if why:
                 advice = "Give every required argument, in JSON values of the declared types."
@@ -351,17 +351,17 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
     Raises:
         ValueError: It holds something else; the message ends in what to write.
     """
-    wanted = _KEYWORDS.get(name)
-    if wanted is None:
+    expected = _KEYWORDS.get(name)
+    if expected is None:
         raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = None
     value = list(value) if isinstance(value, tuple) else value
-    if not is_json(value) or fits(value, wanted[0]) is not True:
+    if not is_json(value) or fits(value, expected[0]) is not True:
         what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of that form"
-        raise ValueError(f"{what}; Write {name}={wanted[1]}.")
+        raise ValueError(f"{what}; Write {name}={expected[1]}.")
     return tuple(value) if isinstance(value, list) else value
 
 

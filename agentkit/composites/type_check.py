@@ -81,9 +81,9 @@ def type_check(
     returned: Bases = _NEVER
     for node in ir.statements(program.body):
         if isinstance(node, ir.Return):
-            given = types.of(node.value)
-            returned |= given
-            why = _mismatch(node.value, given, result, result or {})
+            bases = types.of(node.value)
+            returned |= bases
+            why = _mismatch(node.value, bases, result, result or {})
             if why:
                 message = f"this is returned, but it does not fit the declared result: {why}"
                 advice = f"The result is declared as {_rules(result):.200}."
@@ -91,9 +91,9 @@ def type_check(
     return faults, _schema(returned)
 
 
-def _mismatch(node: ir.Expression, given: Bases, schema: Any, root: JsonObject) -> str:
+def _mismatch(node: ir.Expression, actual: Bases, schema: Any, root: JsonObject) -> str:
     """Why no value of an expression satisfies a schema; empty when one may."""
-    if not given or not isinstance(schema, Mapping):
+    if not actual or not isinstance(schema, Mapping):
         return ""
     if isinstance(node, ir.Constant):
         value = node.value
@@ -102,11 +102,11 @@ def _mismatch(node: ir.Expression, given: Bases, schema: Any, root: JsonObject) 
         if all(fits(item, schema, root=root) is False for item in stand_ins):
             return f"{value!r:.80} breaks {_rules(schema):.160}"
         return ""
-    wanted = declared_type(schema, root=root).bases
-    numbers = _NUMERIC if wanted & {"integer", "number"} else _NEVER
-    if given & (wanted | numbers):
+    expected = declared_type(schema, root=root).bases
+    numbers = _NUMERIC if expected & {"integer", "number"} else _NEVER
+    if actual & (expected | numbers):
         return ""
-    return f"it is {' or '.join(words for base, words in _WORDS.items() if base in given)}"
+    return f"it is {' or '.join(words for base, words in _WORDS.items() if base in actual)}"
 
 
 def _rules(schema: Any) -> str:
@@ -187,8 +187,8 @@ class _Types:
             return [_INTEGER]
         if isinstance(source, ir.ListLiteral | ir.TupleLiteral):
             return [_joined(map(self.of, source.items))]
-        given = self.of(source)
-        return [_ANY if "array" in given else _STRING if given & {"string", "object"} else _NEVER]
+        bases = self.of(source)
+        return [_ANY if "array" in bases else _STRING if bases & {"string", "object"} else _NEVER]
 
     def of(self, node: ir.Expression) -> Bases:
         """The type of an expression."""
@@ -226,8 +226,8 @@ class _Types:
             case ir.DictLiteral():
                 return _OBJECT
             case ir.Index(value=value):
-                given = self.of(value)
-                return _STRING if given and given <= _STRING else _ANY
+                bases = self.of(value)
+                return _STRING if bases and bases <= _STRING else _ANY
             case ir.Slice(value=value):
                 return self.of(value) & _REPEATED
             case ir.Comprehension(kind=kind):

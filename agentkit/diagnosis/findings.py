@@ -170,8 +170,8 @@ def executable_findings(
         is_last = index == len(episode.turns) - 1
         is_final = is_last and episode.stop_reason == "output_invalid"
         if turn.correction or is_final:
-            said = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
-            evidence = Evidence(kind="wrong_answer", message=said, turn=index)
+            reason = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
+            evidence = Evidence(kind="wrong_answer", message=reason, turn=index)
             label: FailureLabel = "response_mismatch"
             yield Finding(turn=index, label=label, evidence=evidence, is_final=is_final)
         if (unread := unread_call(turn.message, library)) is not None:

@@ -165,8 +165,8 @@ def is_late_verdict(record: Episode) -> bool:
     turns of its own, and its verdict is about these alone.
     """
     labels = record.metadata
-    said = record.verdict is not None and not record.turns
-    return said and VIEW_OF in labels and SHADOW_OF not in labels
+    is_feedback = record.verdict is not None and not record.turns
+    return is_feedback and VIEW_OF in labels and SHADOW_OF not in labels
 
 
 def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
@@ -197,15 +197,15 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
         >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
         [('e1', True)]
     """
-    given = tuple(one for one in episodes if not is_imported(one.metadata))
-    served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
-    late = {one.episode_id: one for one in given if is_late_verdict(one)}
+    own = tuple(one for one in episodes if not is_imported(one.metadata))
+    served = {one.episode_id: one for one in reversed(own) if not is_extra_record(one.metadata)}
+    late = {one.episode_id: one for one in own if is_late_verdict(one)}
     latest: dict[str, Verdict] = {}
     for record_id in sorted(late):
         judged, verdict = _judged(record_id, late), late[record_id].verdict
         if verdict is not None and (verdict.fault is None or judged not in latest):
             latest[judged] = verdict
-    ids = dict.fromkeys(one.episode_id for one in given)
+    ids = dict.fromkeys(one.episode_id for one in own)
     return tuple(_as_judged(served[one], latest.get(one)) for one in ids if one in served)
 
 

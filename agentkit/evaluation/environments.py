@@ -143,9 +143,9 @@ def _of_module(names: JsonObject, target: str) -> EnvironmentFactory:
 
 
 def _all_tools(values: Iterable[object], target: str) -> list[Tool]:
-    given = list(values)
-    tools = [value for value in given if isinstance(value, Tool)]
-    if not tools or len(tools) != len(given):
+    listed = list(values)
+    tools = [value for value in listed if isinstance(value, Tool)]
+    if not tools or len(tools) != len(listed):
         raise UsageError(f"{target}: expected nothing but tools; decorate functions with @tool")
     return tools
 

@@ -106,9 +106,9 @@ class HeldOut:
         tasks = self.tasks_for(tool_name)
         if not tasks:
             return ()
-        asked = f"Held-out tasks of {tool_name}"
-        before = await self._scores(tool_name, tasks, control, self.begin(f"{asked}, as it is"))
-        after = await self._scores(tool_name, tasks, candidate, self.begin(f"{asked}, changed"))
+        title = f"Held-out tasks of {tool_name}"
+        before = await self._scores(tool_name, tasks, control, self.begin(f"{title}, as it is"))
+        after = await self._scores(tool_name, tasks, candidate, self.begin(f"{title}, changed"))
         return [
             PairedScore(task=task, control=before[task].score, candidate=after[task].score)
             for task in before
@@ -152,9 +152,9 @@ class HeldOut:
             concurrency=self.concurrency,
             listen=listen,
         )
-        asked = {task.task_id for task in tasks}  # an earlier round may have held out others
+        task_ids = {task.task_id for task in tasks}  # an earlier round may have held out others
         report = summarise(episodes_of_run(self.store, run))
-        return {result.task: result for result in report.results if result.task in asked}
+        return {result.task: result for result in report.results if result.task in task_ids}
 
     def _run_name(self, tool_name: str, library: Library) -> str:
         """The same for the same library, asked in the same way."""

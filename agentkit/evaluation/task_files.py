@@ -251,12 +251,12 @@ def _messages(history: Sequence[JsonObject]) -> Iterator[Message]:
             raise RecordError(f"{where}.role: should be one of {', '.join(_ROLES)}, got {role!r}")
         message = {name: value for name, value in record.items() if name != "role"}
         refuse_other_fields(kind, message, where)
-        said = checked(kind, message, where)
-        if isinstance(said, ToolMessage) and said.call_id not in waiting:
-            raise RecordError(f"{where}.call_id: {said.call_id!r:.60} is no call before it")
-        if isinstance(said, AssistantMessage):
-            waiting |= {call.call_id for call in said.tool_calls}
-        yield said
+        row = checked(kind, message, where)
+        if isinstance(row, ToolMessage) and row.call_id not in waiting:
+            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is no call before it")
+        if isinstance(row, AssistantMessage):
+            waiting |= {call.call_id for call in row.tool_calls}
+        yield row
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -423,13 +423,13 @@ def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iter
 
 def unknown_tool(name: str, known: Collection[str]) -> str:
     """That there is no tool of a name, and what was probably meant."""
-    said = f"there is no tool {name!r}"
+    message = f"there is no tool {name!r}"
     if not known:
-        return f"{said}; no tools were given, see `tools` and `environment`"
+        return f"{message}; no tools were given, see `tools` and `environment`"
     near = difflib.get_close_matches(name, known, n=1)
     if near:
-        return f"{said}; did you mean {near[0]!r}?"
-    return f"{said}; there are {', '.join(sorted(known)[:_NAMED])}"
+        return f"{message}; did you mean {near[0]!r}?"
+    return f"{message}; there are {', '.join(sorted(known)[:_NAMED])}"
 
 
 def _gold_problems(
@@ -499,8 +499,8 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
 
 def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
     """The schema's objection to one argument; empty for none."""
-    given = coerce({name: value}, definition.signature.parameters)
-    for problem in validator_of(definition).check(given):
+    coerced = coerce({name: value}, definition.signature.parameters)
+    for problem in validator_of(definition).check(coerced):
         if problem.path and problem.path[0] == name:
             return problem.rule
     return ""

@@ -207,10 +207,10 @@ def request_of(given: Any, names: WireNames) -> tuple[str, tuple[Message, ...]]:
         return given, ()
     if not isinstance(given, list):  # the state of an interrupted run; its calls are the beginning
         return "", ()
-    said = list(_said(given, names))
-    if said and isinstance(said[-1], UserMessage):
-        return said[-1].text, tuple(said[:-1])
-    return "", tuple(said)
+    messages = list(_said(given, names))
+    if messages and isinstance(messages[-1], UserMessage):
+        return messages[-1].text, tuple(messages[:-1])
+    return "", tuple(messages)
 
 
 def _said(items: list[Any], names: WireNames) -> Iterator[Message]:

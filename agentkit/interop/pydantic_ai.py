@@ -48,11 +48,11 @@ class Run:
             session_id=ctx.conversation_id if toolset.store is not None else None,
             model=ctx.model.model_name,
         )
-        asked = [at for at, message in enumerate(before) if message.kind == "response"]
-        goes_on = bool(asked) and not request
+        responses = [at for at, message in enumerate(before) if message.kind == "response"]
+        goes_on = bool(responses) and not request
         if goes_on:  # with the answer whose calls waited, and the results that it has had so far
-            ours.answered(_answer(before[asked[-1]], ours.names), seconds=0.0)
-        run = cls(ours, ctx.messages, asked[-1] + 1 if goes_on else len(before))
+            ours.answered(_answer(before[responses[-1]], ours.names), seconds=0.0)
+        run = cls(ours, ctx.messages, responses[-1] + 1 if goes_on else len(before))
         run.catch_up(before)
         return run
 

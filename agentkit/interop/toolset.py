@@ -400,12 +400,12 @@ class ToolsetRun:
         if call is None:
             return
         data, text = _recordable(value)
-        given = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
+        result = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
         if status == "ok":
-            self._add(call, replace(given, value=data))
+            self._add(call, replace(result, value=data))
             return
         kind: FailureKind = "denied" if status == "denied" else "tool_failed"
-        self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
+        self._add(call, replace(result, failure=ToolFailure(kind=kind, rule=text)))
 
     def deferred(self, call_id: str) -> None:
         """Record that a call waits for a person, where the framework asks before it hands it on."""
@@ -455,11 +455,11 @@ class ToolsetRun:
         episode = self._ended(output, stop_reason, error)
         if self._store is not None:
             append = partial(self._store.append, episode)
-            keeping = asyncio.ensure_future(run_in_daemon_thread(append))
+            writing = asyncio.ensure_future(run_in_daemon_thread(append))
             try:
-                await asyncio.shield(keeping)
+                await asyncio.shield(writing)
             except asyncio.CancelledError:
-                await asyncio.wait({keeping})
+                await asyncio.wait({writing})
                 raise
         return episode
 
@@ -602,9 +602,9 @@ class OpenTurn:
 
     def wants(self, call_id: str) -> bool:
         """Whether a call of that id has no result yet, or one that only says that it waits."""
-        asked = sum(call.call_id == call_id for call in self.message.tool_calls)
+        count = sum(call.call_id == call_id for call in self.message.tool_calls)
         results = self.results.get(call_id, ())
-        return sum(result.status != "deferred" for result in results) < asked
+        return sum(result.status != "deferred" for result in results) < count
 
     def add(self, result: ToolResult) -> None:
         """A call has ended; one that waited before has now the result that counts."""

@@ -72,8 +72,8 @@ class HmacKey:
 
     def verify(self, event_hash: str, signature: str) -> bool:
         """See ``Verifier.verify``."""
-        given = signature.encode("utf-8", "surrogatepass")
-        return hmac.compare_digest(self.sign(event_hash).encode(), given)
+        encoded = signature.encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(self.sign(event_hash).encode(), encoded)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

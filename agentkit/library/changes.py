@@ -404,24 +404,24 @@ def rollback_change(
     if not history:
         raise missing_tool(tool_name, store.load())
     earlier = [revision.definition for revision in history if revision.version <= to_version]
-    wanted, current = (earlier[-1] if earlier else None), history[-1].definition
+    target, current = (earlier[-1] if earlier else None), history[-1].definition
     outline = ", ".join(
         f"{one.version} {'removed' if one.definition is None else 'changed'}" for one in history
     )
-    if wanted is None:
+    if target is None:
         raise StoreError(
             f"tool {tool_name!r} was not in the library at version {to_version} "
             f"(its history: {outline}), and rolling back never removes; "
             "to take it out, commit a change whose removals name it"
         )
-    if wanted == current and wanted.origin == current.origin:
+    if target == current and target.origin == current.origin:
         raise StoreError(
             f"tool {tool_name!r} already is as it was at version {to_version} "
             f"(its history: {outline}); there is nothing to roll back"
         )
     return LibraryChange(
         proposal_id=proposal_id,
-        upserts=(wanted,),
+        upserts=(target,),
         author=author,
         reason=f"roll {tool_name} back to library version {to_version}",
     )

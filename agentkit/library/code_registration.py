@@ -76,10 +76,10 @@ def _carry_over(
         library: Where the tool lives.
     """
     contract = contract_of(code.signature, held.signature)
-    wanted = replace(code, name=held.name, signature=contract)
-    merged = rebase(base, held, wanted).definition
+    target = replace(code, name=held.name, signature=contract)
+    merged = rebase(base, held, target).definition
     definition, _ = _fitting(merged, library)
-    mine = rebase(base, wanted, replace(held, signature=base.signature)).definition
+    mine = rebase(base, target, replace(held, signature=base.signature)).definition
     candidate = replace(mine, signature=contract, origin=code.origin)
     candidate, unfit = _fitting(candidate, library)
     return _Revision(

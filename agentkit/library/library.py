@@ -231,7 +231,7 @@ class Library:
         else:
             names = RecordedNames(self._tools)
             code = {names.of(tool.definition): tool for tool in functions}
-        bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
+        bound = {name: _bound(self[name].definition, tool) for name, tool in code.items()}
         return link(self._with(self._tools | bound, Change()))  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:

@@ -64,8 +64,8 @@ def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[Li
 
     Cost: one look-up a call site and a pin; the digests of children, where nobody asked before.
     """
-    wanted = library.tools if names is None else dict.fromkeys(names)
-    return tuple(fault for name in wanted for fault in _pins(library, library[name].definition))
+    selected = library.tools if names is None else dict.fromkeys(names)
+    return tuple(fault for name in selected for fault in _pins(library, library[name].definition))
 
 
 def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
@@ -121,9 +121,9 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
 
     Cost: the digests of the definitions returned.
     """
-    given = {definition.name: definition for definition in changed}
-    dag = library.dag.with_tools(given.values())
-    above = reachable(given, dag.parents)
+    by_name = {definition.name: definition for definition in changed}
+    dag = library.dag.with_tools(by_name.values())
+    above = reachable(by_name, dag.parents)
     order = list(in_order(above, dag.children))
     if len(order) < len(above):
         cycle = cycle_among(sorted(set(above).difference(order)), dag.children) or ()
@@ -133,14 +133,14 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
         )
     moved: dict[str, ToolDefinition] = {}
     for name in order:
-        before = given.get(name) or library[name].definition
+        before = by_name.get(name) or library[name].definition
         pins = tuple(
             replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
             for pin in before.signature.children
         )
         if pins != before.signature.children:
             moved[name] = _pinned(before, pins, library, moved)
-        elif name in given:
+        elif name in by_name:
             moved[name] = before
     return tuple(moved.values())
 
@@ -206,9 +206,9 @@ def library_faults(
 
     Cost: about a millisecond a composite.
     """
-    wanted = list(library.tools if names is None else dict.fromkeys(names))
-    found = [fault for fault in _cycles(library) if names is None or fault.tool in wanted]
-    for name in wanted:
+    selected = list(library.tools if names is None else dict.fromkeys(names))
+    found = [fault for fault in _cycles(library) if names is None or fault.tool in selected]
+    for name in selected:
         definition = library[name].definition
         if definition.is_composite:
             found += _composite(library, definition)

@@ -156,15 +156,15 @@ class SQLStore(ABC):
         somebody commits, and then only what changed is read.
         """
         newest = self._newest_version()
-        wanted = newest if version is None else version
-        if not 0 <= wanted <= newest:
-            raise no_such_version(wanted, range(1, newest + 1))
+        target = newest if version is None else version
+        if not 0 <= target <= newest:
+            raise no_such_version(target, range(1, newest + 1))
         known = self._newest
-        if wanted == known.version:
+        if target == known.version:
             return known
-        base = known if 0 < known.version < wanted else Library(cache=self._cache)
-        library = self._caught_up(base, wanted)
-        if wanted == newest:
+        base = known if 0 < known.version < target else Library(cache=self._cache)
+        library = self._caught_up(base, target)
+        if target == newest:
             self._newest = library
         return library
 
@@ -309,10 +309,10 @@ class SQLStore(ABC):
             conditions = ["sequence <= ?", "sequence > ?"]
         parameters: list[object] = []
         for column in ("session_id", "stop_reason", "tool_name"):
-            wanted = getattr(matching, column)
-            if wanted is not None:
+            value = getattr(matching, column)
+            if value is not None:
                 conditions.append(f"{column} = ?")
-                parameters.append(self._key(wanted))
+                parameters.append(self._key(value))
         if matching.tool_name is not None:
             source = "episode_tools JOIN episodes USING (sequence)"
         if matching.labels:

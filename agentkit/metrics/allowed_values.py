@@ -88,9 +88,9 @@ class Mismatch:
 
     def __str__(self) -> str:
         where = f"argument {self.argument!r}: " if self.argument else ""
-        given = "" if self.kind == "missing_argument" else f", got {_shown(self.value)}"
-        wanted = f", allowed {_shown(list(self.allowed))}" if self.allowed else ""
-        return f"{where}{self.kind.replace('_', ' ')}{given}{wanted}"
+        actual = "" if self.kind == "missing_argument" else f", got {_shown(self.value)}"
+        allowed = f", allowed {_shown(list(self.allowed))}" if self.allowed else ""
+        return f"{where}{self.kind.replace('_', ' ')}{actual}{allowed}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -258,8 +258,8 @@ class GoldCalls:
         language: Language | None = None,
     ) -> None:
         self.expected = tuple(expected)
-        wanted = {gold.name for gold in expected}
-        known = {one.name: one for one in definitions if one.name in wanted}
+        names = {gold.name for gold in expected}
+        known = {one.name: one for one in definitions if one.name in names}
         self.unreadable = tuple(
             problem
             for at, gold in enumerate(expected)
@@ -497,9 +497,9 @@ class _ArgumentRule:
         self._texts = frozenset(_standardised(one) for one in allowed if isinstance(one, str))
         self._lists = [one for one in allowed if isinstance(one, _LISTS)]
 
-    def fault(self, given: Any) -> Literal["wrong_type", "wrong_value"] | None:
+    def fault(self, actual: Any) -> Literal["wrong_type", "wrong_value"] | None:
         """The problem of a value; None when it is allowed."""
-        value = self._declared.read(given)
+        value = self._declared.read(actual)
         kind = type(value)
         if kind not in self._declared.kinds and kind is not self._usual:
             return "wrong_type"
@@ -573,8 +573,8 @@ def _instance(answer: Any) -> Any:
     """A value that an answer describes: in an object, the first option of each key."""
     if isinstance(answer, Mapping):
         options = {key: _as_list(listed) for key, listed in answer.items()}
-        given = {key: [one for one in listed if one != ""] for key, listed in options.items()}
-        return {key: listed[0] for key, listed in given.items() if listed}
+        present = {key: [one for one in listed if one != ""] for key, listed in options.items()}
+        return {key: listed[0] for key, listed in present.items() if listed}
     if isinstance(answer, _LISTS):
         return [_instance(item) for item in answer]
     return answer

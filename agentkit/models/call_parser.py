@@ -191,16 +191,16 @@ class _Scan:
             end = self._balanced_end(position - 1)
             return _call(name, malformed=self.text[start:end]), end
 
-    def _named(self, name: str, given: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, name: str, values: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Positional arguments by name: they take the free parameters in order."""
         tool = self.tools.get(name)
         parameters = list(tool.signature.properties) if tool else []
-        if len(given) == 1 and isinstance(given[0], dict) and given[0].keys() <= set(parameters):
-            return given[0]
+        if len(values) == 1 and isinstance(values[0], dict) and values[0].keys() <= set(parameters):
+            return values[0]
         free = [parameter for parameter in parameters if parameter not in keywords]
-        if len(given) > len(free):
-            self.reader.fail(f"{len(given)} positional arguments for {len(free)} parameters")
-        return dict(zip(free, given, strict=False))
+        if len(values) > len(free):
+            self.reader.fail(f"{len(values)} positional arguments for {len(free)} parameters")
+        return dict(zip(free, values, strict=False))
 
     # JSON
 

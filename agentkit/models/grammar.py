@@ -321,11 +321,11 @@ class _Translator:
         return self.translate({"type": [*_SCALARS]} if schema in _ANYTHING else schema, place)
 
     def _object(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
-        given = plain.get("properties", {})
+        declared = plain.get("properties", {})
         additional = plain.get("additionalProperties", True)
         required = [name for name in plain.get("required", ()) if isinstance(name, str)]
         # A name that is required but has no schema of its own has that of additional properties.
-        schemas = {**given, **{name: additional for name in required if name not in given}}
+        schemas = {**declared, **{name: additional for name in required if name not in declared}}
         if not schemas:
             return self._free_object(plain, place)
         properties = {name: self.translate(part, place) for name, part in schemas.items()}

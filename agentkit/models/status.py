@@ -94,10 +94,10 @@ def status_error(
     text = body.decode("utf-8", "replace")
     for key in filter(None, (endpoint.api_key, *endpoint.further_keys)):
         text = text.replace(key, "***")
-    said = _message_in(text)
+    message = _message_in(text)
     return ModelStatusError(
         f"{endpoint.place} answered {status} for model {endpoint.model!r}"
-        f"{': ' + said if said else ''}. {_advice(endpoint, status, headers)}",
+        f"{': ' + message if message else ''}. {_advice(endpoint, status, headers)}",
         status=status,
         body=text[:_KEPT_BODY],
         retry_after=retry_after_seconds(headers, now),
@@ -116,8 +116,8 @@ def embedded_error(
     error = answer.get("error")
     if not error:
         return None
-    said = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
-    status = next((found for one in said if (found := _status_of(one)) is not None), 500)
+    codes = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
+    status = next((found for one in codes if (found := _status_of(one)) is not None), 500)
     body = json.dumps({"error": error}).encode()
     return status_error(endpoint, status=status, headers=headers, body=body)
 

@@ -77,11 +77,11 @@ class WireNames:
 def _assign(names: set[str]) -> dict[str, str]:
     encoded = {name: name for name in names if _ACCEPTED.fullmatch(name)}
     others = sorted(names - encoded.keys())
-    wanted = Counter(map(_acceptable, others))
-    taken = {*encoded, *wanted}
+    counts = Counter(map(_acceptable, others))
+    taken = {*encoded, *counts}
     for name in others:
         wire = _acceptable(name)
-        if wire in encoded or wanted[wire] > 1:
+        if wire in encoded or counts[wire] > 1:
             wire = _with_digest(name, taken)
         taken.add(wire)
         encoded[name] = wire
@@ -255,10 +255,10 @@ def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
     if isinstance(value, kind):
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
+    expected = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
     found = "nothing" if value is MISSING else shown(value)
     raise ModelResponseError(
-        f"the answer does not follow the provider's protocol: {path} should be {wanted}, "
+        f"the answer does not follow the provider's protocol: {path} should be {expected}, "
         f"got {found}"
     )
 

@@ -406,10 +406,10 @@ class _SavedSegments:
         """
         import numpy as np
 
-        wanted = {one.digest: one for one in definitions}
+        by_digest = {one.digest: one for one in definitions}
         parts: list[tuple[Segment, Mask | None]] = []
         for digests in reversed(self._outline()):
-            rows = [wanted.get(digest) for digest in digests]
+            rows = [by_digest.get(digest) for digest in digests]
             mask = np.fromiter((row is not None for row in rows), bool, len(rows))
             if mask.mean() < _MOST_GONE:
                 continue
@@ -418,8 +418,8 @@ class _SavedSegments:
                 parts.append((segment, None if mask.all() else mask))
                 self.known[id(segment)] = digests
                 for digest in digests:  # of a tool in two segments the later one counts
-                    wanted.pop(digest, None)
-        return parts[::-1], list(wanted.values())
+                    by_digest.pop(digest, None)
+        return parts[::-1], list(by_digest.values())
 
     def keep(self, segments: Sequence[Segment], definitions: Mapping[str, ToolDefinition]) -> None:
         """Write large segments down, if there are new ones among them."""
@@ -531,9 +531,9 @@ class Inverted:
 
         if not len(self.keys):
             return [(0, 0)] * len(keys)
-        wanted = np.array(keys, np.uint64)
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        known = self.keys[places] == wanted
+        searched = np.array(keys, np.uint64)
+        places = np.minimum(np.searchsorted(self.keys, searched), len(self.keys) - 1)
+        known = self.keys[places] == searched
         starts, ends = self.starts[places] * known, self.starts[places + 1] * known
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 

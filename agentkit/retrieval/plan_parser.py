@@ -131,8 +131,8 @@ def _step(fields: Mapping[str, Any]) -> Iterator[PlannedStep]:
     if not _says_something(intent):
         return
     inputs = _inputs(_first(fields, _INPUTS))
-    given = _first(fields, _NAMES)
-    names = [one.name or one.type for one in _inputs(given)]
+    label = _first(fields, _NAMES)
+    names = [one.name or one.type for one in _inputs(label)]
     yield PlannedStep(
         intent=intent,
         inputs=inputs,

@@ -168,13 +168,13 @@ class ModelPlanner:
         if not query.strip():
             return identity_plan(query, note="nothing to plan: the request is empty")
         user = fitted(query, self._room, self._count)
-        asked = await ask(self._model, self._system, user, self._settings)
-        if asked.failure:
-            return identity_plan(query, usage=asked.usage, note=f"not split: {asked.failure}")
-        steps = parse_plan(asked.text, limit=self._limit + 1)
+        reply = await ask(self._model, self._system, user, self._settings)
+        if reply.failure:
+            return identity_plan(query, usage=reply.usage, note=f"not split: {reply.failure}")
+        steps = parse_plan(reply.text, limit=self._limit + 1)
         if not steps:
-            note = f"not split: no plan in the answer {shortened(asked.text, 80)!r}"
-            return identity_plan(query, usage=asked.usage, note=note)
+            note = f"not split: no plan in the answer {shortened(reply.text, 80)!r}"
+            return identity_plan(query, usage=reply.usage, note=note)
         goals = [_goal(step) for step in steps[: self._limit]]
         notes = []
         if len(steps) > self._limit:
@@ -183,7 +183,7 @@ class ModelPlanner:
         if not any(step.is_typed or step.intent == whole for step in steps):
             goals.insert(0, SubGoal(intent=query))
             notes.append("the plan is a bare list, so the whole request is searched too")
-        return Plan(goals=tuple(goals), usage=asked.usage, notes=tuple(notes))
+        return Plan(goals=tuple(goals), usage=reply.usage, notes=tuple(notes))
 
 
 def _goal(step: PlannedStep) -> SubGoal:

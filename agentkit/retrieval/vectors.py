@@ -129,8 +129,8 @@ class VectorChannel:
             return np.flatnonzero(mask)
         for _, data in index.data(self):
             _check_dimensions(len(vector), data.codes.shape[1])
-        wanted = _signs(vector[None, :] > 0)[:, 0]
-        differing = np.concatenate([_differing(data.signs, wanted) for _, data in index.data(self)])
+        query = _signs(vector[None, :] > 0)[:, 0]
+        differing = np.concatenate([_differing(data.signs, query) for _, data in index.data(self)])
         differing[~mask] = np.iinfo(differing.dtype).max
         up_to = np.cumsum(np.bincount(differing))
         bound = int(np.searchsorted(up_to, count))
@@ -256,11 +256,11 @@ def _signs(above: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
-def _differing(signs: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def _differing(signs: NDArray[np.uint64], query: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """uint16[rows]: in how many numbers the sign of a row is not the wanted one."""
     import numpy as np
 
     total = np.zeros(signs.shape[1], np.uint16)
-    for word, want in zip(signs, wanted, strict=True):
+    for word, want in zip(signs, query, strict=True):
         total += np.bitwise_count(word ^ want)
     return total

@@ -201,7 +201,7 @@ def assemble(
         raise missing("starlette") from error
 
     async def say(request: Request) -> Response:
-        return JSONResponse(said[request.scope[SCOPE_KEY].path])
+        return JSONResponse(answers[request.scope[SCOPE_KEY].path])
 
     async def answer_ready(_: Request) -> Response:
         readiness = await ready()
@@ -212,10 +212,10 @@ def assemble(
     async def count(_: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
-    said = {HEALTH_PATH: {"status": "ok"}, **constants}
+    answers = {HEALTH_PATH: {"status": "ok"}, **constants}
     every = {
         **routes,
-        **dict.fromkeys(said, ("GET", say)),
+        **dict.fromkeys(answers, ("GET", say)),
         READY_PATH: ("GET", answer_ready),
         METRICS_PATH: ("GET", count),
     }
@@ -245,8 +245,8 @@ async def _refused(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
     message, code = words.get(status, ("the request cannot be answered", "http_error"))
-    asked = f"{request.method} {request.url.path[:200]}"
-    raise RequestError(status=status, message=f"{message}: {asked}", code=code) from error
+    request_line = f"{request.method} {request.url.path[:200]}"
+    raise RequestError(status=status, message=f"{message}: {request_line}", code=code) from error
 
 
 def missing(package: str) -> MissingExtraError:

@@ -122,12 +122,12 @@ class ChatCompletions:
         with self.runs.entered():
             body = await self.bodies.of(exchange)
             with self._places.held(exchange.who):  # only now: a body may take its time
-                asked = self.reader.read(body, exchange.headers.get("x-session-id"))
+                chat_request = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
-                work = await self._with_deps(await self._planned(asked, exchange), scope)
+                work = await self._with_deps(await self._planned(chat_request, exchange), scope)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
-                    await self._deliver(asked, work, exchange)
+                    await self._deliver(chat_request, work, exchange)
 
     async def carried_out(
         self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
@@ -162,16 +162,16 @@ class ChatCompletions:
         if self.runs.is_draining:
             raise stopping()
 
-    async def _planned(self, asked: Asked, exchange: Exchange) -> Work:
+    async def _planned(self, chat_request: Asked, exchange: Exchange) -> Work:
         store = self.agent.store
-        if asked.session is not None and store is None and not asked.answers:
+        if chat_request.session is not None and store is None and not chat_request.answers:
             message = "this server keeps no sessions; send the whole conversation instead"
             raise RequestError(message=message, param="session_id", code="no_sessions")
-        if not asked.answers:
-            return new_work(asked, exchange)
+        if not chat_request.answers:
+            return new_work(chat_request, exchange)
         try:
             return await continued_work(
-                asked, exchange, store, takes_approvals=self.takes_approvals
+                chat_request, exchange, store, takes_approvals=self.takes_approvals
             )
         except AgentKitError as error:
             self._log.error("no run begins, the store cannot be read", error)
@@ -192,14 +192,14 @@ class ChatCompletions:
         finally:
             self._busy.discard(claim)
 
-    async def _deliver(self, asked: Asked, work: Work, exchange: Exchange) -> None:
+    async def _deliver(self, chat_request: Asked, work: Work, exchange: Exchange) -> None:
         completion = Completion(
             episode_id=work.episode_id,
             model=self.reader.model,
-            not_honoured=asked.not_honoured,
-            include_usage=asked.include_usage,
+            not_honoured=chat_request.not_honoured,
+            include_usage=chat_request.include_usage,
         )
-        if asked.stream:
+        if chat_request.stream:
             await self._streamed(work, StreamedAnswer(exchange, completion, self.metrics))
             return
         result = await self._outcome(work, work.carried_out(self.agent), exchange)

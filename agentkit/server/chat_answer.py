@@ -175,8 +175,8 @@ def answer_text(result: RunResult, *, as_json: bool) -> str:
         return json.dumps(result.episode.output, ensure_ascii=False)
     if as_json or result.stop_reason == "blocked":
         return ""
-    said = (turn.message.text for turn in result.episode.turns)
-    return "\n\n".join(text for text in said if text)
+    texts = (turn.message.text for turn in result.episode.turns)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:

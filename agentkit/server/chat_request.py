@@ -190,9 +190,9 @@ class Reader:
         except ValidationError as error:
             raise refused(error) from error
         self._check_fitting(read.model, record)
-        said = _conversation(read.messages)
-        answers = _last_answers(said)
-        if read.session_id is not None and not answers and [type(m) for m in said] != [UserMessage]:
+        sent = _conversation(read.messages)
+        answers = _last_answers(sent)
+        if read.session_id is not None and not answers and [type(m) for m in sent] != [UserMessage]:
             message = (
                 "the server keeps this session's conversation: send the new user message alone, "
                 "or leave the session out and send the whole conversation"
@@ -201,7 +201,7 @@ class Reader:
         # With a prefix the client's labels cannot be mistaken for agentkit's own.
         labels = {f"client.{name}": text for name, text in (read.metadata or {}).items()}
         return Asked(
-            messages=said,
+            messages=sent,
             answers=answers,
             stream=bool(read.stream),
             include_usage=(read.stream_options or {}).get("include_usage") is True,
@@ -218,14 +218,16 @@ class Reader:
         for name, (harmless, why) in _REFUSED.items():
             if record.get(name) is not None and record[name] not in harmless:
                 raise RequestError(message=why, param=name, code="unsupported_parameter")
-        wanted, own = record.get("response_format"), self.output_schema
+        response_format, own = record.get("response_format"), self.output_schema
         accepted: list[object] = [None, {"type": "text"}]
         if own is not None:
             accepted = [None, {"type": "json_object"}]
-            described = wanted.get("json_schema") if isinstance(wanted, dict) else None
+            described = (
+                response_format.get("json_schema") if isinstance(response_format, dict) else None
+            )
             if isinstance(described, dict) and described.get("schema") == own:
-                accepted.append(wanted)
-        if wanted not in accepted:
+                accepted.append(response_format)
+        if response_format not in accepted:
             has = "text" if own is None else "JSON of the agent's own schema"
             message = f"this agent answers with {has}; response_format cannot change that"
             raise RequestError(message=message, param="response_format", code="unsupported_value")

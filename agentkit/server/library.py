@@ -357,13 +357,13 @@ class LibraryEndpoints:
 
 
 def _number(query: Query, name: str) -> int:
-    given = query.get(name, ["0"])[0]
-    if given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
-        return int(given)
+    value = query.get(name, ["0"])[0]
+    if value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS:
+        return int(value)
     raise RequestError(message=f"?{name}= takes a whole number from 0", param=name)
 
 
 def _etags(exchange: Exchange) -> frozenset[str]:
     """The client's ETags; a proxy that compressed the answer may have made them weak."""
-    given = exchange.headers.get("if-none-match", "")
-    return frozenset(one.strip().removeprefix("W/").strip('"') for one in given.split(",")) - {""}
+    header = exchange.headers.get("if-none-match", "")
+    return frozenset(one.strip().removeprefix("W/").strip('"') for one in header.split(",")) - {""}

@@ -385,14 +385,14 @@ def _exchange(scope: Scope, receive: Receive, send: Send, *, send_seconds: float
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    wanted, path, root = headers.get("x-request-id", ""), scope["path"], scope.get("root_path", "")
+    sent_id, path, root = headers.get("x-request-id", ""), scope["path"], scope.get("root_path", "")
     return Exchange(
         method=scope["method"],
         path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=headers,
         receive=receive,
         send_raw=send,
-        request_id=wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}",
+        request_id=sent_id if _REQUEST_ID.fullmatch(sent_id) else f"req_{os.urandom(12).hex()}",
         send_seconds=send_seconds,
         client=str((scope.get("client") or ("",))[0]),
     )

@@ -143,7 +143,7 @@ class Probe:
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._ask())
             # Perhaps nobody asks again, and asyncio would complain of an error that nobody saw.
-            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+            self._asking.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
             await asyncio.wait_for(asyncio.shield(self._asking), self._seconds)
         except TimeoutError:

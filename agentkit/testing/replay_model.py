@@ -198,15 +198,15 @@ class ReplayModel:
         """The difference between a request and the most similar recorded one."""
         if not self._requests:
             return "It is empty"
-        wanted, known = _lines(request), [_lines(recorded) for recorded in self._requests]
-        matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
+        own, known = _lines(request), [_lines(recorded) for recorded in self._requests]
+        matcher = difflib.SequenceMatcher(b=own, autojunk=False)
 
         def likeness(lines: list[str]) -> float:
             matcher.set_seq1(lines)
             return matcher.ratio()
 
         nearest = max(known, key=likeness)
-        lines = list(difflib.unified_diff(nearest, wanted, "recorded", "asked", n=1, lineterm=""))
+        lines = list(difflib.unified_diff(nearest, own, "recorded", "asked", n=1, lineterm=""))
         more = len(lines) - _SHOWN_LINES
         shown = lines[:_SHOWN_LINES] + ([f"... {more} more lines"] if more > 0 else [])
         return "The nearest recorded request differs:\n" + "\n".join(shown)

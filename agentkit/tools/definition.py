@@ -69,16 +69,16 @@ class Effects:
         Raises:
             DefinitionError: A name is not an effect.
         """
-        given = set(names)
-        unknown = given - set(get_args(EffectName))
+        selected = set(names)
+        unknown = selected - set(get_args(EffectName))
         if unknown:
             raise DefinitionError(
                 f"unknown effects {sorted(unknown)}; use some of {list(get_args(EffectName))}"
             )
-        declared: dict[str, bool] = dict.fromkeys(given, True)
-        if "reads" in given and not given & {"writes", "destructive"}:
+        declared: dict[str, bool] = dict.fromkeys(selected, True)
+        if "reads" in selected and not selected & {"writes", "destructive"}:
             declared["writes"] = False
-        if "destructive" in given:
+        if "destructive" in selected:
             declared["writes"] = True
         return cls(**declared)
 

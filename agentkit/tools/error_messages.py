@@ -311,28 +311,28 @@ def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
     import difflib
     import heapq
 
-    wanted = name[:_LONGEST_COMPARED].casefold()
+    name_folded = name[:_LONGEST_COMPARED].casefold()
     folded: dict[str, str] = {}
-    akin = _akin(wanted, known)
+    akin = _akin(name_folded, known)
     for candidate in heapq.nsmallest(_MOST_COMPARED, akin, lambda one: abs(len(one) - len(name))):
         folded.setdefault(candidate[:_LONGEST_COMPARED].casefold(), candidate)
-    close = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.6)
-    inside = [text for text in folded if _hold_one_another(text, wanted) and text not in close]
+    close = difflib.get_close_matches(name_folded, folded, n=3, cutoff=0.6)
+    inside = [text for text in folded if _hold_one_another(text, name_folded) and text not in close]
     return tuple(folded[text] for text in [*close, *inside][:3])
 
 
-def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:
-    first, words, slack = wanted[:1], set(wanted.split("_")), 4 + len(wanted) // 4
+def _akin(name_folded: str, known: Iterable[str]) -> Iterator[str]:
+    first, words, slack = name_folded[:1], set(name_folded.split("_")), 4 + len(name_folded) // 4
     for other in known:
         folded = other[:_LONGEST_COMPARED].casefold()
         is_alike = folded[:1] == first or not words.isdisjoint(folded.split("_"))
-        is_alike = is_alike and abs(len(folded) - len(wanted)) <= slack
-        if is_alike or _hold_one_another(folded, wanted):
+        is_alike = is_alike and abs(len(folded) - len(name_folded)) <= slack
+        if is_alike or _hold_one_another(folded, name_folded):
             yield other
 
 
-def _hold_one_another(text: str, wanted: str) -> bool:
-    return len(text) > 2 and len(wanted) > 2 and (wanted in text or text in wanted)
+def _hold_one_another(text: str, name_folded: str) -> bool:
+    return len(text) > 2 and len(name_folded) > 2 and (name_folded in text or text in name_folded)
 
 
 _LONGEST_STEP = 200

@@ -328,10 +328,10 @@ def check_deps(deps: object, deps_type: object) -> None:
         UsageError: It is not.
     """
     if _is_class(deps_type) and not isinstance(deps, deps_type):
-        given = "nothing" if deps is None else f"a {type(deps).__name__}"
+        actual = "nothing" if deps is None else f"a {type(deps).__name__}"
         raise UsageError(
             f"deps is to be a {deps_type.__name__}, as deps_type says, and the run was given "
-            f"{given}; pass deps=... to the run"
+            f"{actual}; pass deps=... to the run"
         )
 
 
@@ -341,17 +341,17 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
     Raises:
         UsageError: It is not.
     """
-    (wanted,) = get_args(annotation) or (None,)
-    if not _is_class(wanted) or wanted in (object, Any, type(None)):
+    (expected,) = get_args(annotation) or (None,)
+    if not _is_class(expected) or expected in (object, Any, type(None)):
         return
-    if _is_class(deps_type) and not issubclass(deps_type, wanted):
-        given = "none" if deps_type is ANY_DEPS else deps_type.__name__
+    if _is_class(deps_type) and not issubclass(deps_type, expected):
+        actual = "none" if deps_type is ANY_DEPS else deps_type.__name__
         raise UsageError(
-            f"the tool {tool_name} takes RunContext[{wanted.__name__}], and deps_type of the agent "
-            f"is {given}; make it with deps_type={wanted.__name__}"
+            f"the tool {tool_name} takes RunContext[{expected.__name__}], and deps_type of the "
+            f"agent is {actual}; make it with deps_type={expected.__name__}"
         )
 
 
-def _is_class(given: object) -> TypeGuard[type]:
+def _is_class(value: object) -> TypeGuard[type]:
     """Whether values can be checked against this type; not of a protocol or ``dict[str, str]``."""
-    return isinstance(given, type) and not getattr(given, "_is_protocol", False)
+    return isinstance(value, type) and not getattr(value, "_is_protocol", False)

@@ -133,7 +133,9 @@ def exact_effects(record: JsonObject) -> Effects | None:
         Effects(reads=True, writes=True, destructive=None, idempotent=None, open_world=None)
     """
     meta = record.get("_meta")
-    said = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
-    if not isinstance(said, Mapping) or not said.keys() <= _EFFECTS:
+    effects = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(effects, Mapping) or not effects.keys() <= _EFFECTS:
         return None
-    return Effects(**said) if all(isinstance(value, bool) for value in said.values()) else None
+    return (
+        Effects(**effects) if all(isinstance(value, bool) for value in effects.values()) else None
+    )

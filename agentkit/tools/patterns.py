@@ -103,10 +103,10 @@ def _compile(pattern: str) -> SchemaValidator | str:
             core_schema.str_schema(pattern=_translated(pattern), regex_engine="rust-regex")
         )
     except (SchemaError, re.error) as error:
-        said = str(error)
-    if "look-around" in said or "backreferences" in said:
+        message = str(error)
+    if "look-around" in message or "backreferences" in message:
         return "uses look-around or back-references, which cannot be matched in linear time"
-    return "is too large to be matched" if "size limit" in said else "is no regular expression"
+    return "is too large to be matched" if "size limit" in message else "is no regular expression"
 
 
 _compiled = lru_cache(maxsize=1024)(_compile)

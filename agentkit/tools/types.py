@@ -147,7 +147,7 @@ class Alternative:
         if not self.fields:
             return True
         theirs = dict(other.fields)
-        return all(name in theirs and theirs[name] <= wanted for name, wanted in self.fields)
+        return all(name in theirs and theirs[name] <= kind for name, kind in self.fields)
 
     def meet(self, other: Alternative) -> Alternative | None:
         """The values both allow; None for none."""
@@ -597,7 +597,7 @@ def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
         return TypedSlot(name=name, bound=True)
 
 
-def can_take(wanted: TypeSet, given: TypeSet) -> bool:
+def can_take(declared: TypeSet, offered: TypeSet) -> bool:
     """Whether a value may serve where a type is declared, written in another form if need be.
 
     Example:
@@ -606,12 +606,12 @@ def can_take(wanted: TypeSet, given: TypeSet) -> bool:
         >>> can_take(TypeSet.of("boolean"), TypeSet.one_of([7]))
         False
     """
-    if not (wanted & given).is_never:
+    if not (declared & offered).is_never:
         return True
-    if any(pair in WRITTEN_ALSO for pair in product(given.bases, wanted.bases)):
+    if any(pair in WRITTEN_ALSO for pair in product(offered.bases, declared.bases)):
         return True
-    lists = (one.items or ANY for one in wanted.alternatives if one.base == "array")
-    return any(can_take(items, given) for items in lists)
+    lists = (one.items or ANY for one in declared.alternatives if one.base == "array")
+    return any(can_take(items, offered) for items in lists)
 
 
 _TEXT: frozenset[Base] = frozenset({"string"})

@@ -101,9 +101,9 @@ class ArgumentValidator:
             rule = f"the arguments must be an object, got {value_text(arguments)}"
             return (ArgumentProblem(path=(), rule=rule, keyword="type"),)
         try:
-            if fits(given := dict(arguments), self._definition.signature.parameters):
+            if fits(values := dict(arguments), self._definition.signature.parameters):
                 return ()
-            errors = schema_errors(given, self._described)
+            errors = schema_errors(values, self._described)
             return tuple(problems_of(errors, owner=f"an argument of {self._definition.name}"))
         except (UncheckableError, RecursionError) as error:
             why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)

@@ -126,8 +126,8 @@ def of_run(
     policy: ContentPolicy,
 ) -> dict[str, str]:
     """The request and answer of a run."""
-    asked = [*history, *([UserMessage(text=request)] if request else [])]
-    found = _said(asked, [instructions] if instructions else [], policy)
+    messages = [*history, *([UserMessage(text=request)] if request else [])]
+    found = _said(messages, [instructions] if instructions else [], policy)
     if isinstance(value, Episode) and value.turns:
         last = value.turns[-1]
         found |= _answered(last.message, last.finish_reason or "stop", policy)
@@ -149,8 +149,8 @@ def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict
 def _said(
     messages: Iterable[Message], system: Sequence[str], policy: ContentPolicy
 ) -> dict[str, str]:
-    said = [one for one in messages if not isinstance(one, SystemMessage)]
-    found = {"gen_ai.input.messages": policy.newest(said, _message)}
+    visible = [one for one in messages if not isinstance(one, SystemMessage)]
+    found = {"gen_ai.input.messages": policy.newest(visible, _message)}
     if system:
         found["gen_ai.system_instructions"] = policy.first(system, _part)
     return found

@@ -360,9 +360,9 @@ class _View:
             self.line(f"  {rank}. {name}  ", (summary, "dim"))
         self.line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
-    def right(self, asked: QuestionRun) -> None:
+    def right(self, questions: QuestionRun) -> None:
         """Show the number of right answers."""
-        self.line((f"{asked.right} of {len(asked.answers)} right", "bold"))
+        self.line((f"{questions.right} of {len(questions.answers)} right", "bold"))
 
     def evolved(self, outcome: EvolutionReport) -> None:
         """Show what was learned from refusals, and the held-out comparison."""
@@ -374,11 +374,11 @@ class _View:
         for passed in outcome.passed_over:
             self.line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
-    def example(self, asked: QuestionRun, before: QuestionRun, tool: str) -> None:
+    def example(self, after: QuestionRun, before: QuestionRun, tool: str) -> None:
         """The answer to the question that represented a tool before, if it was asked."""
-        stood = before.refused.get(tool)
-        for one in asked.answers:
-            if stood is not None and one.metadata["task"] == stood.metadata["task"]:
+        earlier = before.refused.get(tool)
+        for one in after.answers:
+            if earlier is not None and one.metadata["task"] == earlier.metadata["task"]:
                 self.answer(one)
 
     def answer(self, one: Episode) -> None:

@@ -231,8 +231,8 @@ def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
     """The problem of a description, if any."""
     if _PLACEHOLDER.fullmatch(text):
         return KINDS["placeholder"], f"the description is {quoted(text)}"
-    said = set(terms(text))
-    if said and said <= set(terms(name)) | _FILLERS:
+    words = set(terms(text))
+    if words and words <= set(terms(name)) | _FILLERS:
         return KINDS["echo_description"], f"{quoted(text)} says no more than the name"
     if len(text) > LONGEST_DESCRIPTION:
         return KINDS["long_description"], f"{len(text):,} characters: {quoted(text)}"
@@ -409,8 +409,8 @@ def _requests(
         *(example.query for example in definition.examples),
         *recorded,
     )
-    wanted = (text for text in texts if len(text.split()) >= _FEWEST_WORDS)
-    return tuple(dict.fromkeys(wanted))[:_MOST_REQUESTS]
+    requests = (text for text in texts if len(text.split()) >= _FEWEST_WORDS)
+    return tuple(dict.fromkeys(requests))[:_MOST_REQUESTS]
 
 
 async def _losses(
@@ -596,13 +596,13 @@ def examine(
     _require(tools, catalogue.library.tools, "tool", "names are those of the library")
     if tools:
         catalogue = replace(catalogue, only=frozenset(tools))
-    wanted = set(codes or KINDS)
-    checks = [check for check in CHECKS if wanted.intersection(k.code for k in check.kinds)]
+    selected = set(codes or KINDS)
+    checks = [check for check in CHECKS if selected.intersection(k.code for k in check.kinds)]
     found = [
         finding
         for check in checks
         for finding in check.run(catalogue)
-        if finding.kind.code in wanted
+        if finding.kind.code in selected
     ]
     order = {code: at for at, code in enumerate(KINDS)}
 
@@ -620,7 +620,7 @@ def examine(
     )
 
 
-def _require(given: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:
-    unknown = sorted(set(given) - set(known))
+def _require(names: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:
+    unknown = sorted(set(names) - set(known))
     if unknown:
         raise UsageError(f"there is no {what} {', '.join(map(repr, unknown))}; {hint}")

@@ -358,8 +358,8 @@ class _Attempt:
     @property
     def is_whole(self) -> bool:
         """Whether everything the user says was said; a conversation may break off before."""
-        said = {row.labels.user_turn for row in self.rows}
-        return len(said) >= self.rows[-1].labels.user_turns
+        user_turns = {row.labels.user_turn for row in self.rows}
+        return len(user_turns) >= self.rows[-1].labels.user_turns
 
     @property
     def fault(self) -> Fault | None:

@@ -173,20 +173,20 @@ class _ExactRule:
         elif made != self._gold:
             yield from self._wrong_arguments(json.loads(made.arguments))
 
-    def _wrong_arguments(self, given: JsonObject) -> Iterator[Mismatch]:
-        wanted = json.loads(self._gold.arguments)
-        for name in dict.fromkeys((*wanted, *given)):
-            value = given.get(name)
-            if name not in given:
+    def _wrong_arguments(self, actual: JsonObject) -> Iterator[Mismatch]:
+        expected = json.loads(self._gold.arguments)
+        for name in dict.fromkeys((*expected, *actual)):
+            value = actual.get(name)
+            if name not in actual:
                 kind: MismatchKind = "missing_argument"
-            elif name not in wanted:
+            elif name not in expected:
                 yield Mismatch(kind="unexpected_argument", argument=name, value=value)
                 continue
-            elif _text(wanted[name]) == _text(value):
+            elif _text(expected[name]) == _text(value):
                 continue
             else:
                 kind = "wrong_value" if self._fits(name, value) else "wrong_type"
-            yield Mismatch(kind=kind, argument=name, value=value, allowed=(wanted[name],))
+            yield Mismatch(kind=kind, argument=name, value=value, allowed=(expected[name],))
 
     def _fits(self, name: str, value: Any) -> bool:
         """Whether a value is of the type that the tool declares."""

@@ -94,9 +94,9 @@ def _calls(episode: Episode) -> str:
     for turn in episode.turns:
         texts = {result.call_id: result.text for result in turn.results}
         for call in turn.message.tool_calls:
-            given = call.malformed or json.dumps(dict(call.arguments), ensure_ascii=False)
+            arguments = call.malformed or json.dumps(dict(call.arguments), ensure_ascii=False)
             result = texts.get(call.call_id, "")
-            lines.append(f"{call.name} {clipped(given, _LONGEST_VALUE)}")
+            lines.append(f"{call.name} {clipped(arguments, _LONGEST_VALUE)}")
             lines.append(f"  -> {clipped(result, _LONGEST_VALUE)}")
     return "\n".join(lines)
 

@@ -56,11 +56,11 @@ def state_differences(
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         dot = f"{path}." if path else ""
         own = {f"{dot}{key}": value for key, value in actual.items()}
-        wanted = {f"{dot}{key}": value for key, value in expected.items()}
-        free = own.keys() - wanted.keys() if is_partial else frozenset()
+        parts = {f"{dot}{key}": value for key, value in expected.items()}
+        free = own.keys() - parts.keys() if is_partial else frozenset()
     elif _is_list(actual) and _is_list(expected):
         own = {f"{path}[{at}]": value for at, value in enumerate(actual)}
-        wanted = {f"{path}[{at}]": value for at, value in enumerate(expected)}
+        parts = {f"{path}[{at}]": value for at, value in enumerate(expected)}
         free = frozenset()
     else:
         if not _same(actual, expected):
@@ -68,13 +68,13 @@ def state_differences(
             message = f"{where} is {shown(actual)}, expected {shown(expected)}"
             yield _differs(path, message, expected=expected, actual=actual)
         return
-    for where, value in wanted.items():
+    for where, value in parts.items():
         if where in own:
             yield from state_differences(own[where], value, where, is_partial=is_partial)
         else:
             yield _differs(where, f"{where} is not there, expected {shown(value)}", expected=value)
     for where, value in own.items():
-        if where not in wanted and where not in free:
+        if where not in parts and where not in free:
             message = f"{where} is {shown(value)}, expected nothing there"
             yield _differs(where, message, actual=value)
 

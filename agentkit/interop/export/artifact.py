@@ -219,9 +219,9 @@ def artifact_of(
         raise StoreError("there is nothing to export: the library holds no tool")
     events = tuple(takewhile(lambda one: one.library_version <= library.version, source.events()))
     evidence = gate_evidence(events)
-    wanted = tuple(only)
-    if wanted or not history:
-        part = _part(library, wanted)
+    names = tuple(only)
+    if names or not history:
+        part = _part(library, names)
         bare = _of_library(part)
         kept = tuple(one for one in evidence if one.tool in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
@@ -248,15 +248,15 @@ def _part(library: Library, names: tuple[str, ...]) -> Library:
     """The tools of these names and all that they call; the whole library for no names."""
     if not names:
         return library
-    wanted: dict[str, None] = {}
+    closed: dict[str, None] = {}
     open_ = list(names)
     while open_:
         name = open_.pop()
-        if name in wanted:
+        if name in closed:
             continue
         if name not in library:
             raise ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
-        wanted[name] = None
+        closed[name] = None
         open_ += library.dag.children[name]
-    kept = [tool for tool in library if tool.name in wanted]
+    kept = [tool for tool in library if tool.name in closed]
     return Library(kept, version=library.version)

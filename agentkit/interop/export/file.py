@@ -250,7 +250,7 @@ def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange
 
 
 def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefinition:
-    name, wanted = entry["name"], entry["digest"]
+    name, expected = entry["name"], entry["digest"]
     if "definition" in entry:
         definition = _definition(entry["definition"], place)
     else:
@@ -258,8 +258,8 @@ def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefin
         if tool is None:
             raise ArtifactError(f"{place}: the library has no {name!r}", place=place)
         definition = tool.definition
-    if (definition.name, definition.digest) != (name, wanted):
-        _tampered(f"{place} ({name!r})", str(wanted), definition.digest)
+    if (definition.name, definition.digest) != (name, expected):
+        _tampered(f"{place} ({name!r})", str(expected), definition.digest)
     return definition
 
 

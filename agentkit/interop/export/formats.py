@@ -173,17 +173,17 @@ def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[st
     if format_name in {"mcp", "json-schema"}:
         return {one.name: one.name for one in definitions}
     accepted = WireNames(one.name for one in definitions)
-    wanted = {one.name: accepted.encode(one.name) for one in definitions}
+    names = {one.name: accepted.encode(one.name) for one in definitions}
     if format_name != "gemini":
-        return wanted
-    taken = {wire for wire in wanted.values() if _BEGINS.match(wire)}
-    for name, wire in sorted(wanted.items()):
+        return names
+    taken = {wire for wire in names.values() if _BEGINS.match(wire)}
+    for name, wire in sorted(names.items()):
         begun = wire
         while not _BEGINS.match(begun) or (begun != wire and begun in taken):
             begun = f"_{begun}"[:LONGEST_NAME]  # Gemini's begin with a letter or `_`
         taken.add(begun)
-        wanted[name] = begun
-    return wanted
+        names[name] = begun
+    return names
 
 
 def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iterator[Loss]:

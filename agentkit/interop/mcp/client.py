@@ -135,12 +135,12 @@ class McpServer:
         protocol: str = "auto",
     ) -> None:
         require_sdk("an MCP server")
-        for option, given, known in (
+        for option, value, known in (
             ("approval", approval, get_args(Approval)),
             ("new_tools", new_tools, get_args(NewTools)),
         ):
-            if given not in known:
-                raise UsageError(f"{option} is {given!r}; use one of {list(known)}")
+            if value not in known:
+                raise UsageError(f"{option} is {value!r}; use one of {list(known)}")
         self.name = checked_server_name(name)
         self._limits = limits or McpLimits()
         self._approval = approval

@@ -130,10 +130,10 @@ class Connection:
 
     def _unreachable(self) -> McpConnectionError:
         words = self.place.last_words()
-        said = f" It wrote: {words[-500:]}" if words else ""
+        output = f" It wrote: {words[-500:]}" if words else ""
         why = (self.problem or "it did not answer in time").rstrip(".")
         where = f" ({self.place.where})" if self.place.where else ""
-        message = f"the MCP server {self.name!r}{where} cannot be reached: {why}.{said}"
+        message = f"the MCP server {self.name!r}{where} cannot be reached: {why}.{output}"
         return McpConnectionError(message, server=self.name)
 
     def _run(self) -> None:

@@ -334,8 +334,8 @@ class Guard:
     def _lets_in(self, scope: MutableMapping[str, Any]) -> bool:
         if self._holder is None:
             return True
-        given = [text for name, text in scope["headers"] if name == b"authorization"]
-        scheme, _, key = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
+        headers = [text for name, text in scope["headers"] if name == b"authorization"]
+        scheme, _, key = (headers[0] if len(headers) == 1 else b"").decode("latin-1").partition(" ")
         return scheme.lower() == "bearer" and self._holder(key.strip()) is not None
 
 

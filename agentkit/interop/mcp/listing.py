@@ -342,12 +342,12 @@ def fingerprint(record: JsonObject) -> str:
     Raises:
         DefinitionError: It cannot be written as JSON.
     """
-    said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
+    texts = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
     meta = record.get("_meta")
     if isinstance(meta, Mapping):
-        said["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
+        texts["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
     try:
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(texts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError, TypeError) as error:
         raise DefinitionError(f"it cannot be written as JSON: {error}") from error
     return hashlib.sha256(text.encode()).hexdigest()
@@ -362,9 +362,9 @@ def reference_fingerprint(definition: ToolDefinition) -> str | None:
 
 def hints_in(record: JsonObject) -> dict[str, bool]:
     """The hints of an entry that are what hints are."""
-    said = record.get("annotations")
-    given = said if isinstance(said, Mapping) else {}
-    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}
+    annotations = record.get("annotations")
+    hints = annotations if isinstance(annotations, Mapping) else {}
+    return {name: hints[name] for name in _HINTS if isinstance(hints.get(name), bool)}
 
 
 def effects_of(record: JsonObject, *, trust: bool) -> Effects:
@@ -483,17 +483,17 @@ def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exce
     """Convert an error of the protocol for the caller."""
     from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 
-    code, said = error.error.code, error.error.message[:500]
+    code, reason = error.error.code, error.error.message[:500]
     if code == OVERSIZED:
-        return ToolFailed(said)
-    if code == CONNECTION_CLOSED or said == "Session terminated":
-        message = f"the MCP server {server!r} hung up while {tool!r} ran ({said})"
+        return ToolFailed(reason)
+    if code == CONNECTION_CLOSED or reason == "Session terminated":
+        message = f"the MCP server {server!r} hung up while {tool!r} ran ({reason})"
         return McpConnectionError(message, server=server)
     if code == REQUEST_TIMEOUT:
         return TimeoutError(f"{server!r} did not answer within {limits.call_seconds:g} seconds")
     if code == INVALID_PARAMS:
-        return ModelRetry(f"The server refuses the call: {said}")
-    return ToolFailed(f"The server answered with an error ({code}): {said}")
+        return ModelRetry(f"The server refuses the call: {reason}")
+    return ToolFailed(f"The server answered with an error ({code}): {reason}")
 
 
 def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:

@@ -160,8 +160,8 @@ def remote_references(*schemas: object) -> Iterator[str]:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
-            given = (part.get(key) for key in _REFERENCES)
-            yield from (text for text in given if isinstance(text, str) and text[:1] != "#")
+            references = (part.get(key) for key in _REFERENCES)
+            yield from (text for text in references if isinstance(text, str) and text[:1] != "#")
             waiting.extend(part.values())
         elif isinstance(part, list | tuple):
             waiting.extend(part)

@@ -92,10 +92,10 @@ def tool_name(operation_id: str | None, method: str, path: str, *, prefix: str =
         >>> tool_name(None, "get", "/pets/{petId}", prefix="shop_")
         'shop_get_pets_petId'
     """
-    given = operation_id or ""
-    if not _OTHER.sub("", given).strip("_"):
-        given = f"{method.lower()}/{path}"
-    made = identifier(f"{prefix}{given}", fallback=method.lower())
+    base = operation_id or ""
+    if not _OTHER.sub("", base).strip("_"):
+        base = f"{method.lower()}/{path}"
+    made = identifier(f"{prefix}{base}", fallback=method.lower())
     half = MAX_TOOL_NAME // 2
     return made if len(made) <= MAX_TOOL_NAME else f"{made[: half - 1]}_{made[-half:]}"
 
@@ -112,13 +112,13 @@ class Names:
     def __init__(self) -> None:
         self._next: dict[str, int] = {}  # by name, so that equal ones do not start from 2 each
 
-    def take(self, wanted: str) -> str:
+    def take(self, base: str) -> str:
         """``wanted`` if it is free, else the first free one of ``wanted__2``, ``wanted__3``, ..."""
-        name, number = wanted, self._next.get(wanted, 2)
+        name, number = base, self._next.get(base, 2)
         while name in self._next:
             suffix = f"__{number}"
-            name, number = f"{wanted[: MAX_TOOL_NAME - len(suffix)]}{suffix}", number + 1
-        self._next[wanted] = number
+            name, number = f"{base[: MAX_TOOL_NAME - len(suffix)]}{suffix}", number + 1
+        self._next[base] = number
         self._next.setdefault(name, 2)
         return name
 
@@ -304,12 +304,12 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
         return None
     raw = arguments.pool.space.followed(operation.source.at("requestBody"))
     media_type, kind = _written_as(raw)
-    given = raw.value.get("required")
+    declared = raw.value.get("required")
     found = arguments.convert(raw.at("content", media_type, "schema"))
     properties, needed = _flattened(found, arguments.pool)
-    if needed and given is False:  # it is optional, but not all of its properties are
+    if needed and declared is False:  # it is optional, but not all of its properties are
         properties, needed = {}, frozenset()
-    required = given is True or bool(needed)  # left out, it is an oversight
+    required = declared is True or bool(needed)  # left out, it is an oversight
     sent_as = "application/json" if "*" in media_type else media_type
     if not properties:
         words = raw.value.get("description")

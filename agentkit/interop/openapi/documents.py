@@ -361,15 +361,15 @@ class Operation:
     @property
     def operation_id(self) -> str | None:
         """Its ``operationId``, when that is text."""
-        given = self.source.mapping.get("operationId")
-        return given if isinstance(given, str) else None
+        value = self.source.mapping.get("operationId")
+        return value if isinstance(value, str) else None
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Its labels."""
-        given = self.source.mapping.get("tags")
+        value = self.source.mapping.get("tags")
         return (
-            tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
+            tuple(tag for tag in value if isinstance(tag, str)) if isinstance(value, list) else ()
         )
 
 

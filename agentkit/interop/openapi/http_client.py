@@ -303,8 +303,8 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
 def _may_repeat(plan: RequestPlan, answer: HttpAnswer) -> bool:
     """Whether another try may do better, and does nothing twice."""
-    asked = answer.status == 503 and answer.retry_after is not None
-    is_safe = plan.repeatable or answer.status == 429 or asked
+    retry_requested = answer.status == 503 and answer.retry_after is not None
+    is_safe = plan.repeatable or answer.status == 429 or retry_requested
     return answer.status in _AGAIN_LATER and is_safe
 
 
@@ -320,9 +320,9 @@ def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
         return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 
 
-def _retry_after(given: str | None) -> float | None:
+def _retry_after(value: str | None) -> float | None:
     """The seconds that a server asks to wait; dates are not read."""
-    text = (given or "").strip()
+    text = (value or "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 

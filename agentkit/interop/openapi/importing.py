@@ -291,10 +291,10 @@ def openapi_tools(
     return OpenApiTools(tools=tools, report=importer.report(), _client=http_client)
 
 
-def _several(given: Iterable[str], option: str) -> frozenset[str]:
-    if isinstance(given, str):
-        raise UsageError(f"{option} is a collection, not one string; write {option}=({given!r},)")
-    return frozenset(given)
+def _several(names: Iterable[str], option: str) -> frozenset[str]:
+    if isinstance(names, str):
+        raise UsageError(f"{option} is a collection, not one string; write {option}=({names!r},)")
+    return frozenset(names)
 
 
 @dataclass(kw_only=True)
@@ -355,11 +355,11 @@ class _Importer:
         arguments = Arguments(pool=self._request, headers=self.headers)
         try:
             self.budget.spend(_AN_OPERATION)
-            given, method, path = operation.operation_id, operation.method, operation.path
-            wanted = tool_name(given, method, path, prefix=self.prefix)
-            name = self._names.take(wanted)
-            if name != wanted:
-                arguments.notes.append(f"another operation is {wanted!r}, so this one is {name!r}")
+            operation_id, method, path = operation.operation_id, operation.method, operation.path
+            base = tool_name(operation_id, method, path, prefix=self.prefix)
+            name = self._names.take(base)
+            if name != base:
+                arguments.notes.append(f"another operation is {base!r}, so this one is {name!r}")
             self.mapped.append(self._map(operation, name, arguments))
         except Unmappable as error:
             self._report(operation, "unusable", reason=str(error))
@@ -380,7 +380,7 @@ class _Importer:
         parameters = read_parameters(operation, arguments, secret)
         body = read_body(operation, arguments)
         schema, texts = _contract(arguments)
-        effects, given = _EFFECTS[operation.method], operation.operation_id
+        effects, operation_id = _EFFECTS[operation.method], operation.operation_id
         definition = ToolDefinition(
             name=name,
             signature=Signature(
@@ -396,7 +396,7 @@ class _Importer:
             origin=Origin(
                 kind="openapi",
                 reference=f"{self.opened.reference}#{operation.source.pointer}",
-                original_name=given if given and given != name else None,
+                original_name=operation_id if operation_id and operation_id != name else None,
             ),
         )
         plan = RequestPlan(
@@ -487,8 +487,8 @@ def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
 
 
 def _summary(operation: Operation, arguments: Arguments) -> str:
-    given = (operation.source.value.get(key) for key in ("summary", "description"))
-    texts = [text[: 2 * MAX_SUMMARY].strip() for text in given if isinstance(text, str)]
+    sources = (operation.source.value.get(key) for key in ("summary", "description"))
+    texts = [text[: 2 * MAX_SUMMARY].strip() for text in sources if isinstance(text, str)]
     text = "\n\n".join(dict.fromkeys(filter(None, texts)))
     if len(text) <= MAX_SUMMARY:
         return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
@@ -501,13 +501,13 @@ def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dic
 
     What is wrong with answers is a note: then the result stays undeclared.
     """
-    given = operation.source.at("responses")
-    successes = sorted(code for code in given.mapping if code[:1] == "2" and len(code) == 3)
+    responses = operation.source.at("responses")
+    successes = sorted(code for code in responses.mapping if code[:1] == "2" and len(code) == 3)
     code = successes[0] if successes else "default"
-    if code not in given.mapping:
+    if code not in responses.mapping:
         return None
     try:
-        found = pool.space.followed(given.at(code)).at("content")
+        found = pool.space.followed(responses.at(code)).at("content")
         media_type = next(filter(is_json, list(found.mapping)[:MAX_MEDIA_TYPES]), "")
         media = found.at(media_type, "schema")
         if media.value is None or (converted := pool.convert(media)).size > MAX_OWN_SIZE:

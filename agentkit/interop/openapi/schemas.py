@@ -170,8 +170,8 @@ class SchemaPool:
         """The name under which a schema stands in ``$defs``."""
         if found.pointer not in self._names:
             last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")[:100]
-            wanted = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
-            name = wanted if wanted not in self._found else f"{wanted}__{len(self._found)}"
+            base = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
+            name = base if base not in self._found else f"{base}__{len(self._found)}"
             self._names[found.pointer] = name
             self._found[name] = found
         return self._names[found.pointer]
@@ -179,11 +179,11 @@ class SchemaPool:
     def _is_small_scalar(self, found: Node) -> bool:
         """Whether a schema is that of a text, a number or a flag, and takes few characters."""
         if found.pointer not in self._scalars:
-            given = found.mapping
+            mapping = found.mapping
             self._scalars[found.pointer] = (
-                given.get("type") in _SCALARS
-                and not given.keys() & _NO_SCALAR
-                and len(json.dumps(given)) <= _MAX_SCALAR
+                mapping.get("type") in _SCALARS
+                and not mapping.keys() & _NO_SCALAR
+                and len(json.dumps(mapping)) <= _MAX_SCALAR
             )
         return self._scalars[found.pointer]
 

@@ -184,13 +184,13 @@ class DirectoryStore(ForwardingStore):
             written the digest of what stands in the file, and of the definition that it shows.
         """
         library = state.kept.load()
-        wanted = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
+        changed = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
         behind: dict[str, str] = {}
         seen: dict[str, tuple[str, str]] = {}
         for name in sorted(names):
             content, base = self._folder.content(files.of(name)), state.base(name)
             tool = library.get(name)
-            target = wanted.get(name, None if tool is None else tool.definition)
+            target = changed.get(name, None if tool is None else tool.definition)
             if name in change.removals:
                 target = None
             digest = "" if base is None else base.digest
@@ -405,10 +405,10 @@ def _parts_of(url: str) -> tuple[Path, str]:
     """The folder of a URL and the form that it asks for, which may be empty."""
     place, _, query = url.partition(":")[2].partition("?")
     path = place.removeprefix("//")
-    asked = dict(parse_qsl(query, keep_blank_values=True))
-    if not path or not asked.keys() <= {"format"}:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if not path or not options.keys() <= {"format"}:
         raise UsageError(
             f"{url!r} is not the URL of a directory store; write dir:library, "
             "dir:/data/library, or dir:library?format=json"
         )
-    return Path(path).expanduser(), asked.get("format", "")
+    return Path(path).expanduser(), options.get("format", "")

@@ -315,9 +315,9 @@ class LibraryClient:
         status, where = response.status_code, self.address
         match status:
             case 401 | 403:
-                given = "the key" if self._key else "a client without a key"
+                client = "the key" if self._key else "a client without a key"
                 return StoreError(
-                    f"{where} does not let {given} in (status {status}); put a valid key into "
+                    f"{where} does not let {client} in (status {status}); put a valid key into "
                     f"{KEY_VARIABLE}"
                 )
             case 301 | 302 | 303 | 307 | 308:

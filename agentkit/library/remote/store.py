@@ -229,9 +229,9 @@ class RemoteStore:
 
     def _events(self, known: _Known, head: Head) -> tuple[LibraryEvent, ...]:
         held = known.events
-        wanted = head.events.sequence - len(held)
-        new = tuple(self._client.events(after=len(held)))[: max(wanted, 0)] if wanted else ()
-        if len(new) < wanted:
+        missing = head.events.sequence - len(held)
+        new = tuple(self._client.events(after=len(held)))[: max(missing, 0)] if missing else ()
+        if len(new) < missing:
             raise StoreFormatError(f"events {len(held) + len(new) + 1} and later are missing")
         self._check_events(new, held[-1] if held else None, head)
         seen = known.head.events.sequence
@@ -265,8 +265,8 @@ class RemoteStore:
                 signed = SignedHistory(known.events, partial(_brought, self._past))
             newest = known.head.last
             found = [one for one in self._past.changes(after=after) if one.version <= newest]
-        wanted = [version for version in known.head.versions if version > after]
-        if [one.version for one in found] != wanted:
+        versions = [version for version in known.head.versions if version > after]
+        if [one.version for one in found] != versions:
             raise StoreFormatError(f"of the changes behind version {after} some are missing")
         for applied in found:
             if signed is not None:

@@ -139,13 +139,13 @@ class StoreCapabilityConformance(StoreFixtures):
         """When one episode of a batch is refused, none of the batch is kept."""
         batching = _able(store, BatchAppending, "append_many")
         bad = replace(_episode("bad"), output={"x": object()})
-        given = [_episode("a"), bad, _episode("b")]
+        batch = [_episode("a"), bad, _episode("b")]
         try:
-            batching.append_many(given)
+            batching.append_many(batch)
         except AgentKitError:
             assert [store.get(name) for name in ("a", "bad", "b")] == [None] * 3
         else:  # a store of this process may keep any value
-            assert [store.get(one.episode_id) for one in given] == given
+            assert [store.get(one.episode_id) for one in batch] == batch
 
     def test_a_killed_writer_leaves_whole_batches(self, store: Store, store_url: str) -> None:
         """A program killed between and inside batches leaves each of them whole, or not at all."""

@@ -111,8 +111,8 @@ class StoreContentConformance(StoreFixtures):
         store.commit(change, expected_version=1)
         store.commit(put("two", a_tool("tool_0", "back")), expected_version=2)
         better, last = change.upserts
-        wanted = (*tools[1:5_000], better, *tools[5_001:], last, a_tool("tool_0", "back"))
+        expected = (*tools[1:5_000], better, *tools[5_001:], last, a_tool("tool_0", "back"))
         for caught_up in (replica.load(), open_store_again().load(), store.load()):
-            assert (caught_up.version, caught_up.definitions) == (3, wanted)
+            assert (caught_up.version, caught_up.definitions) == (3, expected)
         assert store.load(1).definitions == tools
         assert [len(store.history(name)) for name in ("tool_0", "tool_5000", "tool_1")] == [3, 2, 1]

@@ -347,8 +347,8 @@ class _Repair:
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             flags = _flags(part)
             for flag, value in flags.items():
-                said = f"{flag} {str(value).lower()} moved to the object"
-                self.note(_below(place, name), said, is_fault=flag == "required")
+                message = f"{flag} {str(value).lower()} moved to the object"
+                self.note(_below(place, name), message, is_fault=flag == "required")
             if flags and flags.get("required", not flags.get("optional", True)):
                 needed.append(name)
         return needed
@@ -431,30 +431,30 @@ def _as_boolean(value: object) -> bool | None:
 
 def _type(draft: dict[str, Any], note: Note) -> None:
     """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
-    given = draft.get("type", "null")
-    if given in JSON_TYPES:
+    written = draft.get("type", "null")
+    if written in JSON_TYPES:
         return
-    found = _read_type(given)
-    if found == {"type": given}:
+    found = _read_type(written)
+    if found == {"type": written}:
         return
-    shown = repr(given) if isinstance(given, str) else json.dumps(given, default=str)[:60]
+    shown = repr(written) if isinstance(written, str) else json.dumps(written, default=str)[:60]
     if found:
         note(f"type {shown.strip(chr(39))} -> {_spelled(found)}")
         draft.update({key: item for key, item in found.items() if key not in draft})
         draft["type"] = found.get("type")  # in place: the order of keywords is the author's
     else:
-        nothing = found is None and given != ""
+        nothing = found is None and written != ""
         note(f"type {shown} unknown, dropped" if nothing else f"type {shown} dropped")
     if not found or "type" not in found:
         del draft["type"]
 
 
-def _read_type(given: object) -> dict[str, Any] | None:
-    if isinstance(given, str):
-        return read_type_name(given)
-    if not isinstance(given, list):
+def _read_type(written: object) -> dict[str, Any] | None:
+    if isinstance(written, str):
+        return read_type_name(written)
+    if not isinstance(written, list):
         return None
-    found = [read_type_name(name) if isinstance(name, str) else None for name in given]
+    found = [read_type_name(name) if isinstance(name, str) else None for name in written]
     if {} in found:
         return {}
     kinds = [schema["type"] for schema in found if schema and "type" in schema]
@@ -524,8 +524,8 @@ def _dependencies(draft: dict[str, Any], note: Note) -> None:
     if "dependencies" not in draft:
         return
     note("dependencies -> dependentRequired, dependentSchemas")
-    given = draft.pop("dependencies")
-    for name, rule in given.items() if isinstance(given, Mapping) else ():
+    dependencies = draft.pop("dependencies")
+    for name, rule in dependencies.items() if isinstance(dependencies, Mapping) else ():
         keyword = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
         known = draft.get(keyword)
         draft[keyword] = {name: rule, **(known if isinstance(known, Mapping) else {})}
@@ -535,8 +535,8 @@ def _optional(draft: dict[str, Any], note: Note) -> None:
     """Replace ``optional``: what is not in ``required`` is optional without a keyword."""
     if "optional" not in draft:
         return
-    given = draft["optional"]
-    if isinstance(given, list) or _as_boolean(given) is not None:
+    optional = draft["optional"]
+    if isinstance(optional, list) or _as_boolean(optional) is not None:
         note("optional dropped")
         del draft["optional"]
 

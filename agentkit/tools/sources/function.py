@@ -190,8 +190,8 @@ def _with_context(
     return with_context
 
 
-def _effects(given: Effects | Iterable[EffectName]) -> Effects:
-    return given if isinstance(given, Effects) else Effects.of(given)
+def _effects(effects: Effects | Iterable[EffectName]) -> Effects:
+    return effects if isinstance(effects, Effects) else Effects.of(effects)
 
 
 def _parameters_schema(
@@ -255,14 +255,14 @@ def _result_schema(
 
 
 def _examples(
-    given: Iterable[Example | JsonObject],
+    examples: Iterable[Example | JsonObject],
     documented: Iterable[Example],
     schema: JsonObject,
     tool_name: str,
 ) -> tuple[Example, ...]:
     own = [
         example if isinstance(example, Example) else _as_example(example, tool_name)
-        for example in given
+        for example in examples
     ]
     for example in own:
         if fits(dict(example.arguments), schema) is False or not is_json(dict(example.arguments)):
