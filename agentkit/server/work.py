@@ -131,7 +131,7 @@ async def continued_work(
     """The run that goes on with the client's answers to its calls.
 
     Args:
-        asked: The request, which ends in tool messages.
+        chat_request: The request, which ends in tool messages.
         exchange: The request.
         store: Holds the waiting run.
         takes_approvals: Whether this client may say that a call may run.

@@ -140,7 +140,7 @@ def missing_call(
 
     Args:
         rule: The rule.
-        given: The values of the rule's parameter, if it has one and the call gives it.
+        arguments: The values of the rule's parameter, if it has one and the call gives it.
         earlier: The calls that succeeded before.
     """
     texts = [call.text for call in earlier if call.name == rule.tool]
