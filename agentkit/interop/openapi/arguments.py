@@ -113,7 +113,7 @@ class Names:
         self._next: dict[str, int] = {}  # by name, so that equal ones do not start from 2 each
 
     def take(self, base: str) -> str:
-        """``wanted`` if it is free, else the first free one of ``wanted__2``, ``wanted__3``, ..."""
+        """``base`` if it is free, else the first free one of ``base__2``, ``base__3``, ..."""
         name, number = base, self._next.get(base, 2)
         while name in self._next:
             suffix = f"__{number}"

@@ -131,7 +131,7 @@ class EarlierCall:
 
 
 def missing_call(
-    rule: CallBefore, arguments: Iterable[Given], earlier: Sequence[EarlierCall]
+    rule: CallBefore, values: Iterable[Given], earlier: Sequence[EarlierCall]
 ) -> tuple[str, tuple[str | int, ...]] | None:
     """The missing requirement of a call, as a sentence and a path; None for none.
 
@@ -140,14 +140,14 @@ def missing_call(
 
     Args:
         rule: The rule.
-        arguments: The values of the rule's parameter, if it has one and the call gives it.
+        values: The values of the rule's parameter, if it has one and the call gives it.
         earlier: The calls that succeeded before.
     """
     texts = [call.text for call in earlier if call.name == rule.tool]
     if not texts:
         where = (rule.parameter,) if rule.parameter else ()
         return f"call {rule.tool} first; it has not been called with success yet", where
-    for path, value in arguments:
+    for path, value in values:
         for part in islice(_parts(value), _MOST_PARTS):
             if not any(_is_in(part, text) for text in texts):
                 sentence = f"`{path_text(path)}` must come from the result of {rule.tool}"
