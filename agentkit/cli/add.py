@@ -227,7 +227,7 @@ def _import_definitions(
         definitions: What comes.
         on_conflict: What happens to names that are taken.
         reason: Why, for the history.
-        vouched: Names of those that somebody has read, where others may have to wait for a person;
+        vouched: Names of those a person has read, where others may have to wait for a person;
             None where the caller vouches for all.
 
     Returns:

@@ -3,7 +3,7 @@
 ``limit: int = 20`` behind the ``*`` is the option ``--limit N``, and what the docstring says of it
 under ``Args`` is its help; a name in brackets there is what help calls its value. The type says
 what it takes: ``bool`` makes a flag, ``Literal`` a choice, a tuple lets it be given several times.
-A parameter whose type is a dataclass stands for the options that its fields are.
+A parameter whose type is a dataclass becomes one option per field.
 
 Options shared by several commands have a type of their own below and are described here.
 

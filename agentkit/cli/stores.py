@@ -185,7 +185,7 @@ def commit(
 ) -> int:
     """Commit what ``build`` makes of the newest library, again if another writer commits first.
 
-    The change is written by the Tool Manager, with the event that tells of it.
+    The change is written by the Tool Manager, with the event that records it.
 
     Returns:
         The library version afterwards.

@@ -39,7 +39,7 @@ Trace = Callable[[TracedCall], None]
 class Composite:
     r"""A program bound to its children: the function of a composite tool.
 
-    It holds no state of a run, so any number of runs may go on at once.
+    It holds no state of a run, so any number of runs may be active at once.
 
     Args:
         program: From ``parse`` or ``program_from_json``, which check it.
@@ -291,7 +291,7 @@ def composite_tool(
     Args:
         definition: With a ``body``, as ``compose`` makes it or a store keeps it.
         tools: The tools of the library: a list, a ``Library``, or a mapping by name; only the
-            pinned children are looked at.
+            pinned children are checked.
         limits: Caps on the program and on each run.
         contracts: When the composite's and its children's pre- and postconditions are checked.
 

@@ -117,7 +117,7 @@ def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
 
     Args:
         program: The body of a composite.
-        weigh: How many primitive calls a child stands for.
+        weigh: The number of primitive calls behind a child.
 
     Returns:
         The calls; of several equally light ways, that of the branch which is written first.

@@ -183,7 +183,7 @@ class Meter:
 
     Every node that is evaluated costs a unit of fuel, which pays for a number or for an item of a
     container. A text costs a unit for eight characters. Items that are copied from one container to
-    another, as by ``+`` or a slice, cost an eighth each. A value that is looked through, as by
+    another, as by ``+`` or a slice, cost an eighth each. A value that is searched, as by
     ``==`` or ``str``, costs its weight, contents included; one that crosses the border to a child
     or to the caller costs an eighth of it.
 

@@ -145,7 +145,7 @@ def read_function(
 
     Args:
         function: The function.
-        text: The text that it stands in.
+        text: The text that contains it.
         tools: What it may call.
         limits: Caps on the program.
         strays: What is wrong with the text around it.

@@ -146,7 +146,7 @@ class Fault:
     """A problem at one node.
 
     Attributes:
-        node: The node of the program or of the syntax tree, or where it stands in the text.
+        node: The node of the program or of the syntax tree, or its place in the text.
         code: What is wrong, a key of ``ADVICE``.
         message: The same in a sentence.
         advice: What to write instead; that of the code when empty.

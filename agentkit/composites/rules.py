@@ -234,7 +234,7 @@ def rule_problems(
     """The problems of a rule for a tool; empty when it is valid.
 
     Args:
-        rule: The rule; whatever stands in its place is a problem, never an exception. Whether
+        rule: The rule; anything else in its place is a problem, never an exception. Whether
             ``definition`` has it already makes no difference.
         definition: The tool with the other rules that are to hold.
         library: The tools that there are, by name; a ``Library`` will do.

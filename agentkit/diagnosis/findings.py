@@ -280,7 +280,7 @@ def unread_call(message: AssistantMessage, library: Library) -> tuple[str, str] 
     if not is_marked and (len(text) > _LONGEST or not set(text) & set("({[")):
         return None
     text = text[:_LONGEST]
-    # the tools whose names stand in the text, so that the parser need not look at all of them
+    # the tools whose names occur in the text, so that the parser need not try all of them
     named = [library[n].definition for n in dict.fromkeys(_NAME.findall(text)) if n in library]
     parsed = parse_calls(text, named) if named else None
     called = [call.name for call in parsed.calls if call.name in library] if parsed else []

@@ -74,7 +74,7 @@ class PositionLabels:
     """The labels of the turns at one position of their episodes.
 
     Attributes:
-        position: Index of the turn; the last one stands for all later ones too.
+        position: Index of the turn; the last one includes all later ones.
         observed: The weight of all turns there.
         labels: The share of each label, the largest first.
     """

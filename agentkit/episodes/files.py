@@ -126,7 +126,7 @@ def read_episodes(
     Args:
         path: The file, plain or compressed with gzip, whatever its name.
         on_broken: Called for each line that holds no episode, such as the half line a crash
-            left at the end; reading goes on behind it. None raises at the first one, after the
+            left at the end; reading continues after it. None raises at the first one, after the
             episodes before it were given.
 
     Raises:
@@ -262,7 +262,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
                 raise EpisodeFormatError(
                     f"{path} holds no episodes: it has no column 'record', only {', '.join(names)}"
                 )
-            # A text that stands in many rows is then held once, as in the file.
+            # A text that occurs in many rows is then held once, as in the file.
             file = parquet.ParquetFile(source, read_dictionary=["record"])
             left = streamed_limit(Path(path).stat().st_size)
             _check_groups(file.metadata, path, left)

@@ -47,7 +47,7 @@ class Redaction:
     what knows more.
 
     Attributes:
-        patterns: The names of those of ``PATTERNS`` that are looked for; all of them by default.
+        patterns: The names of the ``PATTERNS`` to search for; all of them by default.
         more: Patterns of your own by name, with what each looks for. Its time is for you to bound.
 
     Raises:

@@ -106,7 +106,7 @@ def first_stray(folder: Path) -> tuple[Path, str] | None:
 def make_private(path: Path) -> None:
     """Make an empty file for its owner alone, if there is none, without opening it by its name.
 
-    Closing a file of SQLite would let go of the locks that other threads hold on it.
+    Closing a file of SQLite would release the locks that other threads hold on it.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.new")
     os.close(for_owner(str(draft), os.O_WRONLY | os.O_CREAT | os.O_EXCL))

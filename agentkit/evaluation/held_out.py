@@ -70,7 +70,7 @@ class HeldOut:
 
     Answers are kept as the episodes of two runs, named after the libraries' content and after how
     it is asked. So a library whose answers are known already is not asked again, and an interrupted
-    comparison goes on where it stopped.
+    comparison resumes where it stopped.
 
     Attributes:
         benchmark: The tasks.

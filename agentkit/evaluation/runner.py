@@ -41,7 +41,7 @@ class RunOutcome:
         finished: Attempts that are finished, earlier starts included.
         resumed: How many of them earlier starts had finished.
         unfinished: Attempts that a passing model error cut short; another start tries them again.
-        left: Attempts that were not begun, since the time budget was spent.
+        left: Attempts that were not started, since the time budget was spent.
         error: What the newest of these failed with; empty when there is none.
     """
 
@@ -73,7 +73,7 @@ async def evaluate(
     Each attempt becomes one episode for each thing the user says, with its verdict and diagnosis;
     ``agentkit.evaluation.results`` makes the report from them. The episodes of an attempt are kept
     together when it ends, so an interrupted run loses at most what was under way; started again
-    under the same name it goes on where it stopped.
+    under the same name it resumes where it stopped.
 
     Args:
         benchmark: The questions.
@@ -91,7 +91,7 @@ async def evaluate(
         listen: Called with progress.
 
     Raises:
-        UsageError: The run was begun under other settings, there is nothing to ask, a task names a
+        UsageError: The run was started with other settings, there is nothing to ask, a task names a
             tool that neither the library nor the benchmark has, or one has a rubric and there is no
             judge.
         RunError: The model failed ``MOST_FAILURES`` times in a row; what is finished is kept.
@@ -174,7 +174,7 @@ def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
     """Make sure that a run is resumed with the settings it was started with.
 
     Raises:
-        UsageError: It was begun under other settings; the message names them.
+        UsageError: It was started with other settings; the message names them.
     """
     if earlier.settings is None or earlier.settings == settings:
         return

@@ -228,7 +228,7 @@ def attempt_seed(seed: int, task_id: str, number: int) -> int:
 def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, library: str) -> str:
     """Everything that a run's numbers depend on, as one line of canonical JSON.
 
-    It stands in the metadata of each episode of the run, so that an interrupted run is only gone
+    It is stored in the metadata of each episode of the run, so that an interrupted run is only gone
     on with under the same settings.
 
     Args:

@@ -161,8 +161,8 @@ async def _finish(run: ToolsetRun, result: Any, *, error: BaseException | None =
 
     Args:
         run: Ours.
-        result: What it gave; without an output nobody waited for one.
-        error: What ended a stream that nobody read to its end.
+        result: Its result; without an output if none was awaited.
+        error: What ended a stream that was not read to its end.
     """
     for item in result.new_items:
         if item.type in {"tool_call_output_item", "handoff_output_item"}:

@@ -388,7 +388,7 @@ class ToolsetRun:
     def observed(self, call_id: str, value: object, *, status: ResultStatus = "ok") -> None:
         """Record what came of a call that the framework ran, or refused, itself.
 
-        A call that no answer holds, or that has its result, is left as it is: frameworks tell of
+        A call that no answer holds, or that has its result, is left as it is: frameworks report
         our results as well.
 
         Args:

@@ -275,7 +275,7 @@ def verify_chain(
 
     A chain alone shows that an event before its last was changed, dropped, moved or repeated.
     It does not show that the last event was changed or that the end was cut off: give the head
-    that you remember. Nor does it show that somebody rewrote the whole chain: give a verifier,
+    that you remember. Nor does it show that the whole chain was rewritten: give a verifier,
     whose key the store never held, or the head.
 
     Time and memory: one pass, one event at a time.
@@ -411,7 +411,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
     definition that was changed behind the store's back is found. A whole chain comes first: see
     ``verify_chain``.
 
-    Library versions that no event tells of are a note: they were written around the Tool Manager.
+    Library versions without an event are a note: they were written around the Tool Manager.
 
     Args:
         store: Where the definitions are kept.

@@ -327,7 +327,7 @@ def copy_store(
 
     Args:
         source: Where to read.
-        target: Where to write; nobody else writes to it meanwhile.
+        target: Where to write; there must be no other writer.
         episodes: Whether episodes go along.
         progress: Given the title of each step, returns what hears how much of it is done.
 

@@ -2,7 +2,7 @@
 
 A snapshot never changes, so what was worked out about it stays true; and the next snapshot differs
 in a few tools, so its value is the old one with a few changes. That is how an index over ten
-thousand tools takes up a new one in a millisecond.
+thousand tools adds a new one in a millisecond.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class DerivedValues:
         """The values of a snapshot that differs by ``change`` and then has ``size`` tools.
 
         When nothing changed they are these very values. Nothing is worked out now. A value that
-        has fallen behind by more than half of the library is let go: working it out afresh costs
-        no more, and nobody seems to ask for it.
+        has fallen behind by more than half of the library is dropped: recomputing it costs
+        no more, and it seems unused.
         """
         if not change:
             return self

@@ -185,7 +185,7 @@ class Library:
     def caught_up(self) -> Library:
         """This library, with everything brought up to date now that earlier ones worked out.
 
-        Otherwise that happens when somebody asks. It is for a thread that makes the next snapshot
+        Otherwise that happens on first use. It is for a thread that makes the next snapshot
         ready beside one that is in use.
         """
         self._values.catch_up(self)

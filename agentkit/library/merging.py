@@ -91,7 +91,7 @@ def plan_import(
     Args:
         definitions: What is to be added.
         library: What is there already.
-        on_conflict: What to do with a name that stands for another definition: refuse the new
+        on_conflict: What to do with a name that another definition has: refuse the new
             one, skip it, replace the old one, or add the new one under ``name__2``.
     """
     plan = ImportPlan()

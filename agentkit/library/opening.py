@@ -99,7 +99,7 @@ def open_to_read(url: str) -> Store:
     """Open a store for a program that writes nothing: it is there already, and stays as it is.
 
     A SQLite file is opened so that not a byte of it changes; other stores are opened as usual,
-    which may end what a writer that was killed had begun.
+    which may finish what a killed writer had started.
 
     Raises:
         StoreLookupError: There is no such file or folder; or as ``open_store``.

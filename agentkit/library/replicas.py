@@ -98,7 +98,7 @@ class Replica(ForwardingStore):
     """A store whose newest library is always at hand, however far or unwell the store is.
 
     A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
-    there and waits for nobody. While the store is away the last one is served, the ``status`` and
+    there and never waits. While the store is away the last one is served, the ``status`` and
     the log say so, and the thread reconnects to the store itself.
 
     What is written goes to the store: a commit is seen here before it returns, and an error is the

@@ -326,7 +326,7 @@ class SpillingEpisodes:
 
 def _lock(file: BinaryIO) -> bool:
     """Lock a file until it is closed or the program dies; whether nobody else had."""
-    if not _CAN_LOCK:  # nobody else's files are taken in here
+    if not _CAN_LOCK:  # other processes' files are not collected here
         return True
     import fcntl
 

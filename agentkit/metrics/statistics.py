@@ -4,7 +4,7 @@ A Wilson interval for a share of independent tasks, and a bootstrap over tasks f
 attempts at one task repeat. Of two systems on the same tasks, what both pass or both fail says
 nothing about the difference: the tasks on which they differ are judged by McNemar's exact test
 with mid-p, and the size of the difference by a paired bootstrap. ``pass_at_k`` and ``pass_hat_k``
-say what several attempts at one task tell of more or fewer of them.
+say what several attempts at one task predict for more or fewer of them.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
     * any other scheme that a plugin names in the entry-point group ``agentkit.models``.
 
     Raises:
-        ModelNotFoundError: The name has no scheme, or nobody answers for it.
+        ModelNotFoundError: The name has no scheme, or an unknown one.
         MissingExtraError: The scheme needs a package that is not installed.
         UsageError: ``model`` is neither a name nor a model.
 

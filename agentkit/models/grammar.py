@@ -382,7 +382,7 @@ def _string(plain: Mapping[str, Any], bound: int) -> JsonObject | None:
 def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
     low = _tightest(plain, "minimum", "exclusiveMinimum", 1)
     high = _tightest(plain, "maximum", "exclusiveMaximum", -1)
-    if kind == "integer":  # without a bound, digits could go on for ever
+    if kind == "integer":  # without a bound, digits could continue forever
         low, high = (_next_integer(low), False), (_next_integer(high), False)
     if low is not None and high is not None:
         is_touching = low[0] == -high[0] and (low[1] or high[1])

@@ -47,7 +47,7 @@ async def ask(model: ChatModel, system: str, user: str, settings: ModelSettings)
     messages = (SystemMessage(text=system), UserMessage(text=user))
     try:
         response = await model.complete(ModelRequest(messages=messages, settings=settings))
-    except Exception as error:  # noqa: BLE001 - any model may be plugged in; the search goes on
+    except Exception as error:  # noqa: BLE001 - any model may be plugged in; the search continues
         failure = f"{model.name} failed: {type(error).__name__}: {error}"
         return Asked(text="", usage=Usage(requests=1), failure=shortened(failure, 300))
     text = _THINKING.sub("", response.message.text[:MAX_ANSWER])

@@ -172,7 +172,7 @@ class Stage(Protocol):
 
         Args:
             query: What the user asked, unchanged.
-            goal: The step that tools are looked for now.
+            goal: The step for which tools are searched.
             candidates: What earlier stages left.
 
         Returns:

@@ -47,7 +47,7 @@ class Plan:
     """The steps of a request.
 
     Attributes:
-        goals: What tools are looked for; never empty.
+        goals: The steps for which tools are searched; never empty.
         usage: What planning cost.
         notes: What went wrong, in words, for the trace: why the request was not split.
     """
@@ -92,7 +92,7 @@ async def planned(planner: Planner, query: str, *, most: int) -> Plan:
         plan: object = planner(query)
         if inspect.isawaitable(plan):
             plan = await plan
-    except Exception as error:  # noqa: BLE001 - any planner may be plugged in; the search goes on
+    except Exception as error:  # noqa: BLE001 - any planner may be plugged in; the search continues
         failure = f"not split: the planner failed: {type(error).__name__}: {error}"
         return identity_plan(query, note=shortened(failure, 300))
     if not isinstance(plan, Plan) or not all(isinstance(goal, SubGoal) for goal in plan.goals):

@@ -126,7 +126,7 @@ class TextRanker:
 
     Args:
         keep: How many tools it ranks.
-        cut: Whether only these go on to the next stage; otherwise the others stay, unranked, for
+        cut: Whether only these pass to the next stage; otherwise the others stay, unranked, for
             stages that find tools in another way.
         embedder: ``auto`` takes static word vectors where the extra ``vectors`` is installed, and
             says in the trace where it is not. An embedding model (see ``as_embedder``) is taken

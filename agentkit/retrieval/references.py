@@ -130,7 +130,7 @@ def _spans(text: str) -> _Spans:
 def _reaches(text: str, words: Sequence[re.Match[str]]) -> list[int]:
     """For each word, the word before which a name that starts there must end.
 
-    A name goes on while no space comes, or while every word is capitalised.
+    A name continues until a space, or while every word is capitalised.
     """
     reaches = [0] * len(words)
     unspaced = capitalised = next_start = len(words)
@@ -166,7 +166,7 @@ class References:
     ``TextRanker(cut=False)``.
 
     Args:
-        keep: How many tools go on to the next stage.
+        keep: The number of tools passed to the next stage.
         follow: How many of the best tools are read.
         hops: How often: 2 also finds what a needed tool needs itself.
     """

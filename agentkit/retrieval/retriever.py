@@ -20,7 +20,7 @@ class SubGoal:
     """A sub-goal to find a tool for: one step of the user's request.
 
     Attributes:
-        intent: The step in words; the whole query when nobody split it.
+        intent: The step in words; the whole query when it was not split.
         argument_names: Names of arguments that the step's tool probably takes. A planner model
             that guesses them helps retrieval more than one that guesses types.
         inputs: What the step has to work with; empty when unknown, which changes nothing.

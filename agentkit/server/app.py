@@ -69,7 +69,7 @@ def create_app(
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/approvals          calls that wait for a person
-    POST /v1/approvals/{id}    a decision on those of one run, which then goes on
+    POST /v1/approvals/{id}    a decision on those of one run, which then resumes
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: episodes can be kept and no stop was asked for;
@@ -93,7 +93,7 @@ def create_app(
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
-        refresh_seconds: How often to take up new versions of the library from the store; None
+        refresh_seconds: How often to load new versions of the library from the store; None
             for never. A ``Replica`` refreshes itself; this has no effect on it.
         close_agent: Whether the agent is closed at the end.
         deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a

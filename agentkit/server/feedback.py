@@ -138,7 +138,7 @@ class FeedbackEndpoint:
     def __post_init__(self) -> None:
         self._rates = RateLimiter(self.limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
-        self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
+        self._turn = asyncio.Lock()  # duplicates sent at once are handled one by one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in one request."""

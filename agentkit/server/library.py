@@ -345,7 +345,7 @@ class LibraryEndpoints:
     def _read_ended(self, done: asyncio.Future[bytes], who: str) -> None:
         self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
-            _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
+            _LOG.info("a reading failed: %s", error)  # perhaps no request waits for it any more
 
     async def _send(self, exchange: Exchange, body: bytes, headers: Sequence[Header]) -> None:
         self._bytes.add(exchange.path, by=len(body))

@@ -31,7 +31,7 @@ class ServerLimits:
         body_seconds: Longest wait for the body of a request; 408 afterwards.
         send_seconds: How long a client may read nothing of what is sent to it; it counts as gone
             then.
-        drain_seconds: How long runs may go on after the server was asked to stop; those that are
+        drain_seconds: How long runs may continue after the server was asked to stop; those that are
             not done by then are cut and answered with 503.
         heartbeat_seconds: A stream that has nothing to say sends a comment this often, so that
             proxies keep it open.

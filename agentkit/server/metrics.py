@@ -141,7 +141,7 @@ class RunMetrics(Metrics):
     """The numbers of a server of an agent.
 
     Args:
-        gauges: What is looked up.
+        gauges: The values to read.
     """
 
     def __init__(self, *gauges: Gauge) -> None:

@@ -68,7 +68,7 @@ class RequestError(Exception):
         code: A word for programs, such as ``invalid_api_key``.
         param: The field of the request, such as ``messages[2].content``.
         retry_after: Whole seconds after which the same request may succeed.
-        episode_id: The episode of the run, if one had begun.
+        episode_id: The episode of the run, if one had started.
         episode_kept: Whether the store has that episode; otherwise it is tried again.
         headers: Further headers of the answer.
     """
@@ -140,7 +140,7 @@ class Exchange:
         send_seconds: How long one message may wait for the client to read.
         client: The client's address, as far as the server below knows it.
         key: Name of the key that was shown; empty when none is asked for.
-        status: Status of the answer; 0 as long as it has not begun.
+        status: Status of the answer; 0 before it starts.
         left: Whether the client is known to be gone.
     """
 
@@ -165,7 +165,7 @@ class Exchange:
         """Hand on one ASGI message; the first one gets the id of the request.
 
         Nothing is sent to a client that left. One that keeps its connection and reads nothing
-        from it counts as gone, so that it holds up nobody.
+        from it counts as gone, so that it delays nobody.
         """
         if self.left:
             return
@@ -212,7 +212,7 @@ class Exchange:
         headers = list(error.headers)
         if error.retry_after is not None:
             headers.append((b"retry-after", str(error.retry_after).encode()))
-        if error.episode_id is not None:  # a run had begun: what its tools did is done
+        if error.episode_id is not None:  # a run had started: what its tools did is done
             headers.append(NO_RETRY)
         await self.answer(error.encoded(), status=error.status, headers=headers)
 
@@ -295,7 +295,7 @@ class Admission:
         """Note the key of a request.
 
         Raises:
-            RequestError: It is not let in.
+            RequestError: It is not admitted.
         """
         if self.hosts and _host(exchange.headers.get("host", "")) not in self.hosts:
             message = "this server does not answer to that host name"

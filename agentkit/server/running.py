@@ -117,7 +117,7 @@ def _listening(host: str, port: int, *, send_seconds: float) -> Iterator[socket.
     # each answer waits 40 ms for the client's acknowledgement.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections that nobody reads from
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections with no reader
             longest = max(1, round(min(_LONGEST_MS, send_seconds * 1000)))
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, longest)
         listener.setblocking(False)

@@ -142,7 +142,7 @@ class Probe:
         """Why it is not well; None when it is."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._ask())
-            # Perhaps nobody asks again, and asyncio would complain of an error that nobody saw.
+            # There may be no further request, and asyncio would complain of an unseen error.
             self._asking.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
             await asyncio.wait_for(asyncio.shield(self._asking), self._seconds)

@@ -38,13 +38,13 @@ class Work:
 
     Attributes:
         episode_id: Id of the episode that it will be.
-        request: What the user says; empty when a run goes on.
+        request: The user's message; empty when a run resumes.
         history: What was said before, when no store has it.
         session_id: The conversation, as the store knows it.
         labels: For the episode.
-        waiting: The run that goes on; None for a new one.
-        values: Results by call id, for a run that goes on.
-        approvals: Decisions by call id, for a run that goes on.
+        waiting: The run that resumes; None for a new one.
+        values: Results by call id, for a run that resumes.
+        approvals: Decisions by call id, for a run that resumes.
         deps: What tools find in their ``RunContext``.
     """
 

@@ -95,7 +95,7 @@ def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None
     try:
         loop.call_soon_threadsafe(callback)
     except RuntimeError:
-        if not loop.is_closed():  # closed between the check and the call: nobody waits any more
+        if not loop.is_closed():  # closed between the check and the call: no one waits any more
             raise
 
 

@@ -9,7 +9,7 @@ Patterns mean what JSON Schema says, which is ECMA 262: they are searched, ``$``
 text, ``\d`` and ``\w`` are ASCII. Look-around and back-references have no linear-time match; a
 pattern that uses them is refused where its tool is imported or first checked.
 
-The formats that are checked, and the characters of a text that nobody sees, stand here as well.
+The checked formats and the invisible characters of a text are defined here as well.
 """
 
 from __future__ import annotations
@@ -322,14 +322,14 @@ FORMAT_EXAMPLES: Mapping[str, str] = MappingProxyType(
 """A value of each format, for messages."""
 
 
-# --- characters that nobody sees ------------------------------------------------------------------
+# --- invisible characters -------------------------------------------------------------------------
 
 _JOINERS = {"\u200c", "\u200d"}
 _KEPT_CONTROLS = {"\t", "\n", "\r"}
 
 
 def invisible(text: str) -> tuple[str, ...]:
-    r"""The characters of ``text`` that nobody sees, each once, in order.
+    r"""The invisible characters of ``text``, each once, in order.
 
     Control characters, zero-width spaces, marks of text direction, tag characters. Joiners count
     only between ASCII characters: Persian, Indic scripts and emoji need them.

@@ -108,7 +108,7 @@ def pointer_keys(reference: str) -> Iterator[str]:
 def schemas_in(document: Any) -> Iterator[JsonObject]:
     """Every object of a schema document that may be a schema, in document order.
 
-    Data such as defaults are not searched; what stands under a keyword that nobody knows is.
+    Data such as defaults are not searched; the content of an unknown keyword is.
     """
     waiting: list[tuple[Any, bool]] = [(document, True)]
     while waiting:

@@ -2,7 +2,7 @@
 
 ``fits`` is the quick question and ``schema_errors`` the whole answer; both are one walk. Schemas
 and values come from strangers: references may double at every level, alternatives may nest, and a
-schema of a kilobyte can ask for years. Each schema that is looked at therefore counts, weighted by
+schema of a kilobyte can ask for years. Each schema visited therefore counts, weighted by
 the size of what it looks at, and the walk ends with ``UncheckableError`` when the count is used up.
 Patterns are matched by ``agentkit.tools.patterns``; nothing is ever fetched.
 """

@@ -51,7 +51,7 @@ class ArgumentValidator:
     """Checks the arguments of one tool. Build one for each tool and keep it.
 
     Args:
-        definition: The tool. Its schema is looked at when ``prepare`` or ``check`` is called.
+        definition: The tool. Its schema is read when ``prepare`` or ``check`` is called.
     """
 
     __slots__ = ("_definition", "_prepared")

@@ -173,7 +173,7 @@ def _safe(method: Callable[Concatenate[Span, P], None]) -> Callable[Concatenate[
     def safely(span: Span, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(span, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the run goes on
+        except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the run continues
             span.tracing.failed(error)
 
     return safely

@@ -131,7 +131,7 @@ class Demo:
         store: Keeps the library and every answer; without episodes of an earlier demo.
         model: Answers.
         questions: The three parts.
-        begin: Begins to tell of the progress of a step with that title.
+        begin: Starts the progress display of a step with that title.
     """
 
     def __init__(

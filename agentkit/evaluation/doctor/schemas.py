@@ -31,7 +31,7 @@ class Part:
     Attributes:
         path: Dotted path as in ``Description.parameters``: ``address.city``, ``items[].sku``; a
             branch of a union has the path of the union.
-        role: How it stands in the schema above it.
+        role: Its role in the schema above it.
         schema: The sub-schema.
         depth: Objects and arrays above it.
         name: The property's own name; empty for other roles.

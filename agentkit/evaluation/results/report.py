@@ -68,7 +68,7 @@ class GroupReport:
             as not passed.
         faults: Attempts left out because the reference or the verifier is broken.
         unjudged: Finished attempts left out because no verdict was given.
-        unfinished: Attempts that were begun and never finished.
+        unfinished: Attempts that were started and never finished.
     """
 
     name: str

@@ -124,7 +124,7 @@ class _Row:
     """The parts of one episode that a report needs.
 
     Attributes:
-        labels: Where it stands in the run.
+        labels: Its place in the run.
         session: The try at the attempt that it belongs to.
         episode_id: Its id.
         passed: The verdict; None without one.

@@ -64,7 +64,7 @@ def _table(
     return Table(title=title, columns=columns(*headings), rows=tuple(rows), note=note)
 
 
-# --- what stands before the tables ----------------------------------------------------------------
+# --- before the tables ----------------------------------------------------------------------------
 
 
 def notes(report: EvaluationReport) -> tuple[str, ...]:

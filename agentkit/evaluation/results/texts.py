@@ -21,8 +21,8 @@ _LONGEST_READ = 20_000
 def shown(text: str, limit: int = MOST) -> str:
     """A text as people may safely read it.
 
-    Runs of white space are one blank. Characters that nobody sees, or that change the order of
-    those around them (controls, bidirectional marks, lone surrogates), stand as ``U+202E``.
+    Runs of white space are one blank. Characters that are invisible, or that change the order of
+    those around them (controls, bidirectional marks, lone surrogates), are shown as ``U+202E``.
 
     Args:
         text: Any text.

@@ -364,7 +364,7 @@ def read_artifact(
 
     Args:
         path: The file.
-        verifier: Checks the signature, which then must be there. Without one nobody looks at it.
+        verifier: Checks the signature, which then must be there. Without one it is not checked.
         expected: The digest of the content, where it is known from elsewhere.
 
     Raises:

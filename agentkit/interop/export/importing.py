@@ -97,7 +97,7 @@ class ImportRequest:
 
     Attributes:
         person: Who imports it and is responsible for it.
-        on_conflict: What happens to a name that stands for another definition, as for
+        on_conflict: What happens to a name that another definition has, as for
             ``agentkit tools import``.
         approved: Tools that the person agrees to, of those to which a person must agree.
         approves_all: Whether that is all of them.
@@ -130,7 +130,7 @@ async def import_artifact(
 ) -> ImportReport:
     """Bring the definitions of an artifact into a library.
 
-    New primitives are looked through, and come in together as one library version: their texts
+    New primitives are screened, and are added together as one library version: their texts
     must pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into
     the world come in when the person agrees.
 

@@ -98,7 +98,7 @@ class McpServer:
 
     Args:
         place: Where it is.
-        name: What we call it; stands before its tools' names where it must.
+        name: Our name for it; prefixes its tools' names where needed.
         prefix: Offer every tool as ``name__tool``.
         approval: Which tools wait for a person: those that say that they destroy, all, or none.
         trust_annotations: Believe what the server says of effects. Otherwise a tool counts as one
@@ -113,7 +113,7 @@ class McpServer:
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
-        UsageError: The name cannot stand before those of tools, or an option has no such value.
+        UsageError: The name cannot prefix those of tools, or an option has no such value.
 
     Example:
         >>> server = McpServer.stdio("python", ["server.py"], name="files")
@@ -152,7 +152,7 @@ class McpServer:
             limits=self._limits,
         )
         self._memory = Memory(known=dict(approved or {}))
-        self._sorting = threading.Lock()  # servers tell of changes in the connection's thread
+        self._sorting = threading.Lock()  # servers announce changes in the connection's thread
         self._raw = RawListing()
         self._offered = OfferedTools(name)
         self._listing = Listing()

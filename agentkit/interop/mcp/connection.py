@@ -278,7 +278,7 @@ class Connection:
             except SubscriptionLost as error:
                 _logger.debug("MCP server %r: %s", self.name, error)
             except (ListenNotSupportedError, MCPError, TimeoutError) as error:
-                _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
+                _logger.debug("MCP server %r announces no changes: %s", self.name, error)
                 return
             await asyncio.sleep(_LISTEN_SECONDS)
             self._relist.set()  # for what was said while nobody listened

@@ -179,7 +179,7 @@ class LibraryServer:
             host: Where it will listen; on loopback, requests for other host names are refused.
             path: The path that clients connect to.
             holder: Returns the name of a bearer key's holder, None for an unknown key, as
-                ``agentkit.server.Keys(...).holder`` does. Without it everybody is let in.
+                ``agentkit.server.Keys(...).holder`` does. Without it everybody is admitted.
         """
         server = self.sdk_server()
         app = server.streamable_http_app(host=host, streamable_http_path=path)

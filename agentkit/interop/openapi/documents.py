@@ -109,7 +109,7 @@ def _parsed(text: str | bytes) -> Any:
 def plain_json(value: object) -> Any:
     """The value as JSON data: keys are text, numbers finite, texts can be written in UTF-8.
 
-    Parts that are so already are handed on, not copied.
+    Parts that are so already are reused, not copied.
 
     Raises:
         DefinitionError: The value holds itself, is nested deeper than 200 levels, or has more than
@@ -392,7 +392,7 @@ def operations_of(space: ReferenceSpace) -> Iterator[Operation]:
 
 def _operations_at(item: Node, path: str, space: ReferenceSpace) -> Iterator[Operation]:
     try:
-        # 3.1 lets a path item stand beside its own reference; what stands here wins.
+        # 3.1 allows a path item beside its own reference; local fields win.
         merged = Node({**space.followed(item).value, **item.value}, item.pointer)
     except Unmappable as error:
         yield Operation(method="*", path=path, source=Node(None, item.pointer), fault=str(error))

@@ -134,7 +134,7 @@ class HttpClient:
         """Call an operation.
 
         Returns:
-            Decoded JSON, text, or an object that tells of binary content and of an empty answer.
+            Decoded JSON, text, or an object that describes binary content or an empty answer.
 
         Raises:
             ModelRetry: The server found fault with the arguments.
@@ -271,7 +271,7 @@ async def _content(response: httpx.Response, limit: int) -> bytes:
     async for part in cast("AsyncIterator[bytes]", response.stream):
         pieces, received = pieces + 1, received + len(part)
         if pieces % 100 == 0:
-            await asyncio.sleep(0)  # parts that came together are handed on without a pause
+            await asyncio.sleep(0)  # parts that came together are passed on without a pause
         if pieces > _FREE_PIECES + received // _BYTES_A_PIECE:
             raise ToolFailed(f"the answer came in more than {pieces - 1:,} pieces of a few bytes")
         try:

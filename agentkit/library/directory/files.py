@@ -27,7 +27,7 @@ _MOST_BYTES = 120
 def file_stem(tool_name: str) -> str:
     """The name of a tool's file, without its ending.
 
-    A name in small letters that every file system takes stands for itself. Any other is made
+    A lower-case name that every file system accepts is used as it is. Any other is made
     readable, and the first digits of its digest tell it apart: from names that differ in case,
     accents or signs alone, also where the file system does not see the difference.
 

@@ -112,7 +112,7 @@ class Folder:
         """The content of a change file from a byte on; only a plain file is read.
 
         Raises:
-            StoreError: A link, pipe or device stands in its place: what it leads to may lie outside
+            StoreError: A link, pipe or device is in its place: what it leads to may lie outside
                 of the folder, or never end; or it is larger than anything that a store writes.
         """
         with self.translated(path):
@@ -152,7 +152,7 @@ class Folder:
         """Write the files of tools, and delete those of which the content is None.
 
         Args:
-            contents: What is to stand in each file.
+            contents: The new content of each file.
             seen: Digest of its content when that was decided.
 
         Returns:

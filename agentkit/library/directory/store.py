@@ -105,7 +105,7 @@ class DirectoryStore(ForwardingStore):
             )
         if self._folder.pending.exists() and self._may_write():
             with self._folder.locked(is_patient=False) as is_alone:
-                if is_alone:  # otherwise somebody is just at it
+                if is_alone:  # otherwise another writer is at work
                     self._settle()
 
     def _files(self, state: LogState) -> ToolFiles:
@@ -181,7 +181,7 @@ class DirectoryStore(ForwardingStore):
 
         Returns:
             For edited ones the digest of the definition that the edit began with. For those to be
-            written the digest of what stands in the file, and of the definition that it shows.
+            written the digest of the file's content, and of the definition that it shows.
         """
         library = state.kept.load()
         changed = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)

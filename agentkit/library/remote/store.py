@@ -71,8 +71,8 @@ class _Known:
 class RemoteStore:
     """A library on a server of ``create_library_app``. It cannot be written to.
 
-    ``load`` asks the server whether there is news, and takes up what changed. A ``Replica`` of it
-    goes on with the last snapshot while the server is away. The first request is made when
+    ``load`` asks the server for changes and applies them. A ``Replica`` of it
+    serves the last snapshot while the server is away. The first request is made when
     something is asked for.
 
     Every definition is checked against its digest, and the library against its own; a server that

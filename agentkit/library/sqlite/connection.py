@@ -32,14 +32,14 @@ LOG_BYTES = 4 * 1024 * 1024
 _MOST_WRITES = 128
 """A log that is restarted keeps its length; only a checkpoint says how much of it is in use."""
 
-CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
+CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # never waits, and copies what no reader needs
 
 
 def uri_to_read(path: Path) -> str:
     """The file as SQLite opens it to read only.
 
     In a folder that this user may not write, such as that of an image, SQLite cannot read beside a
-    writer; where no log stands beside the file it is read as one that does not change.
+    writer; without a log beside it the file is read as immutable.
     """
     has_log = path.with_name(f"{path.name}-wal").exists()
     is_still = not has_log and not os.access(path.parent, os.W_OK)

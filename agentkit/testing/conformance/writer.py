@@ -1,7 +1,7 @@
 """A program that writes to a store, to be run beside others or killed in the middle.
 
 ``python -m agentkit.testing.conformance.writer URL commit NAME COUNT`` commits COUNT changes to
-tools of its own, each change giving all of them one new text and bringing one event that tells of
+tools of its own, each change giving all of them one new text and adding one event that records
 it; ``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints
 one line for each that the store has taken.
 """

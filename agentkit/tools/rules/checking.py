@@ -135,7 +135,7 @@ def missing_call(
 ) -> tuple[str, tuple[str | int, ...]] | None:
     """The missing requirement of a call, as a sentence and a path; None for none.
 
-    A value comes from a result when it stands in its text as a whole, with upper and lower case
+    A value comes from a result when its text contains it as a whole, with upper and lower case
     alike: models shorten and change what they read, and a refusal needs a reason.
 
     Args:

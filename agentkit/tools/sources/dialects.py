@@ -181,7 +181,7 @@ def _is_schema(target: object, reference: str) -> bool:
             known = next(keys, None) is not None
         else:
             known = key in SCHEMA_KEYWORDS
-        if not known:  # nobody has looked at what stands there
+        if not known:  # the content there was not checked
             return schema_fault(target) is None
     return True
 
