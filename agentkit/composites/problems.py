@@ -46,6 +46,9 @@ ADVICE: Mapping[str, str] = {
 }
 """What can be wrong with the text or the data of a composite, and what to do about it."""
 
+STYLE_CODES = frozenset({"constant_condition", "dead_call"})
+"""What a new program is refused for although it would run; a stored one keeps running with it."""
+
 RunCode = Literal[
     # Python's own errors, one for one
     "zero_division",
@@ -127,7 +130,7 @@ CONTRACT_LIMITS = CompositeLimits(fuel=300_000, collection_items=100_000)
 """For one pre- or postcondition, which has the whole of a table to look through: enough for
 simple conditions on each of 50,000 items, and still no more than about a quarter of a second."""
 
-READING_LIMITS = CompositeLimits(source_bytes=262_144, nodes=20_000, nesting=80)
+READING_LIMITS = CompositeLimits(source_bytes=1_048_576, nodes=20_000, nesting=80)
 """For looking at the programs of a library: one that was accepted under limits of its author's own
 stays readable to those who count its calls or draw it."""
 
