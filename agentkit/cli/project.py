@@ -56,6 +56,15 @@ _RETRIEVAL: _Kinds = {
 }
 
 
+PROMOTED = "promoted"
+"""Value of ``vectors``: the word vectors that the store's log says are promoted."""
+
+
+def vectors_file(digest: str) -> Path:
+    """Where a project keeps trained word vectors of a digest."""
+    return current_project().root / FOLDER / "vectors" / f"{digest[:16]}.vectors"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
     """What the commands that are started in a folder work with.
@@ -67,6 +76,8 @@ class Project:
         policy: The stages that a proposal goes through.
         rules: The knobs of its comparisons.
         retriever: Finds the tools of a request; None for the default.
+        promoted: How a retriever is made with the word vectors that the store says are promoted;
+            None where ``vectors = "promoted"`` is not asked for.
         keys: The files and modules that the file names, by key.
     """
 
@@ -76,6 +87,7 @@ class Project:
     policy: LifecyclePolicy = field(default_factory=LifecyclePolicy)
     rules: GateConfig = field(default_factory=GateConfig)
     retriever: Retriever | None = None
+    promoted: Mapping[str, int] | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def defaults_of(
@@ -173,11 +185,15 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     _check(read, _TOP)
     gates = read.get("gates", {})
     _check(gates, _GATES, "[gates] ")
-    retriever = None
+    retriever, promoted = None, None
     if (retrieval := read.get("retrieval")) is not None:
         _check(retrieval, _RETRIEVAL, "[retrieval] ")
-        vectors = {"vectors": root / retrieval["vectors"]} if "vectors" in retrieval else {}
-        retriever = default_retriever(**{**retrieval, **vectors})
+        options = {key: value for key, value in retrieval.items() if key != "vectors"}
+        named = retrieval.get("vectors")
+        promoted = options if named == PROMOTED else None
+        is_file = named is not None and promoted is None
+        vectors = {"vectors": root / named} if is_file else {}
+        retriever = default_retriever(**options, **vectors)
     tools = [_placed(one, root) for one in read.get("tools", ())]
     tasks, held_out, environment = (
         _placed(read.get(key), root) for key in ("tasks", "held_out", "environment")
@@ -200,6 +216,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
         rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
         retriever=retriever,
+        promoted=promoted,
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
 

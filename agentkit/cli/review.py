@@ -285,6 +285,7 @@ def rollback(
     to: FromZero | None = None,
     pin: int | None = None,
     unpin: bool = False,
+    vectors: bool = False,
     tool: str = "",
     yes: bool = False,
     reason: Reason,
@@ -301,6 +302,7 @@ def rollback(
         to (VERSION): Give TOOL the definition it had at this library version.
         pin (VERSION): Pin runs to this library version.
         unpin: Let runs use the newest version again.
+        vectors: Take back the word vectors that were promoted last.
         tool (NAME): With --pin: only this tool.
         yes: Do not ask.
 
@@ -311,8 +313,10 @@ def rollback(
       agentkit rollback --pin 12                     the kill switch, until --unpin
     """
     holds = pin is not None or unpin
-    if (pin is not None) + unpin + (to is not None) > 1:
-        raise UsageError("--to, --pin and --unpin exclude each other; give one")
+    if (pin is not None) + unpin + vectors + (to is not None) > 1:
+        raise UsageError("--to, --pin, --unpin and --vectors exclude each other; give one")
+    if vectors:
+        return _take_back_vectors(store_url, reason)
     if to is not None and not which:
         raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
     if which if holds else tool:
@@ -341,6 +345,13 @@ def rollback(
         print_served(before, after)
 
     return Output(record=record | {"served": after.version, "changes": seen}, view=view)
+
+
+def _take_back_vectors(store_url: str, reason: str) -> Output:
+    with managed(store_url) as manager:
+        left = manager.take_back_vectors(reason=reason, author=person())
+    words = f"retrieval reads the vectors {left[:16]} again" if left else "no vectors are promoted"
+    return Output(record={"vectors": left or None}, view=lambda: click.echo(words))
 
 
 def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:

@@ -55,8 +55,7 @@ from agentkit.cli.output import (
     print_json_line,
     say,
 )
-from agentkit.cli.project import current_project
-from agentkit.cli.stores import opened, read_source
+from agentkit.cli.stores import opened, read_source, retriever_of
 from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
 from agentkit.library import Store
@@ -140,7 +139,7 @@ def make_agent(
                 approve=approve,
             ),
             instructions=options.instructions,
-            retriever=current_project().retriever or "auto",
+            retriever=retriever_of(store) or "auto",
             refine=options.refine,
             limits=Limits(max_steps=options.max_steps),
             router=router,

@@ -20,8 +20,7 @@ from agentkit.cli.output import (
     right,
     say,
 )
-from agentkit.cli.project import current_project
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import opened_to_read, retriever_of
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retrieval
@@ -55,7 +54,7 @@ def search(
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
-        retriever = current_project().retriever or default_retriever()
+        retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
     return Output(
         record=_record(found, library, limit, explain=explain),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
-from agentkit.cli.project import current_project
+from agentkit.cli.project import current_project, vectors_file
 from agentkit.episodes.replacing import first_stray
-from agentkit.errors import StoreError, StoreLookupError
+from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.dry_run import InsertPolicy
@@ -25,6 +25,8 @@ from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import resolve_model
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -122,6 +124,26 @@ def managed(
     """
     with opened_to_read(store_url) as store:
         yield manager_of(store, load_tools(targets), lifecycle=lifecycle, judge=judge)
+
+
+def retriever_of(store: Store) -> Retriever | None:
+    """What finds tools in this project; None for the default.
+
+    Raises:
+        UsageError: The promoted word vectors are not there, or are damaged.
+    """
+    project = current_project()
+    if project.promoted is None:
+        return project.retriever
+    if not (digests := manager_of(store).ledger.vectors):
+        return project.retriever
+    file = vectors_file(digests[-1])
+    if not file.is_file():
+        raise UsageError(
+            f"the promoted word vectors are not at {file}; copy them there from where they were "
+            "trained, or take them back with 'agentkit rollback --vectors'"
+        )
+    return default_retriever(vectors=file, **project.promoted)
 
 
 def manager_of(

@@ -62,6 +62,7 @@ from agentkit.library.events import Author, Operation, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.store import LibraryChange
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -679,6 +680,41 @@ class ToolManager:
         who = author or self._author
         self._repository.write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
+
+    def promote_vectors(
+        self, digest: str, *, figures: JsonObject, reason: str = "", author: Author | None = None
+    ) -> None:
+        """Have retrieval read word vectors that learned this catalogue.
+
+        The file stays with whoever keeps it; what is promoted is its digest.
+
+        Args:
+            digest: ``TrainedVectors.digest``.
+            figures: What they gained on requests that training never saw, for the log.
+            reason: Why.
+            author: Who does it; the manager's author by default.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        who = author or self._author
+        self._repository.write(
+            lambda state: rollback.promote_vectors(state, digest, figures, who, reason)
+        )
+
+    def take_back_vectors(self, *, reason: str = "", author: Author | None = None) -> str:
+        """Have retrieval read the vectors that were promoted before, or none.
+
+        Returns:
+            The digest of those that are read now; empty for none.
+
+        Raises:
+            UsageError: None are promoted.
+            StoreError: The store failed.
+        """
+        who = author or self._author
+        self._repository.write(lambda state: rollback.take_back_vectors(state, who, reason))
+        return (self.ledger.vectors or ("",))[-1]
 
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()

@@ -47,6 +47,8 @@ EventKind = Literal[
     "revalidated",  # it was looked at again
     "pinned",  # the kill switch: runs use this version whatever happens
     "unpinned",
+    "vectors_promoted",  # retrieval reads these word vectors, which learned the catalogue
+    "vectors_taken_back",
     "proposer_quarantined",  # nothing more is taken from this proposer
     "proposer_released",
 ]
