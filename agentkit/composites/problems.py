@@ -46,6 +46,9 @@ ADVICE: Mapping[str, str] = {
 }
 """Problems of a composite's text or data, and how to fix them."""
 
+STYLE_CODES = frozenset({"constant_condition", "dead_call"})
+"""What a new program is refused for although it would run; a stored one keeps running with it."""
+
 RunCode = Literal[
     # Python's own errors, one for one
     "zero_division",
@@ -127,7 +130,7 @@ CONTRACT_LIMITS = CompositeLimits(fuel=300_000, collection_items=100_000)
 """Limits for one pre- or postcondition, which may search a whole table: enough for
 simple conditions on each of 50,000 items, and still no more than about a quarter of a second."""
 
-READING_LIMITS = CompositeLimits(source_bytes=262_144, nodes=20_000, nesting=80)
+READING_LIMITS = CompositeLimits(source_bytes=1_048_576, nodes=20_000, nesting=80)
 """Limits for reading the programs of a library: one that was accepted under its author's own limits
 stays readable for counting its calls or drawing it."""
 

@@ -260,7 +260,7 @@ def _children_of(definition: ToolDefinition) -> tuple[str, ...]:
     """The names that a composite calls, each once: the pinned ones first, as they are pinned."""
     if definition.body is None:
         return ()
-    called = composites.called_in(definition.body)
+    called = composites.called_in(definition.body) or frozenset()
     pinned = (pin.name for pin in definition.signature.children)
     return tuple(dict.fromkeys((*(pin for pin in pinned if pin in called), *sorted(called))))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentkit.composites.codec import program_from_json
+from agentkit.composites.codec import called_in, program_from_json
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import READING_LIMITS, Fault
 from agentkit.composites.source import join_effects
@@ -72,6 +72,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
     name = definition.name
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
     called = library.dag.children[name]
+    is_read = definition.body is None or called_in(definition.body) is not None
     from_calls = f"recompose {name!r}, or make its pins from its calls ('agentkit check --repin')"
     for child in dict.fromkeys((*called, *pinned)):
         fault = partial(LibraryFault, tool=name, child=child)
@@ -96,7 +97,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
                 advice=f"look at what changed ('agentkit log --tool {child}'), then recompose "
                 f"{name!r}, or move its pin ('agentkit check --repin')",
             )
-        if child not in called:
+        if child not in called and is_read:
             message = f"the signature of {name!r} pins {child!r}, but its program never calls it"
             yield fault(code="uncalled_pin", message=message, advice=from_calls)
 

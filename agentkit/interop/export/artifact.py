@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 from agentkit._version import __version__
-from agentkit.errors import ArtifactError, StoreError, ToolNotFoundError
+from agentkit.errors import ArtifactError, CompositeError, StoreError, ToolNotFoundError
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
@@ -73,7 +74,8 @@ class Artifact:
 def dag_of(library: Library) -> dict[str, dict[str, Any]]:
     """What calls what in a library, as JSON data: see ``agentkit.library.dag`` for the words.
 
-    A composite in or above a circle, or above a tool that is missing, has no depth and no size.
+    A composite in or above a circle, or above a tool that is missing, has no depth and no size; one
+    in or above a program that can not be read has no size.
     """
     dag = library.dag
     nodes: dict[str, dict[str, Any]] = {}
@@ -83,7 +85,9 @@ def dag_of(library: Library) -> dict[str, dict[str, Any]]:
             continue
         node: dict[str, Any] = {"children": list(dag.children[name])}
         if name in dag.depths:
-            node |= {"depth": dag.depths[name], "flat_size": dag.flat_size(name)}
+            node["depth"] = dag.depths[name]
+            with suppress(CompositeError):
+                node["flat_size"] = dag.flat_size(name)
         nodes[name] = node
     return nodes
 
