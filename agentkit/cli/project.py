@@ -56,6 +56,15 @@ _RETRIEVAL: _Kinds = {
 }
 
 
+PROMOTED = "promoted"
+"""Value of ``vectors``: the word vectors that the store's log says are promoted."""
+
+
+def vectors_file(digest: str) -> Path:
+    """Where a project keeps trained word vectors of a digest."""
+    return current_project().root / FOLDER / "vectors" / f"{digest[:16]}.vectors"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
     """What the commands that are started in a folder work with.
@@ -67,6 +76,8 @@ class Project:
         policy: The stages that a proposal goes through.
         rules: The knobs of its comparisons.
         retriever: Finds the tools of a request; None for the default.
+        promoted: How a retriever is made with the word vectors that the store says are promoted;
+            None where ``vectors = "promoted"`` is not asked for.
         keys: The files and modules that the file names, by key.
     """
 
@@ -76,6 +87,7 @@ class Project:
     policy: LifecyclePolicy = field(default_factory=LifecyclePolicy)
     rules: GateConfig = field(default_factory=GateConfig)
     retriever: Retriever | None = None
+    promoted: Mapping[str, int] | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def defaults_of(
@@ -115,7 +127,7 @@ def find_project(start: Path | None = None) -> Project:
         start: The folder; the working folder by default.
 
     Raises:
-        UsageError: The file can not be read, or says something that no command knows.
+        UsageError: The file cannot be read, or says something that no command knows.
     """
     folder = (start or Path.cwd()).absolute()
     root = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
@@ -132,7 +144,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     """Give the command that is about to run what its project says.
 
     Args:
-        context: Of the outermost group.
+        context: The context of the outermost group.
         known: Its own commands; those of plugins are left alone.
 
     Raises:
@@ -173,11 +185,15 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
     _check(read, _TOP)
     gates = read.get("gates", {})
     _check(gates, _GATES, "[gates] ")
-    retriever = None
+    retriever, promoted = None, None
     if (retrieval := read.get("retrieval")) is not None:
         _check(retrieval, _RETRIEVAL, "[retrieval] ")
-        vectors = {"vectors": root / retrieval["vectors"]} if "vectors" in retrieval else {}
-        retriever = default_retriever(**{**retrieval, **vectors})
+        options = {key: value for key, value in retrieval.items() if key != "vectors"}
+        named = retrieval.get("vectors")
+        promoted = options if named == PROMOTED else None
+        is_file = named is not None and promoted is None
+        vectors = {"vectors": root / named} if is_file else {}
+        retriever = default_retriever(**options, **vectors)
     tools = [_placed(one, root) for one in read.get("tools", ())]
     tasks, held_out, environment = (
         _placed(read.get(key), root) for key in ("tasks", "held_out", "environment")
@@ -200,6 +216,7 @@ def _project(root: Path, written: Mapping[str, Any]) -> Project:
         policy=LifecyclePolicy(**{key: gates[key] for key in _STAGES if key in gates}),
         rules=GateConfig(**{key: gates[key] for key in gates if key not in _STAGES}),
         retriever=retriever,
+        promoted=promoted,
         keys={"tools": tools, **{key: [value] for key, value in named.items()}},
     )
 
@@ -219,8 +236,8 @@ def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
         fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
             names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
-            wanted = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
-            raise UsageError(f"{table}{key}: {wanted} is wanted, got {value!r}")
+            expected = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
+            raise UsageError(f"{table}{key}: {expected} is wanted, got {value!r}")
 
 
 def _placed(place: str | None, root: Path) -> str:
@@ -254,7 +271,7 @@ def _key(word: str) -> str:
 
 
 SAMPLE = (FILE, "tools.py", "tasks.jsonl")
-"""What is written: the settings, a tool that refuses what it does not say, and tasks for it."""
+"""The files to write: settings, a tool with an undocumented constraint, and tasks for it."""
 
 _NEXT = (
     ("agentkit eval", "how often the model calls the tool right"),

@@ -234,7 +234,7 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -
 
 
 def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
-    """Where a proposal stands after a decision, and what models see now."""
+    """Report a proposal's status after a decision, and what models see now."""
     found = review_of(manager, proposal_id)
     served = manager.served
 
@@ -285,6 +285,7 @@ def rollback(
     to: FromZero | None = None,
     pin: int | None = None,
     unpin: bool = False,
+    vectors: bool = False,
     tool: str = "",
     yes: bool = False,
     reason: Reason,
@@ -301,6 +302,7 @@ def rollback(
         to (VERSION): Give TOOL the definition it had at this library version.
         pin (VERSION): Pin runs to this library version.
         unpin: Let runs use the newest version again.
+        vectors: Take back the word vectors that were promoted last.
         tool (NAME): With --pin: only this tool.
         yes: Do not ask.
 
@@ -311,8 +313,10 @@ def rollback(
       agentkit rollback --pin 12                     the kill switch, until --unpin
     """
     holds = pin is not None or unpin
-    if (pin is not None) + unpin + (to is not None) > 1:
-        raise UsageError("--to, --pin and --unpin exclude each other; give one")
+    if (pin is not None) + unpin + vectors + (to is not None) > 1:
+        raise UsageError("--to, --pin, --unpin and --vectors exclude each other; give one")
+    if vectors:
+        return _take_back_vectors(store_url, reason)
     if to is not None and not which:
         raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
     if which if holds else tool:
@@ -343,6 +347,13 @@ def rollback(
     return Output(record=record | {"served": after.version, "changes": seen}, view=view)
 
 
+def _take_back_vectors(store_url: str, reason: str) -> Output:
+    with managed(store_url) as manager:
+        left = manager.take_back_vectors(reason=reason, author=person())
+    words = f"retrieval reads the vectors {left[:16]} again" if left else "no vectors are promoted"
+    return Output(record={"vectors": left or None}, view=lambda: click.echo(words))
+
+
 def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:
     """Pin a tool, or all, to a version; without one take the pin off."""
     if version is not None:
@@ -365,9 +376,9 @@ def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) 
             f"nothing is left to take back; type 'agentkit rollback {which or 'TOOL'} --to VERSION'"
         )
     if not which and change is not None:
-        told = review_of(manager, change.proposal_id)
-        what = f"the promotion of {shown(told.proposal_id)} of {shown(told.tool)}"
-        _confirm(f"the last change is {what}: {shown(told.summary)}", is_sure=is_sure)
+        last = review_of(manager, change.proposal_id)
+        what = f"the promotion of {shown(last.proposal_id)} of {shown(last.tool)}"
+        _confirm(f"the last change is {what}: {shown(last.summary)}", is_sure=is_sure)
     named = _named(manager, which) if change is None else change.proposal_id
     taken = manager.roll_back(named, reason=reason, author=person())
     if not is_sure or taken:

@@ -20,8 +20,7 @@ from agentkit.cli.output import (
     right,
     say,
 )
-from agentkit.cli.project import current_project
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import opened_to_read, retriever_of
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retrieval
@@ -55,7 +54,7 @@ def search(
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
-        retriever = current_project().retriever or default_retriever()
+        retriever = retriever_of(store) or default_retriever()
         found = wait_for(retriever.retrieve(query, library))
     return Output(
         record=_record(found, library, limit, explain=explain),
@@ -88,7 +87,7 @@ def _print(found: Retrieval, library: Library, limit: int, *, explain: bool) -> 
 
 
 def _print_stages(found: Retrieval) -> None:
-    """What each stage left and cost, and what else there is to know."""
+    """What each stage kept and cost, and further notes."""
     rows = [
         (
             _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import FOLDER
-from agentkit.cli.project import current_project
+from agentkit.cli.project import current_project, vectors_file
 from agentkit.episodes.replacing import first_stray
-from agentkit.errors import StoreError, StoreLookupError
+from agentkit.errors import StoreError, StoreLookupError, UsageError
 from agentkit.evolution.compare import EpisodeGates
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.dry_run import InsertPolicy
@@ -25,6 +25,8 @@ from agentkit.library.chain import environment_signer, key_texts
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import resolve_model
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def read_source(place: str) -> AbstractContextManager[Store]:
 
     Raises:
         StoreError: There is nothing there.
-        ArtifactError: The file is an artifact that can not be used.
+        ArtifactError: The file is an artifact that cannot be used.
         UsageError: The file is something else.
     """
     path = Path(place).expanduser()
@@ -124,6 +126,26 @@ def managed(
         yield manager_of(store, load_tools(targets), lifecycle=lifecycle, judge=judge)
 
 
+def retriever_of(store: Store) -> Retriever | None:
+    """What finds tools in this project; None for the default.
+
+    Raises:
+        UsageError: The promoted word vectors are not there, or are damaged.
+    """
+    project = current_project()
+    if project.promoted is None:
+        return project.retriever
+    if not (digests := manager_of(store).ledger.vectors):
+        return project.retriever
+    file = vectors_file(digests[-1])
+    if not file.is_file():
+        raise UsageError(
+            f"the promoted word vectors are not at {file}; copy them there from where they were "
+            "trained, or take them back with 'agentkit rollback --vectors'"
+        )
+    return default_retriever(vectors=file, **project.promoted)
+
+
 def manager_of(
     store: Store,
     tools: Sequence[Tool] = (),
@@ -141,7 +163,7 @@ def manager_of(
         lifecycle: What proposals have to go through; None for what the project says.
         trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
-        author: Who stands in its events.
+        author: The author named in its events.
     """
     return ToolManager(
         store,
@@ -163,7 +185,7 @@ def commit(
 ) -> int:
     """Commit what ``build`` makes of the newest library, again if another writer commits first.
 
-    The change is written by the Tool Manager, with the event that tells of it.
+    The change is written by the Tool Manager, with the event that records it.
 
     Returns:
         The library version afterwards.
@@ -188,12 +210,12 @@ class _EnvironmentKey:
 
 
 def person() -> Author:
-    """Who is at the keyboard, for the events of the library."""
+    """The current user, for the events of the library."""
     return Author(kind="person", name=author())
 
 
 def author() -> str:
-    """Who is at the keyboard, for the history."""
+    """The current user, for the history."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user may have no name

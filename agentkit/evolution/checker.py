@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import view_changes
-from agentkit.evolution.dry_run import Procedure
+from agentkit.evolution.dry_run import InsertPolicy
 from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
@@ -361,13 +361,13 @@ class CandidateChecker:
     Attributes:
         validate: All checks of a change of words and rules.
         revision: Finds earlier definitions, to rebase on.
-        inserting: How InsertTool decides on tools that are new.
+        inserting: What a composite has to show.
         store: Where the episodes behind proposals may be kept.
     """
 
     validate: Validate
     revision: Revision
-    inserting: Procedure
+    inserting: InsertPolicy
     store: object
 
     async def check(

@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.composite import Composite, composite_tool
@@ -61,19 +61,6 @@ class InsertPolicy:
     def __post_init__(self) -> None:
         if not self.seconds > 0:
             raise UsageError(f"InsertPolicy.seconds must be positive, got {self.seconds}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Procedure:
-    """What InsertTool works with.
-
-    Attributes:
-        policy: What a candidate has to show.
-        limits: What composites may cost.
-    """
-
-    policy: InsertPolicy = field(default_factory=InsertPolicy)
-    limits: CompositeLimits = field(default_factory=CompositeLimits)
 
 
 # --- When two results are the same ---------------------------------------------------------------
@@ -330,15 +317,14 @@ class DryRun:
 
     Args:
         tools: The library's tools by name.
-        procedure: Which tools may run, and how much.
+        policy: Which tools may run, and for how long.
     """
 
-    def __init__(self, tools: Mapping[str, Tool], procedure: Procedure) -> None:
+    def __init__(self, tools: Mapping[str, Tool], policy: InsertPolicy) -> None:
         self._tools = tools
-        self.policy = procedure.policy
-        most = self.policy.seconds
-        seconds = min(procedure.limits.deadline_seconds or most, most)
-        self._limits = replace(procedure.limits, deadline_seconds=seconds)
+        self.policy = policy
+        most = policy.seconds
+        self._limits = CompositeLimits(deadline_seconds=most)
         self._until = time.monotonic() + most
         self._safe: dict[str, Tool] = {}
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from agentkit.composites.codec import program_from_json
-from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeError, DefinitionError, LibraryError, SourceProblem
 from agentkit.evolution.dry_run import (
@@ -19,7 +18,7 @@ from agentkit.evolution.dry_run import (
     DryRun,
     Failed,
     FailureCause,
-    Procedure,
+    InsertPolicy,
     call_text,
     cut,
     probes,
@@ -176,23 +175,23 @@ _REPAIR = "repair the library first; agentkit check lists what is wrong"
 
 
 async def plan_insert(
-    candidate: Candidate, library: Library, procedure: Procedure
+    candidate: Candidate, library: Library, policy: InsertPolicy
 ) -> InsertOutcome:
     """Whether a candidate would be added, merged or rejected. Nothing is written.
 
     Args:
         candidate: A composite.
         library: The library as it is; the outcome is that of its next version.
-        procedure: What InsertTool works with.
+        policy: What a candidate has to show.
     """
     name = "" if isinstance(candidate, str) else candidate.name
     try:
         definition = candidate
         if isinstance(definition, str):
-            definition = compose(definition, library.tools, limits=procedure.limits)
+            definition = compose(definition, library.tools)
         name = definition.name
-        _check_place(definition, library, procedure, is_composed=isinstance(candidate, str))
-        return await _decide(definition, library, procedure)
+        _check_place(definition, library, is_composed=isinstance(candidate, str))
+        return await _decide(definition, library, policy)
     except Refused as error:
         refused = error
     except CompositeError as error:
@@ -209,24 +208,24 @@ async def plan_insert(
 
 
 async def _decide(
-    definition: ToolDefinition, library: Library, procedure: Procedure
+    definition: ToolDefinition, library: Library, policy: InsertPolicy
 ) -> InsertOutcome:
     known = library.get(definition.name)
     if known is not None and known.definition == definition:
         own = {name: name for name in definition.signature.properties}
         same = Duplicate(name=known.name, parameters=own, reason=SAME_TOOL)
-        return await _merged(definition, same, library, procedure)
-    revises = known is not None and procedure.policy.allow_revisions
+        return await _merged(definition, same, library, policy)
+    revises = known is not None and policy.allow_revisions
     if revises:
         _check_acyclic(definition, library)
-    trial = DryRun(library.tools, procedure)
+    trial = DryRun(library.tools, policy)
     tool = trial.prepared(Tool(definition=definition))
     await _check_children(definition, trial)
     await _check_examples(tool, trial)
     await _check_probes(tool, trial)
     found = None if revises else await find_duplicate(tool, library, trial)
     if found is not None:
-        return await _merged(definition, found, library, procedure)
+        return await _merged(definition, found, library, policy)
     if known is not None and not revises:
         raise Refused(
             "name_taken",
@@ -234,7 +233,7 @@ async def _decide(
             "give the function another name, or allow revisions "
             "(InsertPolicy(allow_revisions=True)) when it is to take the place of that one",
         )
-    upserts = (definition, *await pinned_above(definition, library, procedure))
+    upserts = (definition, *await pinned_above(definition, library, policy))
     after = library.with_tools([Tool(definition=one) for one in upserts])
     return InsertOutcome(
         outcome="added",
@@ -249,7 +248,7 @@ async def _decide(
 
 
 async def _merged(
-    candidate: ToolDefinition, found: Duplicate, library: Library, procedure: Procedure
+    candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
 ) -> InsertOutcome:
     known = library[found.name].definition
     moved = (
@@ -258,7 +257,7 @@ async def _merged(
     )
     into = with_examples(known, moved)
     is_changed = into is not known
-    above = await pinned_above(into, library, procedure) if is_changed else ()
+    above = await pinned_above(into, library, policy) if is_changed else ()
     return InsertOutcome(
         outcome="merged",
         name=candidate.name,
@@ -273,16 +272,16 @@ async def _merged(
 # --- Read a candidate: is it data, is it a program, and does it fit the library -------------------
 
 
-def _check_place(
-    definition: ToolDefinition, library: Library, procedure: Procedure, *, is_composed: bool
-) -> None:
+def _check_place(definition: ToolDefinition, library: Library, *, is_composed: bool) -> None:
     """Stop what is no composite of tools that can be called; what was composed from text fits."""
     if not is_composed:
         check_data(definition)
     if not definition.is_composite or not definition.signature.children:
         raise _childless(definition.name)
     if not is_composed:
-        check_composite(definition, library, procedure.limits)
+        held = library.get(definition.name)
+        is_new = held is None or held.definition.body != definition.body
+        check_composite(definition, library, is_new=is_new)
     for child in definition.signature.children:
         if child.name not in library.dag.depths:
             raise Refused("broken_child", library.dag.why_unknown(child.name), _REPAIR)
@@ -326,15 +325,20 @@ def _childless(name: str) -> Refused:
     )
 
 
-def check_composite(definition: ToolDefinition, library: Library, limits: CompositeLimits) -> None:
+def check_composite(definition: ToolDefinition, library: Library, *, is_new: bool = False) -> None:
     """Stop a composite that is no program, or does not fit the library.
+
+    Args:
+        definition: The composite.
+        library: The library, with it or without it.
+        is_new: As for ``program_from_json``.
 
     Raises:
         Refused: With the code of the first fault.
     """
     name = definition.name
     try:
-        program_from_json(definition.body or {}, name=name, limits=limits)
+        program_from_json(definition.body or {}, name=name)
     except CompositeError as error:
         raise Refused.text(error.problems) from error
     with_candidate = library.with_tools([definition])
@@ -342,6 +346,13 @@ def check_composite(definition: ToolDefinition, library: Library, limits: Compos
         raise _childless(name)
     for fault in library_faults(with_candidate, [name]):
         raise Refused(fault.code, fault.message, f"{fault.advice}; or hand in its text")
+    if is_new:
+        try:
+            program_from_json(
+                definition.body or {}, tools=with_candidate.tools, name=name, is_new=True
+            )
+        except CompositeError as error:
+            raise Refused.text(error.problems) from error
 
 
 def _check_acyclic(candidate: ToolDefinition, library: Library) -> None:
@@ -457,7 +468,7 @@ _OF_CHILD: Mapping[FailureCause, tuple[str, str]] = {
 
 
 async def pinned_above(
-    changed: ToolDefinition, library: Library, procedure: Procedure
+    changed: ToolDefinition, library: Library, policy: InsertPolicy
 ) -> tuple[ToolDefinition, ...]:
     """The composites above a change, pinned to it, children before parents, and tried.
 
@@ -475,9 +486,9 @@ async def pinned_above(
         return above
     after = library.with_tools(library[one.name].with_definition(one) for one in (changed, *above))
     for parent in above:
-        how = await broken_by(parent, after, procedure)
+        how = await broken_by(parent, after, policy)
         before = library[parent.name].definition
-        if how and not await broken_by(before, library, procedure):
+        if how and not await broken_by(before, library, policy):
             raise Refused(
                 "breaks_parent",
                 f"{parent.name!r} is made of {changed.name!r}, and would break: {how}",
@@ -497,16 +508,16 @@ def _is_wording(before: ToolDefinition, after: ToolDefinition) -> bool:
     )
 
 
-async def broken_by(composite: ToolDefinition, library: Library, procedure: Procedure) -> str:
+async def broken_by(composite: ToolDefinition, library: Library, policy: InsertPolicy) -> str:
     """How a composite fails in a library, by its program or by a worked call.
 
     Empty where its worked calls hold, and where they can not be tried here.
     """
     try:
-        check_composite(composite, library, procedure.limits)
+        check_composite(composite, library)
     except Refused as refused:
         return refused.failed.message
-    trial = DryRun(library.tools, procedure)
+    trial = DryRun(library.tools, policy)
     tool = trial.safe(composite.name)
     for example in composite.worked_calls:
         try:

@@ -48,6 +48,8 @@ class Ledger:
         promoted: By tool: the proposals that became active and were not taken back, oldest first.
             The last one is what a roll-back takes back.
         pins: By tool, or ``WHOLE_LIBRARY``: the library version that runs use.
+        vectors: Digests of trained word vectors that were promoted and not taken back, oldest
+            first; retrieval reads the last.
         tested: Ids of the proposals in the order in which their tests began.
         passed: Those of them that a comparison with the active definition let go on, which e-LOND
             calls discoveries. One that is rolled back later still counts.
@@ -66,6 +68,7 @@ class Ledger:
     experiments: Mapping[str, str] = field(default_factory=_empty)
     promoted: Mapping[str, tuple[str, ...]] = field(default_factory=_empty)
     pins: Mapping[str, int] = field(default_factory=_empty)
+    vectors: tuple[str, ...] = ()
     tested: tuple[str, ...] = ()
     passed: frozenset[str] = frozenset()
 
@@ -162,6 +165,7 @@ class _Fold:
         self._experiments = dict(ledger.experiments)
         self._promoted = dict(ledger.promoted)
         self._pins = dict(ledger.pins)
+        self._vectors = list(ledger.vectors)
         self._tested = list(ledger.tested)
         self._passed = set(ledger.passed)
 
@@ -172,6 +176,7 @@ class _Fold:
             experiments=MappingProxyType(self._experiments),
             promoted=MappingProxyType(self._promoted),
             pins=MappingProxyType(self._pins),
+            vectors=tuple(self._vectors),
             tested=tuple(self._tested),
             passed=frozenset(self._passed),
         )
@@ -191,10 +196,10 @@ class _Fold:
             case "written":  # promotions under a change outside of proposals lose their place
                 for name in event.facts.get("replaced", ()):
                     self._promoted.pop(name, None)
-            case "pinned":
-                self._pins[event.tool_name] = int(event.facts["version"])
-            case "unpinned":
-                self._pins.pop(event.tool_name, None)
+            case "pinned" | "unpinned":
+                self._hold(event)
+            case "vectors_promoted" | "vectors_taken_back":
+                self._turn_to(event)
             case "marked" | "revalidated" | "proposer_quarantined" | "proposer_released":
                 pass  # what earlier releases kept, and nothing depends on any more
             case state if state in NEXT:
@@ -204,6 +209,19 @@ class _Fold:
                     f"event {event.sequence} is of the kind {event.kind!r}, which this agentkit "
                     "does not know; upgrade agentkit-evolve"
                 )
+
+    def _hold(self, event: LibraryEvent) -> None:
+        if event.kind == "pinned":
+            self._pins[event.tool_name] = int(event.facts["version"])
+        else:
+            self._pins.pop(event.tool_name, None)
+
+    def _turn_to(self, event: LibraryEvent) -> None:
+        """Retrieval turns to other word vectors, or back to earlier ones."""
+        if event.kind == "vectors_promoted":
+            self._vectors.append(str(event.facts["digest"]))
+        else:
+            del self._vectors[-1:]
 
     def _note(self, event: LibraryEvent) -> None:
         """Something about a proposal, whose state stays."""

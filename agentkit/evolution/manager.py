@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from agentkit._waiting import wait_for
-from agentkit.composites.problems import CompositeLimits
 from agentkit.episodes import Episode
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution import lifecycle, rollback
@@ -35,7 +34,7 @@ from agentkit.evolution.decide import (
     recorded_reports,
     status_of,
 )
-from agentkit.evolution.dry_run import InsertPolicy, Procedure, with_examples
+from agentkit.evolution.dry_run import InsertPolicy, with_examples
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.insertion import Candidate, InsertOutcome, plan_insert
 from agentkit.evolution.learning import (
@@ -58,11 +57,12 @@ from agentkit.evolution.repository import (
 from agentkit.evolution.rollback import Undoable, find_change
 from agentkit.evolution.validation.checks import validate
 from agentkit.evolution.validation.report import ProposedChange
-from agentkit.library.changes import now, rollback_change
+from agentkit.library.changes import rollback_change
 from agentkit.library.events import Author, Operation, Signer
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.store import LibraryChange
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
 
@@ -84,7 +84,6 @@ class ToolManager:
         tools: Code of primitives. It is bound to the stored definitions of the same names;
             ``register`` adds definitions that the store does not hold.
         policy: What is asked of a candidate.
-        limits: Caps on the text of composites and on their runs.
         author: Who writes, for the history.
         lifecycle: What proposals have to go through before they serve.
         validate: All checks of a suggested change.
@@ -93,7 +92,6 @@ class ToolManager:
         gates: What is asked of the numbers at each stage, such as ``EpisodeGates``; without them
             only what ``assess`` recorded counts.
         signer: Signs every event, with a key that the store does not hold.
-        clock: The time of events, as ISO 8601 in UTC.
 
     Raises:
         UsageError: The parameters of a tool in code differ from those in the library.
@@ -120,18 +118,16 @@ class ToolManager:
         *,
         tools: Mapping[str, Tool] | Iterable[Tool] = (),
         policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-        limits: CompositeLimits = CompositeLimits(),  # noqa: B008 - frozen
         author: str | Author = "agentkit",
         lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
         validate: Validate = validate,
         change_judge: ChangeJudge | None = None,
         gates: Assess | None = None,
         signer: Signer | None = None,
-        clock: Callable[[], str] = now,
     ) -> None:
         self._store = store
         self._policy = lifecycle
-        self._procedure = Procedure(policy=policy, limits=limits)
+        self._inserting = policy
         self._judge = change_judge
         self._assess = gates
         self._author = Author(kind="program", name=author) if isinstance(author, str) else author
@@ -139,14 +135,12 @@ class ToolManager:
             store,
             code={name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound},
             author=self._author,
-            limits=limits,
             signer=signer,
-            clock=clock,
         )
         checker = CandidateChecker(
             validate=validate,
             revision=self._repository.revision,
-            inserting=self._procedure,
+            inserting=self._inserting,
             store=store,
         )
         self._context = LifecycleContext(checker=checker, policy=lifecycle, author=self._author)
@@ -178,7 +172,7 @@ class ToolManager:
     @property
     def policy(self) -> InsertPolicy:
         """What is asked of a candidate."""
-        return self._procedure.policy
+        return self._inserting
 
     def register(self, tools: Iterable[Tool | ToolDefinition], *, reason: str = "") -> int:
         """Add primitives that a person gives, unexamined, as ``agentkit tools add`` does.
@@ -337,7 +331,7 @@ class ToolManager:
 
         async def decide(state: LibraryState) -> Transaction | None:
             nonlocal outcome
-            outcome = await plan_insert(candidate, state.library, self._procedure)
+            outcome = await plan_insert(candidate, state.library, self._inserting)
             return self._change("insert", outcome.upserts, state, reason, evidence)
 
         done = await self._repository.write_async(decide)
@@ -345,7 +339,7 @@ class ToolManager:
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
-        return _waited(lambda: plan_insert(candidate, self.library, self._procedure))
+        return _waited(lambda: plan_insert(candidate, self.library, self._inserting))
 
     def edit(
         self, build: Callable[[Library], LibraryChange | None], *, operation: Operation = "edit"
@@ -686,6 +680,41 @@ class ToolManager:
         who = author or self._author
         self._repository.write(lambda state: rollback.unpin(state, tool_name, who, reason))
         return self.served
+
+    def promote_vectors(
+        self, digest: str, *, figures: JsonObject, reason: str = "", author: Author | None = None
+    ) -> None:
+        """Have retrieval read word vectors that learned this catalogue.
+
+        The file stays with whoever keeps it; what is promoted is its digest.
+
+        Args:
+            digest: ``TrainedVectors.digest``.
+            figures: What they gained on requests that training never saw, for the log.
+            reason: Why.
+            author: Who does it; the manager's author by default.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        who = author or self._author
+        self._repository.write(
+            lambda state: rollback.promote_vectors(state, digest, figures, who, reason)
+        )
+
+    def take_back_vectors(self, *, reason: str = "", author: Author | None = None) -> str:
+        """Have retrieval read the vectors that were promoted before, or none.
+
+        Returns:
+            The digest of those that are read now; empty for none.
+
+        Raises:
+            UsageError: None are promoted.
+            StoreError: The store failed.
+        """
+        who = author or self._author
+        self._repository.write(lambda state: rollback.take_back_vectors(state, who, reason))
+        return (self.ledger.vectors or ("",))[-1]
 
     async def _submit(
         self, proposal_id: str, suggestion: Suggestion, episodes: Sequence[Episode] = ()

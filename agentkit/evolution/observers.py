@@ -141,6 +141,8 @@ class Background(ABC, Generic[T]):
 
 # --- Verdicts for the sessions of a canary, so that its gate has something to count ---------------
 
+_MOST_JUDGED = 1_000  # runs that wait to be judged; further ones are dropped, of either arm alike
+
 OUTCOME = "outcome"
 """The name of the verifier that goes by what happened alone."""
 
@@ -217,13 +219,10 @@ class CanaryJudge(Background[Episode]):
     Args:
         store: Takes the verdicts.
         verifier: Judges; without it ``outcome`` does.
-        queue: Most runs that wait to be judged; further ones are dropped, of either arm alike.
     """
 
-    def __init__(
-        self, store: EpisodeStore, *, verifier: Verifier | None = None, queue: int = 1000
-    ) -> None:
-        super().__init__(size=queue, name="judging a canary")
+    def __init__(self, store: EpisodeStore, *, verifier: Verifier | None = None) -> None:
+        super().__init__(size=_MOST_JUDGED, name="judging a canary")
         self._store = store
         self._verifier = verifier
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from agentkit.composites.problems import CompositeLimits
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.ledger import Ledger
 from agentkit.library.changes import now
@@ -134,10 +133,7 @@ class LibraryRepository:
         store: Where the library and its events are kept.
         code: Tools of this process, whose code is bound to the definitions of their names.
         author: Who writes.
-        limits: Caps on runs of composites.
         signer: Signs each event.
-        clock: The time, as ISO 8601 in UTC. The order of events is that of the chain, so a clock
-            that goes backwards does no harm.
     """
 
     def __init__(
@@ -146,16 +142,12 @@ class LibraryRepository:
         *,
         code: Mapping[str, Tool],
         author: Author,
-        limits: CompositeLimits,
         signer: Signer | None = None,
-        clock: Callable[[], str] = now,
     ) -> None:
         self.store = store
         self.author = author
-        self.limits = limits
         self._code = dict(code)
         self._signer = signer
-        self._clock = clock
         self._library = bound_library(store.load(), self._code)
         self._ledger: Ledger | None = None
         self._linked: Library | None = None
@@ -167,7 +159,7 @@ class LibraryRepository:
         """The newest library seen, its composites linked."""
         with self._lock:
             if self._linked is None:
-                self._linked = link(self._library, limits=self.limits)
+                self._linked = link(self._library)
             return self._linked
 
     @property
@@ -180,7 +172,7 @@ class LibraryRepository:
         held = self._served
         if held is None or held[0] != key:
             served = served_library(self.store, state.library, state.ledger)
-            held = self._served = (key, link(served, limits=self.limits))
+            held = self._served = (key, link(served))
         return held[1]
 
     @property
@@ -257,7 +249,7 @@ class LibraryRepository:
         change = transaction.change
         after = state.library.version + change.makes_version
         drafts = [replace(draft, library_version=after) for draft in transaction.drafts]
-        events = chained(state.ledger.head, drafts, at=self._clock(), signer=self._signer)
+        events = chained(state.ledger.head, drafts, at=now(), signer=self._signer)
         change = replace(
             change,
             proposal_id=change.proposal_id or f"events-{uuid.uuid4().hex}",

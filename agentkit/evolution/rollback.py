@@ -13,6 +13,7 @@ from agentkit.library.events import Author, EventDraft, LibraryEvent, Operation
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
 from agentkit.library.store import LibraryChange, ToolRevision, ToolStore
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
 History = Callable[[str], Sequence[ToolRevision]]
@@ -326,6 +327,30 @@ def restore(
 
 
 # --- The kill switch ------------------------------------------------------------------------------
+
+
+def promote_vectors(
+    state: LibraryState, digest: str, figures: JsonObject, author: Author, reason: str
+) -> Transaction | None:
+    """Have retrieval read trained word vectors; None when it does so already."""
+    if state.ledger.vectors[-1:] == (digest,):
+        return None
+    facts = {"digest": digest, "figures": dict(figures)}
+    draft = EventDraft(kind="vectors_promoted", author=author, reason=reason, facts=facts)
+    return Transaction(drafts=(draft,))
+
+
+def take_back_vectors(state: LibraryState, author: Author, reason: str) -> Transaction:
+    """Have retrieval read the vectors of before, or none.
+
+    Raises:
+        UsageError: None are promoted.
+    """
+    if not state.ledger.vectors:
+        raise UsageError("no trained word vectors are promoted; there is nothing to take back")
+    facts = {"digest": state.ledger.vectors[-1]}
+    draft = EventDraft(kind="vectors_taken_back", author=author, reason=reason, facts=facts)
+    return Transaction(drafts=(draft,))
 
 
 def pin(

@@ -43,6 +43,9 @@ def test_a_cost_limit_needs_a_price():
     with pytest.raises(UsageError, match="no price is known"):
         Agent(FallbackModel(ScriptedModel([]), unknown), limits=limits)
 
+    known = [SilentModel(name, REFUSAL) for name in ("gpt-4o", "gpt-4o-mini")]
+    assert prices.limit_price(FallbackModel(*known)).prompt == 2.5
+
     Agent(unknown)
     price = Price(prompt=1, completion=2)
     given = OpenAICompatibleModel("x", base_url="http://localhost:9/v1", prices={"x": price})
@@ -128,6 +131,8 @@ async def test_the_last_word_is_the_last_models():
     away = ModelConnectionError("away")
     with pytest.raises(RunError, match="away"):
         await Agent(FallbackModel(SilentModel("a", REFUSAL), failing(away))).run("Hi")
+    second = FallbackModel(SilentModel("a", REFUSAL), ScriptedModel(["x"]), failing(away))
+    assert (await Agent(second).run("Hi")).usage.requests == 2
     refused = await Agent(FallbackModel(failing(away), SilentModel("a", REFUSAL))).run("Hi")
     assert refused.output == "I cannot."
     picky = FallbackModel(failing(away), ScriptedModel(["x"]), on_errors=(ModelStatusError,))

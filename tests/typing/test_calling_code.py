@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,21 +27,28 @@ def checked(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def pyright(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A strict configuration for pyright, or a skip where it cannot get its runtime."""
+def pyright(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Runs pyright in strict mode over a text, or a skip where it cannot get its runtime."""
     pytest.importorskip("pyright", reason="pyright is not installed")
     if checked("pyright", "--version").returncode:
         pytest.skip("pyright could not fetch the JavaScript runtime it needs")
-    config = tmp_path_factory.mktemp("pyright") / "pyrightconfig.json"
-    settings = {
-        "include": [str(ROOT / API)],
-        "extraPaths": [str(ROOT)],
-        "typeCheckingMode": "strict",
-        "reportUnnecessaryTypeIgnoreComment": "error",
-        "enableTypeIgnoreComments": False,
-    }
-    config.write_text(json.dumps(settings), encoding="utf-8")
-    return config
+
+    def check(text: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path_factory.mktemp("pyright")
+        (folder / "calling.py").write_text(text, encoding="utf-8")
+        settings = {
+            "include": ["calling.py"],  # relative: an absolute path is ignored
+            "extraPaths": [str(ROOT)],
+            "typeCheckingMode": "strict",
+            "reportUnnecessaryTypeIgnoreComment": "error",
+            "enableTypeIgnoreComments": False,
+        }
+        (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
+        return checked("pyright", "-p", str(folder))
+
+    return check
 
 
 @pytest.mark.long
@@ -52,10 +60,21 @@ def test_mypy_accepts_the_calling_code() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_pyright_accepts_the_calling_code(pyright: Path) -> None:
+def test_pyright_accepts_the_calling_code(
+    pyright: Callable[[str], subprocess.CompletedProcess[str]],
+) -> None:
     """Pyright, which editors use, agrees in strict mode."""
-    done = checked("pyright", "-p", str(pyright))
+    done = pyright((ROOT / API).read_text(encoding="utf-8"))
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+def test_pyright_can_fail(pyright: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
+    """Pyright rejects calling code with a wrong type."""
+    done = pyright("from agentkit import Library\nversion: str = Library().version\n")
+    assert done.returncode == 1, done.stdout
+    assert "reportAssignmentType" in done.stdout
 
 
 def test_the_check_can_fail(tmp_path: Path) -> None:

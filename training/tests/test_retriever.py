@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from agentkit import Library, ToolDefinition, open_store
+from agentkit.cli.main import main as runtime
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import UsageError
 from agentkit.evolution import ToolManager
@@ -236,6 +237,49 @@ def test_the_command_learns_from_a_store(tmp_path: Path) -> None:
     )
     found = asyncio.run(retriever.retrieve(f"{TOOLS['run_kaso'][1]} please", library))
     assert found.offered[0].name == "run_kaso"
+
+
+@needs_vectors
+def test_vectors_are_promoted_and_taken_back(tmp_path: Path, monkeypatch) -> None:
+    """The log says which vectors a project reads; going back is one command, and is logged, too."""
+    monkeypatch.chdir(tmp_path)
+    text = 'store = "sqlite:///shop.db"\n[retrieval]\nvectors = "promoted"\n'
+    (tmp_path / "agentkit.toml").write_text(text)
+    store = open_store("sqlite:///shop.db")
+    ToolManager(store).register(
+        [ToolDefinition.from_schema(name, text, {}) for name, (text, _) in TOOLS.items()],
+        reason="the tools of a test",
+    )
+    store.append_many([episode(number, one) for number, one in enumerate(asked(400))])
+
+    def first(query: str) -> str:
+        done = CliRunner().invoke(runtime, ["search", query, "--json"])
+        assert done.exit_code == 0, done.output
+        return (json.loads(done.stdout)["offered"] or [""])[0]
+
+    query = f"{TOOLS['run_kaso'][1]} please"
+    before = first(query)
+    given = ["retriever", "--store", "sqlite:///shop.db", "--promote"]
+    result = CliRunner().invoke(main, given)
+    assert result.exit_code == 0, result.output
+    (digest,) = ToolManager(store).ledger.vectors
+    (kept,) = (tmp_path / ".agentkit" / "vectors").iterdir()
+    assert TrainedVectors.read(kept).digest == digest
+    assert before != "run_kaso" == first(query)
+    kept.rename(tmp_path / "away")
+    gone = CliRunner().invoke(runtime, ["search", query])
+    assert gone.exit_code == 2
+    assert "the promoted word vectors are not at" in gone.stderr
+    (tmp_path / "away").rename(kept)
+    back = CliRunner().invoke(runtime, ["rollback", "--vectors", "--reason", "too narrow"])
+    assert back.exit_code == 0, back.output
+    assert ToolManager(store).ledger.vectors == ()
+    assert first(query) == before
+    kinds = [one.kind for one in store.events()][-2:]
+    assert kinds == ["vectors_promoted", "vectors_taken_back"]
+    assert CliRunner().invoke(runtime, ["rollback", "--vectors"]).exit_code == 2
+    assert CliRunner().invoke(runtime, ["log", "--verify"]).exit_code == 0
+    store.close()
 
 
 @needs_vectors

@@ -19,7 +19,7 @@ from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.composites.source import compose
 from agentkit.episodes import Episode
-from agentkit.errors import CompositeError, SourceProblem, UsageError
+from agentkit.errors import CompositeError, SourceProblem
 from agentkit.evolution.proposal import Observations, Proposal, Suggestion, UnreadableProposal
 from agentkit.evolution.proposers.blocks import LONGEST_KEPT
 from agentkit.evolution.proposers.streams import Prompt
@@ -36,6 +36,7 @@ _SETTINGS = ModelSettings(temperature=0.2, top_p=0.95, max_tokens=4096)
 
 _PROMPT = "composite_v1"
 _LEAST_CALLS = 2
+_MOST_REPAIRS = 3  # of one function
 _MOST_TOOLS = 40
 _LONGEST_VALUE = 400
 
@@ -53,17 +54,10 @@ class CompositeStream:
 
     Args:
         model: The teacher.
-        max_repairs: Most repairs of one function.
-
-    Raises:
-        UsageError: ``max_repairs`` is negative.
     """
 
-    def __init__(self, model: ChatModel, *, max_repairs: int = 3) -> None:
-        if max_repairs < 0:
-            raise UsageError(f"max_repairs must be 0 or more, got {max_repairs}")
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self._max_repairs = max_repairs
         self._author = Prompt.shipped(_PROMPT).author(model)
 
     @property
@@ -91,7 +85,7 @@ class CompositeStream:
         self, source: str, request: ModelRequest, library: Library, episode_id: str
     ) -> Suggestion:
         """What a function says once it is in the language; or its last text, with its problems."""
-        for attempt in range(1, self._max_repairs + 2):
+        for attempt in range(1, _MOST_REPAIRS + 2):
             try:
                 definition = compose(source, tools=library.tools)
             except CompositeError as error:
@@ -106,7 +100,7 @@ class CompositeStream:
                     evidence=(episode_id,),
                 )
             repaired = None
-            if attempt <= self._max_repairs:
+            if attempt <= _MOST_REPAIRS:
                 repaired = await self._repaired(source, problems, request)
             if repaired is None:
                 break

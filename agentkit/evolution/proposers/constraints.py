@@ -117,15 +117,13 @@ class _Listing(NamedTuple):
     """What reads like a list.
 
     Attributes:
-        quoted: Its values in quotation marks.
-        bare: Its other values.
+        bare: Its values without quotation marks.
         values: All values.
         joined_by: What stands between them.
         end: Where it ends.
         closer: The bracket that must end it; empty for none.
     """
 
-    quoted: list[str]
     bare: list[str]
     values: list[str]
     joined_by: list[str]
@@ -169,7 +167,6 @@ def _listing(text: str, position: int) -> _Listing:
     lead = _says("lead").match(text, position)
     position = lead.end() if lead else position
     closer = _CLOSERS.get((lead["bracket"] or "") if lead else "", "")
-    quoted: list[str] = []
     bare: list[str] = []
     values: list[str] = []
     joined_by: list[str] = []
@@ -177,7 +174,6 @@ def _listing(text: str, position: int) -> _Listing:
         if mark := _says("quoted value").match(text, position):
             inside = next(part for part in mark.groups() if part is not None)
             value, position = _unescaped(inside), mark.end()
-            quoted.append(value)
         else:
             value = _bare_value(text, position)
             if not value:
@@ -194,7 +190,7 @@ def _listing(text: str, position: int) -> _Listing:
             break
         joined_by.append(joined[0].strip())
         position = joined.end()
-    return _Listing(quoted, bare, values, joined_by, position, closer)
+    return _Listing(bare, values, joined_by, position, closer)
 
 
 def _bare_value(text: str, position: int) -> str:

@@ -34,7 +34,6 @@ from agentkit.evolution.validation.wording import (
     pattern,
     sentences,
     stands_in,
-    symbols_in,
 )
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
@@ -387,7 +386,7 @@ def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
         if origin.text and (whole or origin.text in rest):
             rest = rest.replace(origin.text, " ", 1)
             yield origin
-    if any(map(str.isalnum, rest)) or symbols_in(rest):
+    if any(map(str.isalnum, rest)) or not rest.isascii():
         yield TextOrigin(text=rest, kind=change.written_by)
 
 
@@ -499,8 +498,9 @@ def _every_text(value: Any) -> Iterator[str]:
 
 
 def _is_worded(text: str) -> bool:
-    """Whether a text holds letters, pictures, or numbers that spell letters."""
-    return any(map(str.isalpha, text)) or bool(symbols_in(text)) or bool(_SPELLS.search(text))
+    """Whether a text holds letters, signs beyond ASCII, or numbers that spell letters."""
+    is_plain = text.isascii() and not any(map(str.isalpha, text))
+    return not is_plain or _SPELLS.search(text) is not None
 
 
 def _known(change: ProposedChange) -> Callable[[str], bool]:

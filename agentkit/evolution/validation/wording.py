@@ -98,8 +98,6 @@ _INVISIBLE = re.compile(
 )
 _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
 _SPACE = re.compile(r"\s+")
-_PICTURES = frozenset({"So", "Co", "Cn"})
-_SIGNS = frozenset("°©®™№✓✔✗✘")
 _ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
 
 
@@ -140,20 +138,6 @@ def sentences(text: str) -> Iterator[str]:
     for part in _END.split(text):
         if part.strip():
             yield folded(part).strip()
-
-
-def symbols_in(text: str) -> frozenset[str]:
-    """The pictures in a text: they say something, and no list of words knows what.
-
-    Example:
-        >>> symbols_in("Send it \N{ENVELOPE} at 20 °C.") == {"\N{ENVELOPE}"}
-        True
-    """
-    if text.isascii():
-        return frozenset()
-    return frozenset(
-        char for char in text if unicodedata.category(char) in _PICTURES and char not in _SIGNS
-    )
 
 
 def stands_in(word: str, text: str) -> bool:

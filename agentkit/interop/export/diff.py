@@ -1,7 +1,7 @@
 """Two libraries side by side, as a reviewer wants to see them.
 
 Of arguments a contract may take more and must not take less; of a result it may promise more and
-must not promise less. What can not be told from the keywords counts as breaking.
+must not promise less. What the keywords do not decide counts as breaking.
 """
 
 from __future__ import annotations
@@ -179,12 +179,12 @@ def headline(diff: LibraryDiff) -> str:
     counts = {what: len(tools) for what, tools in found.items() if tools}
     if not counts:
         return f"no difference in {diff.unchanged:,} {'tool' if diff.unchanged == 1 else 'tools'}"
-    told = [f"{count:,} {what}" for what, count in counts.items()]
-    number, _, what = told[0].partition(" ")
-    told[0] = f"{number} {'tool' if number == '1' else 'tools'} {what}"
+    phrases = [f"{count:,} {what}" for what, count in counts.items()]
+    number, _, what = phrases[0].partition(" ")
+    phrases[0] = f"{number} {'tool' if number == '1' else 'tools'} {what}"
     if broken := sum(change.is_breaking for change in diff.changed):
-        told[-1] += f" ({broken:,} breaking)"
-    return ", ".join([*told, f"{diff.unchanged:,} unchanged"])
+        phrases[-1] += f" ({broken:,} breaking)"
+    return ", ".join([*phrases, f"{diff.unchanged:,} unchanged"])
 
 
 # --- contracts ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""From what a server listed to what is offered: each entry is offered or held, none is lost."""
+"""Screen what a server listed: each entry is offered or held, none is lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import suspicions
@@ -24,7 +24,7 @@ from agentkit.interop.mcp.listing import (
 )
 
 NewTools: TypeAlias = Literal["hold", "screen"]
-"""What becomes of a tool that nobody has approved."""
+"""The policy for tools that nobody has approved."""
 
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -53,14 +53,14 @@ class ImportPolicy:
     limits: McpLimits = field(default_factory=McpLimits)
 
     def offered_name(self, name: str) -> str:
-        """What the library calls a tool of the server."""
+        """The library's name for a tool of the server."""
         alone = self.prefixes is not True and name not in self.prefixes
         return name if alone else prefixed(self.server, name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What need not be worked out again when a server lists its tools anew.
+    """Results remembered for the server's next listing.
 
     Attributes:
         known: Fingerprints by name of what was offered or approved before. A tool that is not what
@@ -74,13 +74,6 @@ class Memory:
     read: dict[tuple[str, str], ListedTool] = field(default_factory=dict)
 
 
-class _Entry(NamedTuple):
-    """An entry that could be read as a tool."""
-
-    tool: ListedTool
-    record: dict[str, Any]
-
-
 def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Listing:
     """Sort a server's entries into those that are offered and those that are held.
 
@@ -89,31 +82,22 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         policy: How its tools become ours.
         memory: What is known of the server; ``passed`` and ``read`` grow.
     """
-    entries = list(_entries(raw.records, policy, memory))
-    reasons = _look_through([one for one in entries if isinstance(one, _Entry)], memory)
-    outcomes = [
-        one if isinstance(one, HeldTool) else _vetted(one, policy, memory, reasons)
-        for one in entries
-    ]
+    counts = Counter(str(record.get("name")) for record in raw.records)
+    outcomes: list[ListedTool | HeldTool] = []
+    for record in raw.records:
+        if counts[str(record.get("name"))] > 1:
+            reason = "the server lists several tools of this name, so a call would be a guess."
+            found: ListedTool | HeldTool = _held(record, "duplicate", reason)
+        else:
+            found = _read(record, policy, memory)
+        vetted = found if isinstance(found, HeldTool) else _vetted(found, record, policy, memory)
+        outcomes.append(vetted)
     tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
     held = tuple(one for one in outcomes if isinstance(one, HeldTool))
     return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools, policy)))
 
 
-def _entries(
-    records: Sequence[dict[str, Any]], policy: ImportPolicy, memory: Memory
-) -> Iterator[_Entry | HeldTool]:
-    """Each entry as a tool, or why there is none."""
-    counts = Counter(str(record.get("name")) for record in records)
-    for record in records:
-        if counts[str(record.get("name"))] > 1:
-            reason = "the server lists several tools of this name, so a call would be a guess."
-            yield _held(record, "duplicate", reason)
-        else:
-            yield _read(record, policy, memory)
-
-
-def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entry | HeldTool:
+def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> ListedTool | HeldTool:
     """An entry as a definition, or why there is none."""
     name = str(record.get("name", ""))
     try:
@@ -123,7 +107,7 @@ def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entr
             return _held(record, "bad_entry", reason)
         print_of = fingerprint(record)
     except (DefinitionError, ValueError, RecursionError) as error:
-        return _held(record, "bad_entry", f"it can not be written as JSON: {error}")
+        return _held(record, "bad_entry", f"it cannot be written as JSON: {error}")
     key = (print_of, policy.offered_name(name))
     if key not in memory.read:
         try:
@@ -134,7 +118,7 @@ def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entr
         except _TooLargeError as error:
             return _held(record, "too_large", f"{error} are allowed.")
         memory.read[key] = tool
-    return _Entry(memory.read[key], record)
+    return memory.read[key]
 
 
 class _TooLargeError(Exception):
@@ -176,8 +160,8 @@ def remote_references(*schemas: object) -> Iterator[str]:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
-            given = (part.get(key) for key in _REFERENCES)
-            yield from (text for text in given if isinstance(text, str) and text[:1] != "#")
+            references = (part.get(key) for key in _REFERENCES)
+            yield from (text for text in references if isinstance(text, str) and text[:1] != "#")
             waiting.extend(part.values())
         elif isinstance(part, list | tuple):
             waiting.extend(part)
@@ -188,18 +172,6 @@ def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
     return HeldTool(name=name, code=code, reasons=(reason,), record=record)
 
 
-def _look_through(entries: Iterable[_Entry], memory: Memory) -> Mapping[str, tuple[str, ...]]:
-    """Why a person should look at tools first, by fingerprint, for those whose texts are new."""
-    new = {
-        tool.fingerprint: tool.definition
-        for tool, _ in entries
-        if tool.fingerprint not in memory.passed and tool.fingerprint != memory.known.get(tool.name)
-    }
-    failed = [suspicions(tool) for tool in new.values()]
-    memory.passed.update(one for one, found in zip(new, failed, strict=True) if not found)
-    return dict(zip(new, map(_in_words, failed), strict=True))
-
-
 def _in_words(failed: Sequence[FailedCheck]) -> tuple[str, ...]:
     """Findings in sentences; the first of many."""
     shown = (f"{one} ({one.excerpt!r})" for one in failed[:_MOST_REASONS])
@@ -208,14 +180,17 @@ def _in_words(failed: Sequence[FailedCheck]) -> tuple[str, ...]:
 
 
 def _vetted(
-    entry: _Entry, policy: ImportPolicy, memory: Memory, found: Mapping[str, tuple[str, ...]]
+    tool: ListedTool, record: dict[str, Any], policy: ImportPolicy, memory: Memory
 ) -> ListedTool | HeldTool:
     """The tool, or why it is held."""
-    tool, record = entry
     accepted = memory.known.get(tool.name)
     if accepted == tool.fingerprint:
         return tool
-    reasons = found.get(tool.fingerprint, ())
+    reasons: tuple[str, ...] = ()
+    if tool.fingerprint not in memory.passed:
+        reasons = _in_words(suspicions(tool.definition))
+    if not reasons:
+        memory.passed.add(tool.fingerprint)
     code: HoldCode = "suspicious_text"
     if accepted is not None:
         changed = (

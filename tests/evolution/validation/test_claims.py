@@ -54,6 +54,7 @@ def test_a_claim_without_evidence_is_rejected(code, tool, text):
         ("cars_search", "rule", "Not for single cars (see cars_details)."),
         ("bill_split", "rule", "\u8d37\u6b3e\u8bf7\u7528 loan_monthly_payment\u3002"),
         ("cars_search", "rule", "Cars of the \U0001f1e9."),
+        ("cars_search", "rule", "\uff21\uff22\uff23社の車です。"),
     ],
 )
 def test_what_schema_and_rules_bear_out_passes(tool, place, text):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.validation import validate
+from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.evolution.validation.approvals import OVERRULABLE, fresh_texts
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.testing import sample_library
@@ -88,15 +88,24 @@ def test_what_is_removed_or_moved_and_what_persons_and_code_write_need_nobody():
             () if is_free else ("judge",)
         )
     new = rewrite("cars_search", {"rule": "Cars on hold are left out."}, library=library)
+    for author in ("model", "unknown"):
+        by_numbers = validate(
+            replace(new, written_by=author), policy=ValidationPolicy(model_texts=())
+        )
+        assert by_numbers.needs == ()
     assert validate(replace(new, written_by="person")).needs == ()
     said = (TextOrigin(text="Cars on hold are left out.", kind="code"),)
     assert validate(replace(new, origins=said)).needs == ()
 
 
 def test_numbers_of_a_model_wait():
-    """A worked call of numbers, and a rule that says true where it said 1, are looked at."""
-    call = {"arguments": {"amount": 80, "people": 2}, "result": 40.0}
-    assert validate(rewrite("bill_split", {"/examples/-": call})).needs == ("judge",)
+    """A worked call of numbers, and a rule or schema that says true where it said 1, are seen."""
+    for call in ({"arguments": {"amount": 80, "people": 2}}, {"arguments": {}, "result": 7}):
+        assert validate(rewrite("bill_split", {"/examples/-": call})).needs == ("judge",)
+    minimum = {"/signature/parameters/properties/people/minimum": True}
+    assert [one.code for one in validate(rewrite("bill_split", minimum)).failed] == [
+        "contract_changed"
+    ]
     library = sample_library()
     for values in ((1, 2), (True, 2)):
         rules = (OneOf(parameter="people", values=values),)

@@ -20,8 +20,7 @@ from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
 from agentkit.interop.mcp.listing import RawListing, record_of
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
-from agentkit.library import Author, LibraryChange, Replica, open_store
-from agentkit.library.episode_stores import with_episodes
+from agentkit.library import Author, LibraryChange, open_store
 from agentkit.server import Keys
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.mcp_record import tool_record
@@ -104,7 +103,7 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
         assert names(await client.list_tools()) == ["add"]
         answer = await client.call_tool("wipe", {"path": "/"})
         assert answer.is_error
-        assert "can not ask one (it has no elicitation)" in answer.content[0].text
+        assert "cannot ask one (it has no elicitation)" in answer.content[0].text
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -138,7 +137,7 @@ async def test_the_host_can_decide_instead():
 
 
 async def test_composites_run_and_tools_without_code_are_not_listed():
-    """A composite runs on the code of its children; what can not run is told to the host."""
+    """A composite runs on the code of its children; what cannot run is told to the host."""
 
     @composite
     def add_twice(a: int, b: int) -> int:
@@ -210,7 +209,7 @@ async def test_long_listings_come_in_pages_and_old_cursors_are_refused():
             found += names(page)
         assert found == [f"tool_{at:04}" for at in range(1_200)]
         for cursor in ("99:0", "nonsense", "0:-1", "0:²"):
-            with pytest.raises(MCPError, match="list them anew"):
+            with pytest.raises(MCPError, match="list them again"):
                 await client.list_tools(cursor=cursor)
 
 
@@ -251,7 +250,7 @@ async def test_a_key_opens_and_nothing_else(guarded):
         assert await server.library["add"](a=1, b=2) == 3
     limits = McpLimits(connect_seconds=5)
     for wrong in ({}, {"Authorization": "Bearer sk-guessed-0123456"}, {"Authorization": KEY}):
-        with pytest.raises(McpConnectionError, match="can not be reached"):
+        with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
 
@@ -278,35 +277,6 @@ async def test_a_stop_waits_for_calls_and_not_for_ever():
         await served.drain(0.0)
         assert not running.done()
         assert await running == 3
-
-
-@tool
-def double(x: int) -> int:
-    """Twice a number."""
-    return 2 * x
-
-
-def put(store, definition):
-    """Commits a tool."""
-    change = LibraryChange(proposal_id=definition.name, upserts=(definition,))
-    store.commit(change, expected_version=max(store.versions(), default=0))
-
-
-async def test_calls_can_be_refused_beyond_a_bound():
-    """A client is told that it may try later, and nothing about the store."""
-    now = [0.0]
-    store = open_store("memory:")
-    put(store, add.definition)
-    options = {"max_staleness_seconds": 7200.0, "clock": lambda: now[0]}
-    with Replica(store, refresh_seconds=3600, **options) as replica:
-        replica.refresh()
-        both = with_episodes(replica, episodes=open_store("memory:"))
-        async with Client(LibraryServer(both, tools=[add]).sdk_server()) as client:
-            answers = [await client.call_tool("add", {"a": 1, "b": 2})]
-            now[0] += 7201
-            answers.append(await client.call_tool("add", {"a": 1, "b": 2}))
-    assert [answer.is_error for answer in answers] == [False, True]
-    assert answers[1].content[0].text.endswith("their store is away; try later.")
 
 
 FLAG = st.none() | st.booleans()
@@ -363,17 +333,3 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
-
-
-@given(EFFECTS)
-def test_untrusted_effects_are_only_ever_stricter(effects):
-    """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
-    parameters = {"type": "object", "properties": {}}
-    definition = ToolDefinition.from_schema("a", "A tool.", parameters, effects=effects)
-    policy = ImportPolicy(server="home", new_tools="screen")
-    listing = import_listing(RawListing(records=(tool_record(definition),)), policy, Memory())
-    read = listing.tools[0].definition.signature.effects
-    assert (read.writes, read.open_world) == (True, True)
-    assert read.idempotent is not True
-    assert not read.is_read_only
-    assert bool(read.destructive) == bool(effects.destructive)

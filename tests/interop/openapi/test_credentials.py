@@ -80,13 +80,6 @@ async def test_a_key_in_the_query_is_encoded_and_redacted(live, secured, bound):
     assert SECRET not in json.dumps(tool.definition.to_json())
 
 
-async def test_errors_do_not_show_secrets(api, secured, answers):
-    """A server that repeats the key in its complaint does not get it into the episode."""
-    api.planned = [answers.json({"message": f"bad key {SECRET}"}, 401)]
-    with pytest.raises(ToolFailed, match=r"bad key \[redacted\]"):
-        await api.call(secured({"header": []}), options={"auth": {"header": Env("TOKEN")}})
-
-
 @pytest.mark.parametrize(
     "secret", ["s3cr3t/tok+en", 'quo"ted-key', r"back\slash-key", "naïve-schlüssel"]
 )
@@ -148,14 +141,6 @@ async def test_calls_without_credentials(live, api, secured, bound):
         (tool,) = bound(secured(*security), server=live.url)
         assert (await tool())["path"] == "/x"
     assert (await api.call(secured({"header": []})))["path"] == "/v1/x"  # a client of the caller's
-
-
-async def test_a_control_character_in_a_secret_is_told(api, secured, monkeypatch):
-    """A key with a line break inside is refused without being shown."""
-    monkeypatch.setenv("TOKEN", "ab\r\ncd")
-    with pytest.raises(ToolFailed, match="TOKEN holds a line break") as caught:
-        await api.call(secured({"header": []}), options={"auth": {"header": Env("TOKEN")}})
-    assert "ab" not in caught.value.message.replace("variable", "")
 
 
 @pytest.mark.parametrize(

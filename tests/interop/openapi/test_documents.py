@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import sys
 
 import pytest
-from hypothesis import example, given, strategies as st
 from support.cost import check_cost
 from support.openapi_documents import large_openapi_document
 
 from agentkit.errors import DefinitionError, MissingExtraError
 from agentkit.interop.openapi import openapi_tools
-from agentkit.tools import normalise_schema
 
 YAML = """\
 openapi: 3.1.0
@@ -106,72 +103,6 @@ def test_a_bad_operation_does_not_spoil_the_others(make, kind):
     assert len(entry.reason) > 10
 
 
-WORDS = ["$ref", "type", "properties", "items", "allOf", "enum", "in", "name", "schema", "get"]
-junk = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5))
-    | st.sampled_from(["#/components/schemas/customer", "#/nowhere", "https://a/b", "object", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
-BASE = large_openapi_document(10, seed=3)
-
-
-def places(value, path=()):
-    """Every place in a document, the root left out."""
-    if not isinstance(value, dict | list):
-        return
-    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        yield (*path, key)
-        yield from places(item, (*path, key))
-
-
-PARTS = {"paths", "components", "servers", "security"}
-INSIDE = [path for path in places(BASE) if path[0] in PARTS and len(path) > 1]
-
-
-def changed(changes):
-    """The base document with parts replaced."""
-    document = copy.deepcopy(BASE)
-    for path, value in changes:
-        part = document
-        try:
-            for step in path[:-1]:
-                part = part[step]
-            part[path[-1]] = value
-        except (KeyError, IndexError, TypeError):
-            continue  # an earlier change took that place away
-    return document
-
-
-RELATED = ("components", "schemas", "invoice", "properties", "related_1")
-
-
-@example([((*RELATED, "items"), [{"$ref": ""}])])
-@example([((*RELATED, "items"), [{"$ref": "#/components/schemas/customer"}])])
-@example([(RELATED, {"allOf": {"$ref": "#/components/schemas/customer"}})])
-@given(st.lists(st.tuples(st.sampled_from(INSIDE), junk), min_size=1, max_size=3))
-def test_a_damaged_document_is_imported(changes):
-    """No part of a document that is replaced by junk raises, and no operation is lost."""
-    document = changed(changes)
-    if not isinstance(document["paths"], dict):
-        return
-    found = openapi_tools(document, server="https://a.example.com")
-    labels = [entry.label for entry in found.report.operations]
-    assert len(labels) == len(set(labels))
-    by_tool = {entry.tool_name for entry in found.report.operations if entry.status == "mapped"}
-    assert by_tool == {tool.name for tool in found}
-    assert all(entry.reason for entry in found.report.operations if entry.status != "mapped")
-    for tool in found:
-        signature = tool.definition.signature
-        for schema in (signature.parameters, signature.result or {}):
-            assert normalise_schema(schema).changes == ()  # valid, and much quicker to tell
-    if found.tools:
-        assert len(found.tools[0].definition.digest) == 64
-    assert json.dumps(found.report.to_json(), allow_nan=False)
-
-
 BIG = {"type": "object", "properties": {f"p{at}": {"enum": ["a", "b"]} for at in range(140)}}
 
 
@@ -260,8 +191,6 @@ def test_a_path_does_not_leave_that_of_the_server(make, path):
 
 def test_a_large_honest_description_is_not_refused(make):
     """A thousand operations of public size become tools that a store can keep."""
-    from support.openapi_documents import large_openapi_document
-
     report = openapi_tools(json.dumps(large_openapi_document(1000))).report
     assert {entry.status for entry in report.operations} == {"mapped", "deprecated"}
     assert report.server == "https://eu.example.com/v1"

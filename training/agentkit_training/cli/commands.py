@@ -19,12 +19,14 @@ from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.evaluate import print_evaluation
 from agentkit.cli.options import AsJson, StoreUrl, command, option
 from agentkit.cli.output import print_json, print_text, say
-from agentkit.cli.stores import label, opened_to_read
+from agentkit.cli.project import vectors_file
+from agentkit.cli.stores import label, managed, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.pages import report_html
 from agentkit.library import Library
 from agentkit.library.copying import episodes_of
 from agentkit.models.base import resolve_model
+from agentkit.retrieval import TrainedVectors
 from agentkit_training.cli.show import (
     show_combinations,
     show_dry_run,
@@ -446,7 +448,8 @@ def retriever(
     store_url: StoreUrl,
     tools: Annotated[Path | None, option(type=_OLD_FILE)] = None,
     requests: Annotated[Path | None, option(type=_OLD_FILE)] = None,
-    output: Annotated[Path, option(type=click.Path(path_type=Path, dir_okay=False), required=True)],
+    output: Annotated[Path | None, option(type=click.Path(path_type=Path, dir_okay=False))] = None,
+    promote: bool = False,
     as_json: AsJson,
 ) -> None:
     """Train the word vectors of retrieval on the requests of episodes that passed.
@@ -460,29 +463,48 @@ def retriever(
         requests (FILE): JSON lines with "query" and "gold" (names of tools), instead of a store's
             episodes.
         output (FILE): The file.
+        promote: Keep the file in the project, and have retrieval read it from now on where
+            agentkit.toml says vectors = "promoted"; 'agentkit rollback --vectors' takes it back.
         as_json: Print JSON.
 
     Examples:
+      agentkit-train retriever --promote
       agentkit-train retriever --output shop.vectors
       agentkit-train retriever --store sqlite:///s.db --requests asked.jsonl --output s.vectors
       agentkit-train retriever --tools tools.jsonl --requests asked.jsonl --output shop.vectors
     """
     if tools is not None and requests is None:
         raise UsageError("--tools has no episodes; give --requests FILE as well")
+    if tools is not None and promote:
+        raise UsageError("--promote is for a store, and --tools has none; leave one out")
+    if output is None and not promote:
+        raise UsageError("where to? Give --output FILE, or --promote for the project's store")
     catalogue, asked, source = _asked(store_url, tools, requests)
     found = train_retriever(catalogue, asked, source=source, tell=say)
     if found.vectors is not None:
-        write_vectors(found.vectors, output)
+        _keep(found.vectors, output, store_url if promote else "")
     if as_json:
         print_json(found.to_json())
     else:
         show_recall(found)
     if found.vectors is None:
         raise click.exceptions.Exit(1)
-    say(
-        f"Wrote {output} ({output.stat().st_size / 1e6:.1f} MB). Use it with "
-        f'Agent(retriever=default_retriever(vectors="{output}"))'
-    )
+
+
+def _keep(vectors: TrainedVectors, output: Path | None, store_url: str) -> None:
+    """Write vectors where they are wanted, and promote them in a store, if one is given."""
+    kept = vectors_file(vectors.digest)
+    for file in filter(None, (output, kept if store_url else None)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_vectors(vectors, file)
+        say(f"Wrote {file} ({file.stat().st_size / 1e6:.1f} MB).")
+    if store_url:
+        with managed(store_url) as manager:
+            figures = dict(vectors.figures)
+            manager.promote_vectors(vectors.digest, figures=figures, author=person())
+        say('Promoted: read where agentkit.toml says vectors = "promoted" in [retrieval].')
+    else:
+        say(f'Use it with Agent(retriever=default_retriever(vectors="{output}")).')
 
 
 def _asked(
