@@ -418,7 +418,7 @@ _EARNED: Mapping[ToolDnaDesign, Mapping[str, float]] = {
     "R2": {"tool_name": 0.25, "param_name": 0.25, "param_value": 0.25, "perfect_match": 0.25},
     "R3": {"perfect_match": 0.5, "resolution": 0.5},
 }
-"""What each metric earns; a broken format costs 1, and with R2 a call that is not parsed as well."""
+"""What each metric earns; a broken format costs 1, and with R2 an unread call, too."""
 
 
 def reward_parts(design: ToolDnaDesign, metrics: ToolDnaMetrics) -> dict[str, float]:
