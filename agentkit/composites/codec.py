@@ -33,7 +33,7 @@ _NODES: Mapping[str, type] = {
 }
 _Found: TypeAlias = tuple[ir.Program, tuple[SourceProblem, ...]]
 _NO_PROGRAM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a tree raises that holds something else than a program."""
+"""Errors raised by a tree that is not a program."""
 
 
 def program_to_json(program: ir.Program, name: str = "composite") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 ``fits`` is the quick question and ``schema_errors`` the whole answer; both are one walk. Schemas
 and values come from strangers: references may double at every level, alternatives may nest, and a
-schema of a kilobyte can ask for years. Each schema that is looked at therefore counts, weighted by
+schema of a kilobyte can ask for years. Each schema visited therefore counts, weighted by
 the size of what it looks at, and the walk ends with ``UncheckableError`` when the count is used up.
 Patterns are matched by ``agentkit.tools.patterns``; nothing is ever fetched.
 """
@@ -28,12 +28,12 @@ _NAMES_A_STEP = 8
 
 
 class UncheckableError(ValueError):
-    """A value can not be held against a schema; the message says why."""
+    """A value cannot be held against a schema; the message says why."""
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """How much work is left, in schemas looked at; several questions may share it."""
+    """The remaining work, in schemas visited; several validations may share it."""
 
     left: int = _QUICK_STEPS
 
@@ -95,7 +95,7 @@ def schema_errors(
     steps: StepBudget | None = None,
     limit: int | None = 20,
 ) -> Sequence[SchemaError]:
-    """What is wrong with a value, up to ``limit`` errors; empty when nothing is.
+    """The errors of a value, up to ``limit``; empty when it is valid.
 
     Args:
         value: Decoded JSON.
@@ -154,7 +154,7 @@ _FINE: Errors = ()
 
 
 class _At(NamedTuple):
-    """Where the walk stands: in which schema, at which value, and how deep."""
+    """The position of the walk: schema, value and depth."""
 
     schema: JsonObject
     path: tuple[str | int, ...] = ()
@@ -179,7 +179,7 @@ class _Walk:
     def errors(
         self, value: Any, schema: Any, path: tuple[str | int, ...] = (), depth: int = 0
     ) -> Errors:
-        """What is wrong with a value under a schema, ``depth`` schemas down."""
+        """The errors of a value under a schema, ``depth`` schemas down."""
         if not isinstance(schema, dict):
             if schema is True:
                 return _FINE
@@ -200,7 +200,7 @@ class _Walk:
         return found
 
     def below(self, value: Any, schema: Any, at: _At, *steps: str | int) -> Errors:
-        """What is wrong with a part of a value, or with the value itself."""
+        """The errors of a part of a value, or of the value itself."""
         path = (*at.path, *steps) if steps and not self.is_brief else at.path
         return self.errors(value, schema, path, at.depth)
 
@@ -230,7 +230,7 @@ class _Walk:
             raise UncheckableError(str(error)) from error
 
     def target(self, reference: Any) -> Any:
-        """What a reference points at.
+        """The target of a reference.
 
         Raises:
             UncheckableError: It points out of the document; nothing is fetched.
@@ -260,7 +260,7 @@ class _Walk:
 
 
 def _steps_of(value: Any) -> int:
-    """How much more a long value counts."""
+    """The extra cost of a long value."""
     if isinstance(value, str):
         return len(value) // _CHARACTERS_A_STEP
     return len(value) // _NAMES_A_STEP if isinstance(value, list | dict) else 0

@@ -88,7 +88,7 @@ def test_a_child_that_vanished_leaves_no_code(library):
     assert not rest["twice"].is_bound
     assert not rest["four"].is_bound
     assert problems(rest) == {"twice": ["missing_child"], "four": ["missing_child"]}
-    assert "'four' calls 'twice', which can not run" in broken_links(rest, "four")[0].message
+    assert "'four' calls 'twice', which cannot run" in broken_links(rest, "four")[0].message
 
 
 def test_a_child_that_changed_leaves_no_code(library):
@@ -258,7 +258,7 @@ def test_a_circle_can_not_be_repinned(houses):
     """A digest that would have to contain itself is refused, with the path."""
     twice, frame = houses["twice"].definition, houses["frame"].definition
     circular = replace(twice, body=frame.body)
-    with pytest.raises(LibraryError, match="twice -> twice can not be moved"):
+    with pytest.raises(LibraryError, match="twice -> twice cannot be moved"):
         repinned(houses, [circular])
 
 

@@ -200,7 +200,7 @@ def validator_of(**properties) -> ArgumentValidator:
     ],
 )
 def test_broken_schema_is_found_when_prepared(schema, fragment) -> None:
-    """A schema that can not be used is refused before any call, naming tool and place."""
+    """A schema that cannot be used is refused before any call, naming tool and place."""
     with pytest.raises(DefinitionError) as caught:
         validator_of(x=schema).prepare()
     assert caught.value.tool_name == "probe"

@@ -62,7 +62,7 @@ def narrowed(part, *rules):
     ],
 )
 def test_keywords_of_a_parameter(part, rule, expected) -> None:
-    """The tighter keyword stays; what can not be merged holds as well, under ``allOf``."""
+    """The tighter keyword stays; what cannot be merged holds as well, under ``allOf``."""
     assert narrowed(part, rule) == expected
 
 
@@ -297,7 +297,7 @@ def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     """
     whole = copy.deepcopy(contract)
     stated = ()
-    for rule in rules:  # two lists without a common value: the second can not be stated any more
+    for rule in rules:  # two lists without a common value: the second cannot be stated any more
         before = narrowed_schema(contract, stated)
         if narrowed_schema(before, [rule]) is not before or rule in stated:
             stated = (*stated, rule)
