@@ -1,7 +1,7 @@
 """Every error that agentkit raises, in one tree: catch the top broadly, a leaf narrowly.
 
 * AgentKitError
-    * UsageError                 the API was used in a way that can not work
+    * UsageError                 the API was used in a way that cannot work
     * PortTakenError             another process listens at the port
     * ReadingLimitError          what was read would grow beyond its bounds (a ValueError)
     * MissingExtraError          an optional dependency is absent (an ImportError)
@@ -14,7 +14,7 @@
         * DuplicateToolError     two different tools claim one name
         * CodeDriftError         code and library differ, and nothing may be written
     * StoreError
-        * StoreUnavailableError  the store can not be reached now; the same call may work later
+        * StoreUnavailableError  the store cannot be reached now; the same call may work later
         * StoreLookupError       no such store, version, event or episode (a LookupError)
         * EpisodeNotKeptError    a run ended, and the store does not have its episode yet
         * ReadOnlyStoreError     the store is only read here
@@ -23,7 +23,7 @@
             * StaleChainError    another writer's events came first
         * StoreFormatError       the file is broken, or written by a newer agentkit
     * ArtifactError              an artifact is broken, changed, or written by a newer agentkit
-    * EpisodeFormatError         a stored episode can not be read
+    * EpisodeFormatError         a stored episode cannot be read
     * ModelError
         * ModelNotFoundError     no such model, or its weights are not installed
         * ModelConnectionError   the server could not be reached, or hung up
@@ -65,7 +65,7 @@ class AgentKitError(Exception):
 
 
 class UsageError(AgentKitError):
-    """The API was used in a way that can not work; the message says what to change."""
+    """The API was used in a way that cannot work; the message says what to change."""
 
 
 class PortTakenError(AgentKitError):
@@ -188,7 +188,7 @@ class ContractViolation(CompositeRunError):  # noqa: N818 - the standard term
 
 
 class LibraryError(AgentKitError):
-    """A library snapshot can not do what was asked."""
+    """A library snapshot cannot do what was asked."""
 
 
 class ToolNotFoundError(LibraryError, LookupError):
@@ -260,7 +260,7 @@ class ReadOnlyStoreError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The store can not be reached now, or not in time; the same call may work later.
+    """The store cannot be reached now, or not in time; the same call may work later.
 
     Of a commit that ended so nobody knows whether it was applied: send it again as it is. A known
     ``proposal_id`` is applied once.
@@ -349,7 +349,7 @@ class ArtifactError(AgentKitError):
 
 
 class EpisodeFormatError(AgentKitError):
-    """A stored episode can not be read."""
+    """A stored episode cannot be read."""
 
 
 class ModelError(AgentKitError):
@@ -405,7 +405,7 @@ class RunError(AgentKitError):
 
 
 class McpError(AgentKitError):
-    """An MCP server can not be used.
+    """An MCP server cannot be used.
 
     Attributes:
         server: What we call it.
@@ -443,7 +443,7 @@ class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error
 class ModelRetry(ToolSignal):
     """The call can succeed when the model changes it: try again, here is why.
 
-    Counts against the tool's retry budget. Raise ``ToolFailed`` when trying again can not help.
+    Counts against the tool's retry budget. Raise ``ToolFailed`` when trying again cannot help.
 
     Example:
         >>> def book(day: str) -> str:

@@ -25,7 +25,7 @@ FailureKind = Literal[
     "tool_failed",  # the tool's author raised ToolFailed
     "tool_error",  # the tool raised something else
     "timeout",  # the tool did not finish in time
-    "unserialisable_result",  # the tool returned what JSON can not hold
+    "unserialisable_result",  # the tool returned what JSON cannot hold
     "denied",  # approval was asked for and refused
     "limit_exceeded",  # the run's budget of calls or retries is spent
 ]

@@ -72,7 +72,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
     """A file that somebody else may have made, opened for reading; see ``only_plain``.
 
     Raises:
-        OSError: It can not be opened, or is no plain file.
+        OSError: It cannot be opened, or is no plain file.
     """
     return open(path, "rb", opener=only_plain)
 

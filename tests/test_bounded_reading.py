@@ -190,7 +190,7 @@ def test_damaged_word_vectors_are_refused(content: dict[str, Any], tmp_path: Pat
     path.write_bytes(vectors())
     assert TrainedVectors.read(path).meaning == 0.5
     path.write_bytes(vectors(**content))
-    with pytest.raises(UsageError, match="can not be read as trained word vectors"):
+    with pytest.raises(UsageError, match="cannot be read as trained word vectors"):
         TrainedVectors.read(path)
 
 
@@ -199,7 +199,7 @@ def test_a_deep_event_is_damage_of_its_store(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'it.db'}")
     with sqlite3.connect(tmp_path / "it.db") as database:
         database.execute("INSERT INTO library_events VALUES (1, ?)", ("[" * 100_000,))
-    with pytest.raises(StoreFormatError, match="an event that can not be read"):
+    with pytest.raises(StoreFormatError, match="an event that cannot be read"):
         store.events()
     store.close()
 
@@ -278,7 +278,7 @@ def test_texts_do_not_count_as_values() -> None:
 def test_a_project_file_may_not_break_the_parser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nesting that tomllib can not follow is told as a mistake in the file."""
+    """Nesting that tomllib cannot follow is told as a mistake in the file."""
     (tmp_path / "agentkit.toml").write_text("tools = " + "[" * 5_000 + "]" * 5_000)
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["tools", "list"])

@@ -51,7 +51,7 @@ def wheel(tmp_path, monkeypatch):
 
 
 def test_named_files_are_taken_out_without_the_dependencies(wheel, tmp_path):
-    """The files arrive under their new names although a dependency can not be found."""
+    """The files arrive under their new names although a dependency cannot be found."""
     fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
     assert (tmp_path / "d" / "in" / "numbers.txt").read_bytes() == CONTENT
     assert [p.name for p in (tmp_path / "d").iterdir()] == ["in"]

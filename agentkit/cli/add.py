@@ -223,11 +223,11 @@ def _import_definitions(
     """Put definitions into the library in one new version.
 
     Args:
-        store: Of the library.
+        store: The store of the library.
         definitions: What comes.
         on_conflict: What happens to names that are taken.
         reason: Why, for the history.
-        vouched: Names of those that somebody has read, where others may have to wait for a person;
+        vouched: Names of those a person has read, where others may have to wait for a person;
             None where the caller vouches for all.
 
     Returns:
@@ -271,7 +271,7 @@ def _report_import(
     against: Mapping[str, str] = MappingProxyType({}),
     waiting: Sequence[ImportedTool] = (),
 ) -> Output:
-    """What became of each definition, the reasons on stderr."""
+    """Report the outcome of each definition, with reasons on stderr."""
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     record = {"library_version": version, **plan.to_json()}
     record |= {"held": [one.to_json() for one in waiting], "unusable": unusable}
@@ -280,7 +280,7 @@ def _report_import(
     counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
     counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
     counts |= {"suspicious": len(against), "held": len(waiting)}
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
     say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
     say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
@@ -297,7 +297,7 @@ def _report_import(
         say_some(api.notes)
     return Output(
         record=record,
-        view=lambda: click.echo(f"{told or 'nothing to import'}; library version {version}"),
+        view=lambda: click.echo(f"{summary or 'nothing to import'}; library version {version}"),
         failed=bool(
             unusable or plan.refused or against or waiting or (api is not None and api.unusable)
         ),

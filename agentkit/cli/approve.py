@@ -83,26 +83,26 @@ def approve(
             say(f"approved {what}; library version {version}")
 
 
-def _place(given: Sequence[str], variables: Sequence[str]) -> Place:
-    if len(given) == 1 and given[0].startswith(("http://", "https://")):
+def _place(values: Sequence[str], variables: Sequence[str]) -> Place:
+    if len(values) == 1 and values[0].startswith(("http://", "https://")):
         if variables:
             raise UsageError("--env is for a COMMAND; a URL gets no environment variables")
-        return HttpPlace(url=given[0])
+        return HttpPlace(url=values[0])
     absent = [one for one in variables if one not in os.environ]
     if absent:
         raise UsageError(f"the environment variable {absent[0]} is not set")
     environment = {one: os.environ[one] for one in variables}
-    return StdioPlace(command=given[0], args=tuple(given[1:]), env=environment)
+    return StdioPlace(command=values[0], args=tuple(values[1:]), env=environment)
 
 
-def _chosen(server: McpServer, wanted: Sequence[str]) -> list[HeldTool]:
+def _chosen(server: McpServer, names: Sequence[str]) -> list[HeldTool]:
     """The tools to approve.
 
     Raises:
         UsageError: A name is not listed, or nobody can approve it.
     """
     approved = {tool.name for tool in server.listing.tools}
-    for name in wanted:
+    for name in names:
         held = server.listing.holding(name)
         if held is not None and not held.is_approvable:
             raise UsageError(f"{held} It cannot be approved.")
@@ -111,7 +111,7 @@ def _chosen(server: McpServer, wanted: Sequence[str]) -> list[HeldTool]:
     return [
         held
         for held in server.held
-        if held.is_approvable and (held.name in wanted if wanted else held.code == "unapproved")
+        if held.is_approvable and (held.name in names if names else held.code == "unapproved")
     ]
 
 

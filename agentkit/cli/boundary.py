@@ -27,7 +27,7 @@ _FIRST_PARTY = {"bench": "agentkit-bench"}
 """Plugins of ours by command, for the pip line where one is absent."""
 
 EXIT_INTERRUPTED = 130
-"""What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
+"""Exit status of a program ended by Ctrl-C: 128 plus the number of SIGINT."""
 
 EXIT_RULE = (
     "Data goes to stdout, messages to stderr. Exit status: 0 success, 1 failure or findings, "
@@ -76,7 +76,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest names where there is no such command."""
+        """Resolve like click, with the nearest names for an unknown command."""
         name = args[0]
         is_word = not name.startswith("-")
         if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
@@ -164,7 +164,7 @@ class LazyGroup(CommandGroup):
 
 
 def _summary(plugin: EntryPoint) -> str:
-    """What the distribution of a plugin says about itself; without one where it comes from."""
+    """Describe a plugin's distribution; without one, where the plugin comes from."""
     if plugin.dist is None or "Summary" not in plugin.dist.metadata:
         return plugin.value
     return plugin.dist.metadata["Summary"]

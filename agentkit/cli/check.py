@@ -20,11 +20,11 @@ from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_r
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.hand_edits import EditedStore
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
+from agentkit.library.directory.files import EditedStore
 from agentkit.library.directory.store import folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
@@ -34,7 +34,7 @@ from agentkit.tools.definition import ToolDefinition
 
 _SHOWN = 20
 _REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
-"""Faults that moving pins and joining effects anew fixes."""
+"""Faults that repinning and rejoining effects fix."""
 
 _MOST_BYTES = 5_000_000
 _NAMED = 5
@@ -49,7 +49,7 @@ class Finding:
         code: What kind of thing it is.
         message: What is wrong, or what waits.
         advice: What to do, a command where there is one.
-        severity: Of an ``error`` or a ``warning`` the exit status is 1, of a ``note`` it is not.
+        severity: ``error`` and ``warning`` make the exit status 1, ``note`` does not.
     """
 
     place: str
@@ -126,8 +126,8 @@ def check(
         click.echo(f"checked {', '.join(plural(count, name[:-1]) for name, count in read)}")
         _print(notes, "notes")
         _print(faults, "faults")
-        said = plural(len(faults), "fault") if faults else "nothing is wrong"
-        click.secho(f"\n{said}", fg="red" if faults else None, bold=bool(faults))
+        summary = plural(len(faults), "fault") if faults else "nothing is wrong"
+        click.secho(f"\n{summary}", fg="red" if faults else None, bold=bool(faults))
         if is_damaged:
             say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an")
             say("artifact 'agentkit import FILE --restore --store NEW'")
@@ -190,11 +190,11 @@ def _opened(url: str, found: list[Finding], *, has_names: bool) -> Iterator[Stor
 
 
 def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
-    """What the store itself is damaged by, what people edited in its files, and its notes."""
+    """The store's damage, hand edits of its files, and its notes."""
     pins = set()
     if any(one.place.startswith("tool ") for one in checked.faults):
         pins = {f"{one.message}; {one.advice}" for one in pin_faults(store.load())}
-    damage = [one for one in checked.faults if one.message not in pins]  # pins are told later
+    damage = [one for one in checked.faults if one.message not in pins]  # pin faults come later
     for one in damage:
         yield Finding(place=one.place, code="damage", message=one.message)
     edits = store.edits() if isinstance(store, EditedStore) and not damage else ()
@@ -204,9 +204,8 @@ def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
             advice = "correct the file, or restore it with git"
             yield Finding(place=edit.name, code="edit", message=message, advice=advice)
         else:
-            yield _note(
-                edit.name, message, "propose_edits in agentkit.evolution proposes it", "edit"
-            )
+            advice = "propose it to ToolManager (docs/stores.md), or restore the file with git"
+            yield _note(edit.name, message, advice, "edit")
     edited = tuple(f"{edit.file}: " for edit in edits)
     yield from (_note("store", one) for one in checked.notes if not one.startswith(edited))
 
@@ -229,7 +228,7 @@ def _library(store: Store, *, is_damaged: bool) -> Library:
 def _security(
     project: Project, store_url: str, library: Library, events: Sequence[LibraryEvent]
 ) -> Iterator[Finding]:
-    """What a stranger could use: nothing is written, and no server is asked."""
+    """Find what a stranger could use; nothing is written and no server is asked."""
     if os.name == "posix":
         yield from _readable(store_url)
     named = [project.root / FILE]
@@ -299,7 +298,7 @@ def _in_file(path: Path) -> Iterator[Finding]:
 
 
 def _secret_in(line: str, *, is_code: bool) -> str:
-    """What a line holds that nobody should read, in words; nothing where it holds none.
+    """Describe the secret a line holds; nothing when there is none.
 
     In code and settings a literal that is called a password is one; tasks are full of such
     arguments.

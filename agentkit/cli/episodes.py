@@ -133,7 +133,7 @@ def _verdict(episode: Episode) -> str:
 
 
 def _ended(episode: Episode) -> str:
-    """How the run ended, and whether the record is of something that no user saw."""
+    """Describe how the run ended, and whether no user saw it."""
     if SHADOW_OF in episode.metadata:
         return f"{episode.stop_reason} (shadow)"
     return f"{episode.stop_reason}{' (view)' if VIEW_OF in episode.metadata else ''}"
@@ -181,19 +181,19 @@ def show(
     with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
         episode = None if evaluations is None else evaluations.get(episode_id)
         episode = episode or _find(store, episode_id)
-        said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
-    further = {"feedback": [one.to_json() for one in said]} if said else {}
+        feedback = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
+    further = {"feedback": [one.to_json() for one in feedback]} if feedback else {}
 
     def view() -> None:
         _print_episode(episode)
-        for verdict in said:
+        for verdict in feedback:
             print_line(_feedback_line(verdict))
 
     return Output(record=episode.to_json() | further, view=view)
 
 
 def _feedback_line(verdict: Verdict) -> str:
-    """What a user said of the answer, in one line."""
+    """The user's feedback on the answer, in one line."""
     details = verdict.details
     parts = ["feedback: " + ("good" if verdict.passed else "not good")]
     parts += [str(details["source"])] if details.get("source") else []
@@ -319,12 +319,12 @@ def call_line(call: ToolCall) -> str:
     """
     if call.malformed is not None:
         return visible(f"{call.name}(malformed: {call.malformed})")
-    given = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
-    return visible(f"{call.name}({', '.join(given)})")
+    arguments = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
+    return visible(f"{call.name}({', '.join(arguments)})")
 
 
 def result_line(result: ToolResult) -> str:
-    """What came of a call, with the rule that a failed one broke."""
+    """The outcome of a call, with the rule that a failed one broke."""
     if result.failure is not None:
         if result.status == "denied":
             return f"denied: {result.failure.rule}"

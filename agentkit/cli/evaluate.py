@@ -40,7 +40,7 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
-from agentkit.cli.run import tell_binding
+from agentkit.cli.run import report_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError
@@ -89,7 +89,7 @@ _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Compar
     ".html": (report_html, comparison_html),
     ".md": (report_markdown, comparison_markdown),
 }
-"""By the suffix of a file: what writes a report, and what writes a comparison."""
+"""Writers of a report and of a comparison, by file suffix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,7 +238,7 @@ def evaluation(
 
     def view() -> None:
         print_evaluation(found)
-        tell_next(found, answers, earlier)
+        print_next_steps(found, answers, earlier)
 
     if outcome.unfinished:
         count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
@@ -247,7 +247,7 @@ def evaluation(
 
 
 def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:
-    """How to ask; ``name`` is the benchmark's, or its file."""
+    """The settings for asking; ``name`` is the benchmark's name or file."""
     own = () if is_benchmark_name(name) else (name,)
     code = [one for one in (how.environment, *what.targets) if one is not None]
     return EvaluationSettings(
@@ -268,7 +268,7 @@ def _questions(
     name: str, how: AskingOptions, what: EvalOptions
 ) -> tuple[Benchmark, Library | None]:
     """The tasks that were asked for, and the definitions to ask with."""
-    told = LineProgress("Reading the questions")
+    progress_line = LineProgress("Reading the questions")
     own = None if how.environment is None else environment_from(how.environment)
     if own is None and (code := load_tools(what.targets)):
         by_name(code, Library())  # refuses two of one name, before each task is
@@ -279,19 +279,19 @@ def _questions(
         data=how.data,
         tools=() if known is None else tuple(known.tools.values()),
         environment=own,
-        progress=told,
+        progress=progress_line,
     )
-    told(1, 1)
+    progress_line(1, 1)
     library = _library(what, benchmark, own)
-    tell_left_out(benchmark, name)
+    report_left_out(benchmark, name)
     categories = sorted({task.category for task in benchmark.tasks})
     if absent := [one for one in what.category if one not in categories]:
         raise UsageError(
             f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
             f"it has {', '.join(categories)}"
         )
-    wanted = what.category or categories
-    tasks = tuple(task for task in benchmark.tasks if task.category in wanted)
+    selected = what.category or categories
+    tasks = tuple(task for task in benchmark.tasks if task.category in selected)
     if what.sample is not None:
         tasks = stratified(tasks, what.sample, seed=what.seed)
     return replace(benchmark, tasks=tasks), library
@@ -313,7 +313,7 @@ def _library(
             library, binding = pinned(store, what.pin, tools.values(), frozen=what.frozen)
         else:
             library, binding = bind_code(store, tools.values(), frozen=what.frozen)
-    tell_binding(binding)
+    report_binding(binding)
     say(f"library version {library.version}")
     return library
 
@@ -427,19 +427,19 @@ def _print(table: Table, most: int | None = None) -> None:
         say(f"{shown_rows}; the report in HTML or Markdown has more")
 
 
-def tell_left_out(benchmark: Benchmark, place: str) -> None:
+def report_left_out(benchmark: Benchmark, place: str) -> None:
     """Say which rows of a file of tasks are not asked, why, and what to do."""
     rows = benchmark.left_out
     say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
     if rows and not is_benchmark_name(place):
         say(
-            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
+            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: fix "
             "these lines, or give the code of their tools with --tools or --environment"
         )
 
 
-def listener(told: Callable[[float, float, str], None]) -> Listener:
-    """What tells a person how far an evaluation is."""
+def listener(report: Callable[[float, float, str], None]) -> Listener:
+    """Print the progress of an evaluation for people."""
 
     def listen(news: EvaluationProgress) -> None:
         judged = news.passed + news.failed
@@ -449,7 +449,7 @@ def listener(told: Callable[[float, float, str], None]) -> Listener:
             f"{news.unfinished:,} not finished, since the model failed": news.unfinished,
             f"the last one with: {shown(news.error, 80)}": news.error,
         }
-        told(news.done, news.total, ", ".join(part for part, counts in parts.items() if counts))
+        report(news.done, news.total, ", ".join(part for part, counts in parts.items() if counts))
 
     return listen
 
@@ -458,10 +458,10 @@ _MOST_LOOKED_AT = 5_000
 """Episodes among which an earlier run is looked for."""
 
 _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
-"""What to do where a model calls no tool by itself."""
+"""What to do when a model calls no tool on its own."""
 
 
-def tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
+def print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> None:
     """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "

@@ -16,7 +16,7 @@ import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import AskingOptions, is_local, listener, tell_left_out
+from agentkit.cli.evaluate import AskingOptions, is_local, listener, report_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
@@ -30,7 +30,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import LineProgress, one_line, plural, print_json, say
 from agentkit.cli.project import current_project
-from agentkit.cli.run import tell_binding
+from agentkit.cli.run import report_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import read_episodes
@@ -54,7 +54,7 @@ from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ModelSettings, resolve_model
 
 WATCH_SECONDS = 30.0
-"""How often ``--watch`` looks for new episodes."""
+"""Seconds between looks of ``--watch`` for new episodes."""
 
 STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
@@ -107,13 +107,13 @@ class RoundOptions:
     targets: Targets
 
     def places(self, store_url: str) -> tuple[str, ...]:
-        """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
+        """The episode store; runs of ``agentkit eval`` have their own."""
         if self.source is not None:
             return (self.source,)
         return tuple(dict.fromkeys((store_url, self.answers)))
 
     def proposers(self) -> list[Proposer]:
-        """What suggests changes."""
+        """The proposers of changes."""
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
         if self.feedback_model is None:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
@@ -164,15 +164,15 @@ def evolution_round(
     policy = replace(current_project().policy, shadow=shadow, canary=canary)
     if is_benchmark_name(what.tasks) and not is_typed("environment"):
         how = replace(how, environment=None)  # the project's is for the project's tasks
-    asked = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
+    round_ = _Round(what=what, how=how, policy=policy, store_url=store_url, quiet=watch is not None)
     if watch is not None:
         if as_json:
             raise UsageError("--watch writes what it does, line by line; leave --json out")
-        _watch(asked, pause=watch, parent=while_process)
+        _watch(round_, pause=watch, parent=while_process)
         return
     opening = opened if what.targets else opened_to_read
     with opening(store_url) as store, evolving(store_url):
-        outcome = asked.make(store)
+        outcome = round_.make(store)
     print_json(outcome.to_json()) if as_json else _print_round(outcome)
     unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
     if unknown and not outcome.has_learned:
@@ -196,7 +196,7 @@ class _Round:
         """Make one round."""
         what = self.what
         code = load_tools(what.targets)
-        tell_binding(bind_code(store, code)[1])
+        report_binding(bind_code(store, code)[1])
         manager = manager_of(store, code, lifecycle=self.policy, judge=what.judge)
         if absent := [name for name in what.tool if name not in manager.library]:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
@@ -218,7 +218,7 @@ class _Round:
     def _compared(
         self, episodes: Sequence[Episode], library: Library
     ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
-        """What compares on held-out tasks, None where there are none, and what may be learned."""
+        """The held-out comparer, None without such tasks, and what may be learned."""
         what, how = self.what, self.how
         if not what.tasks:
             yield None, episodes
@@ -229,7 +229,7 @@ class _Round:
             tools=() if how.environment else library.tools.values(),
             environment=how.environment,
         )
-        tell_left_out(benchmark, what.tasks)
+        report_left_out(benchmark, what.tasks)
         ours = (one for one in episodes if not is_imported(one.metadata))
         labels = filter(None, map(EvaluationLabels.of, ours))
         seen = frozenset(one.task for one in labels if one.task)
@@ -267,7 +267,7 @@ class _Round:
         return {} if self.what.run is None else {"run": self.what.run}
 
     def _episodes(self) -> list[Episode]:
-        """What is to be learned from: never the answers to held-out tasks."""
+        """The episodes to learn from: never the answers to held-out tasks."""
         places = self.what.places(self.store_url)
         found = [one for place in places for one in self._read(place)]
         lessons = [one for one in found if not is_held_out_answer(one)]
@@ -295,17 +295,17 @@ class _Round:
         return [as_imported(one, path.name) for one in found]
 
 
-def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:
+def _watch(round_: _Round, *, pause: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
     last = None
-    with opened(asked.store_url) as store, _in_turn(asked.store_url, pause=pause, parent=parent):
-        say(f"watching {asked.store_url} every {pause:g} s; Ctrl-C stops")
+    with opened(round_.store_url) as store, _in_turn(round_.store_url, pause=pause, parent=parent):
+        say(f"watching {round_.store_url} every {pause:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
-            newest = asked.newest()
+            newest = round_.newest()
             if newest is not None and newest != last:
                 last = newest
                 try:
-                    outcome = asked.make(store)
+                    outcome = round_.make(store)
                 except AgentKitError as error:  # the next round may do better
                     say(f"the round failed, and is made again with the next episodes: {error}")
                 else:
@@ -317,7 +317,7 @@ def _watch(asked: _Round, *, pause: float, parent: int | None) -> None:
 def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[None]:
     """The right to evolve; beside a server it is waited for, since the round of another ends."""
     with ExitStack() as held:
-        told = False
+        announced = False
         while True:
             try:
                 held.enter_context(evolving(store_url))
@@ -325,9 +325,9 @@ def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[No
             except StoreError as error:
                 if parent is None or os.getppid() != parent:
                     raise
-                if not told:
+                if not announced:
                     say(f"{error}; until then this server does not evolve")
-                told = True
+                announced = True
             time.sleep(pause)
         yield
 
@@ -341,13 +341,13 @@ def _log(outcome: EvolutionReport) -> None:
 
 
 def _print_round(outcome: EvolutionReport) -> None:
-    """What a round looked at, each decision, what was passed over, and what to do next."""
+    """Report what a round looked at, its decisions, what it skipped, and what to do next."""
     seen = outcome.looked_at
     looked = f"{plural(seen.episodes, 'episode')}, {seen.judged:,} judged"
     say(f"looked at {looked}, {seen.went_wrong:,} went wrong")
     if seen.imported:
-        said = "which anybody may have written; --own learns from them too"
-        say(f"skipped {plural(seen.imported, 'imported episode')}, {said}")
+        note = "which anybody may have written; --own learns from them too"
+        say(f"skipped {plural(seen.imported, 'imported episode')}, {note}")
     for one in seen.failing[:_MOST_FAILING]:
         labels = ", ".join(f"{label_name(name)} {count:,.0f}" for name, count in one.labels.items())
         calls = plural(round(one.observed), "call")
@@ -374,9 +374,9 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
         record, why = one.record, one.why
         if one.report is not None and one.report.reason not in why:
             why = f"{one.report.reason}; {why}"
-        told = one_line(shown(why, _LONGEST))
+        reason = one_line(shown(why, _LONGEST))
         state = STATE_WORDS[record.state]
-        yield f"{shown(record.tool_name)}: {state}; {told} ({shown(record.proposal_id)})"
+        yield f"{shown(record.tool_name)}: {state}; {reason} ({shown(record.proposal_id)})"
         if record.reason:
             yield f"  {one_line(shown(record.reason, _LONGEST))}"
     if outcome.learned is not None and outcome.learned.added:
@@ -386,7 +386,7 @@ def _decisions(outcome: EvolutionReport) -> Iterator[str]:
 
 
 def _next_commands(outcome: EvolutionReport) -> list[str]:
-    """What may be typed next, the most useful first."""
+    """Suggested next commands, the most useful first."""
     found = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
     for one in outcome.promoted[:1]:
         found += [f"agentkit review show {one.record.proposal_id}", "agentkit eval"]

@@ -30,7 +30,7 @@ def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
             defines at its top level.
 
     Raises:
-        UsageError: A target can not be imported, or holds no tools.
+        UsageError: A target cannot be imported, or holds no tools.
         DuplicateToolError: A file defines two tools of one name.
     """
     return tuple(tool for target in targets for tool in _load(target))
@@ -44,7 +44,7 @@ def load_deps(target: str | None) -> tuple[DepsFactory | None, Any]:
             file were loaded; None for none.
 
     Raises:
-        UsageError: There is no such function, or its annotation can not be read.
+        UsageError: There is no such function, or its annotation cannot be read.
     """
     if target is None:
         return None, ANY_DEPS
@@ -56,7 +56,7 @@ def load_deps(target: str | None) -> tuple[DepsFactory | None, Any]:
     try:
         return factory, get_type_hints(factory).get("return", ANY_DEPS)
     except NameError as error:
-        raise UsageError(f"--deps {target}: what it returns can not be read ({error})") from error
+        raise UsageError(f"--deps {target}: what it returns cannot be read ({error})") from error
 
 
 def _load(target: str) -> list[Tool]:
@@ -116,7 +116,7 @@ def read_content(name: str) -> bytes:
         name: Plain or compressed with gzip, whatever its name; ``-`` for stdin.
 
     Raises:
-        UsageError: The file can not be read.
+        UsageError: The file cannot be read.
     """
     try:
         with click.open_file("-", "rb") if name == "-" else open_plain(name) as file:

@@ -155,8 +155,8 @@ def _show(events: Sequence[LibraryEvent], number: int) -> Output:
     record = _record(event)
     facts = {label_name(name): value for name, value in record.items() if value}
     facts["author"] = who(event.author)
-    told = [(name, _as_text(value)) for name, value in facts.items()]
-    return Output(record=record, view=lambda: print_facts(told))
+    rows = [(name, _as_text(value)) for name, value in facts.items()]
+    return Output(record=record, view=lambda: print_facts(rows))
 
 
 def _as_text(value: object) -> str:
@@ -198,8 +198,8 @@ def _verify(
     def view() -> None:
         for one in (*faults, *notes):
             print_text(f"{'note' if one.is_note else one.code}: {shown(one.message)}")
-        told = "the log was changed after it was written" if faults else "the log is intact"
-        click.secho(f"{plural(len(events), 'event')}: {told}", fg="red" if faults else None)
+        verdict = "the log was changed after it was written" if faults else "the log is intact"
+        click.secho(f"{plural(len(events), 'event')}: {verdict}", fg="red" if faults else None)
         click.echo(f"head {head}")
         if not texts:
             say("signatures were not checked: no key was given (--key-file)")

@@ -30,7 +30,7 @@ class Weights(Protocol):
 
 
 class WeightsSource(Protocol):
-    """What a plugin offers."""
+    """The interface of a plugin."""
 
     def available(self) -> Sequence[Weights]:
         """All weights that can be installed by name."""
@@ -41,7 +41,7 @@ class WeightsSource(Protocol):
         ...
 
     def path(self, name: str) -> Path:
-        """Where installed weights are."""
+        """The folder of installed weights."""
         ...
 
     def install(self, name: str, progress: Progress | None = None) -> Weights:
@@ -156,7 +156,7 @@ def fetched_weights(name: str) -> Path:
     """The file of some weights, fetched now unless it is there.
 
     Raises:
-        AgentKitError: There is no plugin for local models, or the weights can not be fetched.
+        AgentKitError: There is no plugin for local models, or the weights cannot be fetched.
         ModelNotFoundError: No weights have that name.
     """
     known = {info.name: source for source in _sources() for info in source.available()}

@@ -1,11 +1,11 @@
-"""How commands declare options and arguments: once, in the signature of a function.
+"""Commands declare options and arguments once, in the signature of a function.
 
 ``limit: int = 20`` behind the ``*`` is the option ``--limit N``, and what the docstring says of it
 under ``Args`` is its help; a name in brackets there is what help calls its value. The type says
 what it takes: ``bool`` makes a flag, ``Literal`` a choice, a tuple lets it be given several times.
-A parameter whose type is a dataclass stands for the options that its fields are.
+A parameter whose type is a dataclass becomes one option per field.
 
-Options of several commands have a type of their own below, and are told here.
+Options shared by several commands have a type of their own below and are described here.
 
 Args:
     store_url (URL): The store of definitions and episodes, such as sqlite:///library.db.
@@ -44,7 +44,7 @@ from agentkit.episodes import RefineMode
 
 DEFAULT_MODEL = "local:smollm2-135m"
 FOLDER = ".agentkit"
-"""Where commands keep what they write, in the project's folder or else in the working folder."""
+"""The folder for files commands write, in the project's folder or the working folder."""
 
 LIBRARY, EVALUATIONS = "library.db", "evaluations.db"
 """Answers to benchmarks have a store of their own, so that they stay out of the library's."""
@@ -55,7 +55,7 @@ _SECTION = re.compile(r"(?:\A|\n\n)(?:Args|Attributes):\n((?: {4}.*(?:\n|\Z))+)"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Declared:
-    """What the type of a parameter does not say: how it is typed, settings of click."""
+    """What a parameter's type does not say: option names and click settings."""
 
     names: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -94,7 +94,8 @@ def command(
         epilog = "\n\n".join(f"\b\n{part}" for part in (*parts, more) if part)
         groups: dict[str, tuple[type, list[str]]] = {}
         params: list[click.Parameter] = []
-        hints, told = get_type_hints(function, include_extras=True), _told(words)
+        hints = get_type_hints(function, include_extras=True)
+        help_texts = _parameter_help(words)
         finds = hints.get("return") is Output
         for one in inspect.signature(function).parameters.values():
             hint = hints[one.name]
@@ -103,7 +104,7 @@ def command(
                 groups[one.name] = hint, [str(each.name) for each in found]
                 params += found
             elif one.kind is one.KEYWORD_ONLY:
-                params.append(_option(one.name, hint, one.default, told))
+                params.append(_option(one.name, hint, one.default, help_texts))
             else:
                 params.append(_argument(one.name, hint, one.default))
 
@@ -133,8 +134,8 @@ def command(
     return declare
 
 
-def _told(docstring: str) -> dict[str, tuple[str, str]]:
-    """What a docstring says of each parameter: what its value is called, and what it means."""
+def _parameter_help(docstring: str) -> dict[str, tuple[str, str]]:
+    """Metavar and help text of each parameter, from a docstring."""
     found = _SECTION.search(docstring)
     entries = _ENTRY.findall(found[1]) if found else ()
     return {name: (metavar, " ".join(text.split())) for name, metavar, text in entries}
@@ -142,9 +143,10 @@ def _told(docstring: str) -> dict[str, tuple[str, str]]:
 
 def _fields(kind: type) -> Iterator[click.Option]:
     """The options that the fields of a dataclass are."""
-    hints, told = get_type_hints(kind, include_extras=True), _told(inspect.getdoc(kind) or "")
+    hints = get_type_hints(kind, include_extras=True)
+    help_texts = _parameter_help(inspect.getdoc(kind) or "")
     for one in fields(kind):
-        yield _option(one.name, hints[one.name], one.default, told)
+        yield _option(one.name, hints[one.name], one.default, help_texts)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Declared]:
@@ -174,11 +176,11 @@ def _argument(name: str, hint: Any, default: Any) -> click.Argument:
 
 
 def _option(
-    name: str, hint: Any, default: Any, told: Mapping[str, tuple[str, str]]
+    name: str, hint: Any, default: Any, help_texts: Mapping[str, tuple[str, str]]
 ) -> click.Option:
     kind, declared = _unwrapped(hint)
     settings = dict(declared.settings)
-    metavar, words = told.get(name) or _told(__doc__ or "").get(name, ("", ""))
+    metavar, words = help_texts.get(name) or _parameter_help(__doc__ or "").get(name, ("", ""))
     if default is not inspect.Parameter.empty and default is not MISSING:
         settings["default"] = default
     low = settings.pop("low", 1)

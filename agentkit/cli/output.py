@@ -1,6 +1,6 @@
-"""What commands print: data on stdout, messages and progress on stderr.
+"""Output of commands: data on stdout, messages and progress on stderr.
 
-Foreign text is made visible here, so that it can not steer a terminal.
+Foreign text is made visible here, so that it cannot steer a terminal.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Output:
-    """What a command found: for programs, for people, and whether it is bad.
+    """The result of a command: for programs, for people, and whether it failed.
 
     Attributes:
         record: What ``--json`` prints.
@@ -100,11 +100,11 @@ def say(message: str) -> None:
 
 def say_some(messages: Iterable[str], *, rest: str = "") -> None:
     """The first ten of many messages on stderr, how many more there are, and where the rest is."""
-    told = list(messages)
-    for message in told[:_SAID]:
+    listed = list(messages)
+    for message in listed[:_SAID]:
         say(message)
-    if len(told) > _SAID:
-        say(f"... and {len(told) - _SAID:,} more of these{rest}")
+    if len(listed) > _SAID:
+        say(f"... and {len(listed) - _SAID:,} more of these{rest}")
 
 
 def print_text(text: str, *, indent: str = "") -> None:
@@ -134,9 +134,9 @@ def print_line(text: str | Text, *, style: str = "", indent: int = 0) -> None:
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Names and values on stdout, a line each; further lines of a value stand below it."""
-    told = list(facts)
-    width = max((len(name) for name, _ in told), default=0) + 2
-    for name, value in told:
+    rows = list(facts)
+    width = max((len(name) for name, _ in rows), default=0) + 2
+    for name, value in rows:
         lines = visible(str(value)).replace("\n", "\n" + " " * width)
         click.echo(f"{name:<{width}}{lines}".rstrip())
 
@@ -174,7 +174,7 @@ def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]
         widest = max(map(cell_len, (column.title, *(row[at] for row in cells))))
         least += (widest if is_whole else min(widest, narrow)) + _GAP
         table.add_column(column.title, justify=column.align, no_wrap=is_whole, overflow="fold")
-    # A line that the terminal breaks can still be read; a number broken over lines can not.
+    # A line that the terminal breaks can still be read; a number broken over lines cannot.
     console.width = max(console.width, least - _GAP)
     for row in cells:
         table.add_row(
@@ -227,27 +227,27 @@ class LineProgress:
         self._title = title
         self._silent = silent_seconds
         self._is_replaced = sys.stderr.isatty()
-        self._started = self._told = time.monotonic()
+        self._started = self._printed_at = time.monotonic()
         if not silent_seconds:
-            self._tell(f"{title} ...")
+            self._print(f"{title} ...")
 
     def __call__(self, done: float, total: float, note: str = "") -> None:
         """Take note that ``done`` of ``total`` is done; ``note`` says what the newest part is."""
         now = time.monotonic()
         spent, is_last = now - self._started, done >= total
         pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
-        if spent < self._silent or (not is_last and now - self._told < pause):
+        if spent < self._silent or (not is_last and now - self._printed_at < pause):
             return
-        self._told = now
+        self._printed_at = now
         times = f"done in {spent:.0f} s"
         if not is_last:
             left = spent * (total - done) / done if done else 0.0
             times = f"{spent:.0f} s spent, about {left:.0f} s left"
         share = 1 if is_last else done / total
         tail = f", {note}" if note else ""
-        self._tell(f"{self._title}: {share:4.0%}, {times}{tail}", is_last=is_last)
+        self._print(f"{self._title}: {share:4.0%}, {times}{tail}", is_last=is_last)
 
-    def _tell(self, line: str, *, is_last: bool = False) -> None:
+    def _print(self, line: str, *, is_last: bool = False) -> None:
         if self._is_replaced:
             click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
         else:

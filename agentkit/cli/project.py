@@ -127,7 +127,7 @@ def find_project(start: Path | None = None) -> Project:
         start: The folder; the working folder by default.
 
     Raises:
-        UsageError: The file can not be read, or says something that no command knows.
+        UsageError: The file cannot be read, or says something that no command knows.
     """
     folder = (start or Path.cwd()).absolute()
     root = next((one for one in (folder, *folder.parents) if (one / FILE).is_file()), None)
@@ -144,7 +144,7 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     """Give the command that is about to run what its project says.
 
     Args:
-        context: Of the outermost group.
+        context: The context of the outermost group.
         known: Its own commands; those of plugins are left alone.
 
     Raises:
@@ -236,8 +236,8 @@ def _check(values: Mapping[str, Any], kinds: _Kinds, table: str = "") -> None:
         fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
         if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
             names = {str: "a text", list: "a list of texts", dict: "a table", bool: "true or false"}
-            wanted = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
-            raise UsageError(f"{table}{key}: {wanted} is wanted, got {value!r}")
+            expected = "a number" if isinstance(kind, tuple) else names.get(kind, "a whole number")
+            raise UsageError(f"{table}{key}: {expected} is wanted, got {value!r}")
 
 
 def _placed(place: str | None, root: Path) -> str:
@@ -271,7 +271,7 @@ def _key(word: str) -> str:
 
 
 SAMPLE = (FILE, "tools.py", "tasks.jsonl")
-"""What is written: the settings, a tool that refuses what it does not say, and tasks for it."""
+"""The files to write: settings, a tool with an undocumented constraint, and tasks for it."""
 
 _NEXT = (
     ("agentkit eval", "how often the model calls the tool right"),

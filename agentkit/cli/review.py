@@ -234,7 +234,7 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -
 
 
 def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
-    """Where a proposal stands after a decision, and what models see now."""
+    """Report a proposal's status after a decision, and what models see now."""
     found = review_of(manager, proposal_id)
     served = manager.served
 
@@ -376,9 +376,9 @@ def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) 
             f"nothing is left to take back; type 'agentkit rollback {which or 'TOOL'} --to VERSION'"
         )
     if not which and change is not None:
-        told = review_of(manager, change.proposal_id)
-        what = f"the promotion of {shown(told.proposal_id)} of {shown(told.tool)}"
-        _confirm(f"the last change is {what}: {shown(told.summary)}", is_sure=is_sure)
+        last = review_of(manager, change.proposal_id)
+        what = f"the promotion of {shown(last.proposal_id)} of {shown(last.tool)}"
+        _confirm(f"the last change is {what}: {shown(last.summary)}", is_sure=is_sure)
     named = _named(manager, which) if change is None else change.proposal_id
     taken = manager.roll_back(named, reason=reason, author=person())
     if not is_sure or taken:

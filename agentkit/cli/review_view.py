@@ -51,8 +51,8 @@ def print_review(review: Review) -> None:
         "History": _history(review),
     }
     for title, lines in parts.items():
-        if told := list(lines):
-            _print_part(title, told)
+        if shown_lines := list(lines):
+            _print_part(title, shown_lines)
     _print_part("Next", _waits(review))
     for command in review.commands:  # whole, to be copied
         click.echo(f"    {visible(command)}{typed('store', 'store_url')}")
@@ -71,7 +71,7 @@ def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
 
 
 def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
-    """What models see otherwise: the text of the tool by lines, then parameter by parameter."""
+    """What changes for models: the tool's text by lines, then each parameter."""
     for place, some in groupby(changes, key=lambda change: change.place):
         group = list(some)
         indent = 2 if place else 0

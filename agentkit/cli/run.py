@@ -113,7 +113,7 @@ def make_agent(
 ) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``.
 
-    Tools in code are bound to the library's definitions; what a person should know of that is told.
+    Tools in code are bound to the library's definitions; anything a person should know is printed.
     """
     library = None
     if library_place is not None:
@@ -147,7 +147,7 @@ def make_agent(
             tracing=Tracing() if options.trace else None,
             name=name,
         )
-    tell_binding(agent.binding)
+    report_binding(agent.binding)
     hidden = len(agent.binding.without_code)
     if hidden and not options.catalogue:
         say(
@@ -157,7 +157,7 @@ def make_agent(
     return agent
 
 
-def tell_binding(binding: CodeBinding) -> None:
+def report_binding(binding: CodeBinding) -> None:
     """Say what binding code to the library came to, a line each; nothing when nothing changed."""
     if binding.registered:
         count = plural(len(binding.registered), "tool")
@@ -244,13 +244,13 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
             if line := _event_line(event):
                 say(f"  {line}")
     finally:
-        if writing:  # what went wrong is told on a line of its own
+        if writing:  # the error gets a line of its own
             click.echo()
     raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 
 
 def _event_line(event: RunEvent) -> str:
-    """What a run does, in a line; empty for nothing to see."""
+    """Describe an event of a run in one line; empty when there is nothing to show."""
     match event:
         case ToolsRetrieved(trace=found):
             return f"offered {', '.join(found.offered) or 'no tools'}"

@@ -87,7 +87,7 @@ def _print(found: Retrieval, library: Library, limit: int, *, explain: bool) -> 
 
 
 def _print_stages(found: Retrieval) -> None:
-    """What each stage left and cost, and what else there is to know."""
+    """What each stage kept and cost, and further notes."""
     rows = [
         (
             _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),

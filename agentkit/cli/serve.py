@@ -23,7 +23,7 @@ from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
 from agentkit.cli.output import plural, print_json_line, say
-from agentkit.cli.run import AgentOptions, make_agent, tell_binding
+from agentkit.cli.run import AgentOptions, make_agent, report_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import LibraryWarning, UsageError
@@ -189,10 +189,10 @@ def serve(
 
 def _check_fitting(transport: str) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
-    given = typed_options()
-    if transport == "stdio" and "keys_from" in given:
+    options = typed_options()
+    if transport == "stdio" and "keys_from" in options:
         raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    if unused := [word for name, word in given.items() if name not in _OF_MCP]:
+    if unused := [word for name, word in options.items() if name not in _OF_MCP]:
         words = ", ".join(unused)
         raise UsageError(f"--mcp serves the library without an agent, so leave {words} out")
 
@@ -210,7 +210,7 @@ def _serve_mcp(
         server: Where to listen, and for whom.
         transport: ``stdio`` for a client that starts this process, ``http`` for streamable HTTP
             at ``http://host:port/mcp``.
-        options: Of the agent's, the tools and the version that are served.
+        options: The agent options; the tools and the version served are used.
     """
     from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
 
@@ -226,7 +226,7 @@ def _serve_mcp(
                 frozen=options.frozen,
                 deps_factory=load_deps(options.deps)[0],
             )
-        tell_binding(served.binding)
+        report_binding(served.binding)
         exposure = served.exposure
         needing = len(exposure.runnable) - len(exposure.open)
         waits = f"; {needing} more for clients that can ask for approval" if needing else ""
@@ -324,7 +324,7 @@ def _finish(agent: Agent, store_url: str) -> None:
 
 
 def _write_log(*, each_request: bool) -> None:
-    """What goes wrong is written in any case; what strangers send wrongly, with each request."""
+    """Errors are always logged; bad requests of strangers only with request logging."""
     of_protocol = logging.getLogger("uvicorn.error")
     of_protocol.setLevel(logging.WARNING if each_request else logging.ERROR)
     if each_request:

@@ -88,7 +88,7 @@ def read_source(place: str) -> AbstractContextManager[Store]:
 
     Raises:
         StoreError: There is nothing there.
-        ArtifactError: The file is an artifact that can not be used.
+        ArtifactError: The file is an artifact that cannot be used.
         UsageError: The file is something else.
     """
     path = Path(place).expanduser()
@@ -163,7 +163,7 @@ def manager_of(
         lifecycle: What proposals have to go through; None for what the project says.
         trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
-        author: Who stands in its events.
+        author: The author named in its events.
     """
     return ToolManager(
         store,
@@ -185,7 +185,7 @@ def commit(
 ) -> int:
     """Commit what ``build`` makes of the newest library, again if another writer commits first.
 
-    The change is written by the Tool Manager, with the event that tells of it.
+    The change is written by the Tool Manager, with the event that records it.
 
     Returns:
         The library version afterwards.
@@ -210,12 +210,12 @@ class _EnvironmentKey:
 
 
 def person() -> Author:
-    """Who is at the keyboard, for the events of the library."""
+    """The current user, for the events of the library."""
     return Author(kind="person", name=author())
 
 
 def author() -> str:
-    """Who is at the keyboard, for the history."""
+    """The current user, for the history."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # a container's user may have no name

@@ -36,7 +36,7 @@ _BOUNDS = re.compile(r"(exclusiveM|m)(in|ax)|multipleOf|pattern|format|const")
 """Keywords of a schema that bound a value."""
 
 _SHAPES = {"composite": '("{}")', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
-"""How Mermaid draws a tool."""
+"""Mermaid shapes of a tool."""
 
 
 @click.group(
@@ -155,8 +155,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     if signature.result is not None:
         yield "returns", _json(signature.result)
     effects = signature.effects.to_json().items()
-    told = ", ".join(name if holds else f"not {name}" for name, holds in effects)
-    yield "effects", told or "not declared"
+    declared = ", ".join(name if holds else f"not {name}" for name, holds in effects)
+    yield "effects", declared or "not declared"
     if definition.description.tags:
         yield "tags", ", ".join(definition.description.tags)
     yield from (("before", condition) for condition in specification.pre)
@@ -172,7 +172,7 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
 
 
 def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple[str, str]]:
-    """What a composite is made of, and what a tool is used by."""
+    """Show a composite's children, and the composites that use a tool."""
     name, dag = definition.name, library.dag
     if definition.is_composite:
         depth, saved = dag.depths.get(name), _saved_calls(library, name)

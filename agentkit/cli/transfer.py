@@ -116,8 +116,8 @@ def export(
         if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
             say(f"{form} cannot express {lost}; --json lists where")
 
-    told = {"names": dict(rendering.names), "losses": losses}
-    return Output(record=record | content | told, view=view)
+    naming = {"names": dict(rendering.names), "losses": losses}
+    return Output(record=record | content | naming, view=view)
 
 
 def _exported_artifact(
@@ -218,7 +218,7 @@ def import_file(
 
 
 def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
-    """What a file holds, by its beginning."""
+    """Detect the kind of a file from its beginning."""
     try:
         with open_plain(name) as file:
             head = file.read(_HEAD_BYTES)
@@ -260,9 +260,9 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
         with opened(store_url) as store:
             version = exporting.restore_artifact(artifact, store, trusted=bool(texts))
         count = len(artifact.events)
-        told = f"restored to library version {version} with {count:,} events"
+        message = f"restored to library version {version} with {count:,} events"
         record = {"library_version": version, "events": count}
-        return Output(record=record, view=lambda: click.echo(told))
+        return Output(record=record, view=lambda: click.echo(message))
     request = importing.ImportRequest(
         person=person(),
         on_conflict=one.on_conflict,
@@ -285,9 +285,9 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
 
 def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     counts = {outcome: len(report.of(outcome)) for outcome in get_args(importing.Outcome)}
-    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     what = "nothing was written" if dry_run else f"library version {report.version}"
-    click.echo(f"{told or 'nothing to import'}; {what}")
+    click.echo(f"{summary or 'nothing to import'}; {what}")
     rows = [
         (tool.name, tool.outcome, one_line(shown(tool.why, 400)), tool.proposal_id)
         for tool in report.tools
@@ -309,7 +309,7 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
-    told: list[dict[str, object]] = []
+    imported: list[dict[str, object]] = []
     with opened(store_url) as store:
         for name in files:
             broken: list[BrokenLine] = []
@@ -318,9 +318,9 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
                 found = (as_imported(one, Path(name).name) for one in found)
             count = _keep(store, found)
             say_some(map(str, broken))
-            told.append({"file": name, "episodes": count, "broken_lines": len(broken)})
+            imported.append({"file": name, "episodes": count, "broken_lines": len(broken)})
             say(f"{name}: {plural(count, 'episode')} read")
-    return Output(record=told, view=lambda: None)
+    return Output(record=imported, view=lambda: None)
 
 
 def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
@@ -381,11 +381,11 @@ def copy(
         report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
     facts = {} if report.held == Amount() else {"held": report.held}
     facts |= {"copied": report.copied}
-    told = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
-    told.append(("the same", _words(report.compared, episodes=episodes)))
+    rows = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
+    rows.append(("the same", _words(report.compared, episodes=episodes)))
     if report.is_behind:
         say("the source has grown since; run the command again to copy that too")
-    return Output(record=report.to_json(), view=lambda: print_facts(told))
+    return Output(record=report.to_json(), view=lambda: print_facts(rows))
 
 
 def _compare(first: str, second: str, *, episodes: bool) -> Output:

@@ -71,7 +71,7 @@ class Expr:
 
     @property
     def schema(self) -> JsonObject:
-        """What the parameter's JSON Schema says beside ``"type": "string"``."""
+        """The keywords of the parameter's JSON Schema beside ``"type": "string"``."""
         facts = {"names": list(self.names), "result": self.result}
         return {
             "format": "expression",

@@ -37,7 +37,7 @@ Located: TypeAlias = ast.expr | ast.stmt | ast.arg | ast.keyword
 """Syntax that has a place in the text."""
 
 _HINTS = 3
-"""For how many unknown names similar tools are looked for, among any number of tools."""
+"""Maximum number of unknown names for which similar tools are searched."""
 
 _LISTED = 40
 """Parameters of a child that a message names."""
@@ -54,7 +54,7 @@ REFUSED = ir.Name(name="refused")
 
 
 def place_of(node: Located, source: str) -> Place:
-    """Where syntax starts; Python counts columns in bytes from 0, we in characters from 1."""
+    """The start of a node; Python counts columns in bytes from 0, we in characters from 1."""
     if source.isascii():
         return node.lineno, node.col_offset + 1
     before = _line(source, node).encode("utf-8")[: node.col_offset]
@@ -223,13 +223,13 @@ class CallReader(ABC):
         return self.refuse(node, "unknown_construct", what, advice)
 
     def _builtin(self, node: ast.Call, name: str, *, is_consumed: bool) -> ir.Expression:
-        arity, given = BUILTINS[name], self._positional(node)
+        arity, count = BUILTINS[name], self._positional(node)
         if name in ITERATORS and not is_consumed:
             self._escapes(node, f"`{name}(...)`")
         arguments = tuple(
             [
-                self.expression(value, is_consumed=_consumes(name, place, value, len(given)))
-                for place, value in enumerate(given)
+                self.expression(value, is_consumed=_consumes(name, place, value, len(count)))
+                for place, value in enumerate(count)
             ]
         )
         for keyword in node.keywords:
@@ -241,9 +241,9 @@ class CallReader(ABC):
         fitting = [one for one in node.keywords if one.arg is None or one.arg in arity.keywords]
         keywords = self._keywords(fitting, ())
         self._check_repeated(name, keywords)
-        self._check_count(node, name, arity, len(given))
+        self._check_count(node, name, arity, len(count))
         alone = _WITH_ONE_ARGUMENT.get(name)
-        if alone in [keyword.name for keyword in keywords] and len(given) > 1:
+        if alone in [keyword.name for keyword in keywords] and len(count) > 1:
             message = f"`{name}` takes `{alone}=` with one argument only"
             self.breaks(node, "wrong_arity", message, "Drop the keyword, or give one list.")
         return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
@@ -251,7 +251,7 @@ class CallReader(ABC):
     def _method(
         self, node: ast.Call, function: ast.Attribute, *, is_consumed: bool
     ) -> ir.Expression:
-        name, given = function.attr, self._positional(node)
+        name, count = function.attr, self._positional(node)
         if name not in METHODS:
             what = f"`{self.quote(function)}`: there is no method `.{name}()`"
             advice = INSTEAD.get(f".{name}") or did_you_mean(name, METHODS)
@@ -260,8 +260,8 @@ class CallReader(ABC):
         if name in VIEWS and not is_consumed:
             self._escapes(node, f"`.{name}()`")
         receiver = self.expression(function.value)
-        arguments = tuple([self.expression(one, is_consumed=name == "join") for one in given])
-        self._check_count(node, f".{name}", METHODS[name], len(given))
+        arguments = tuple([self.expression(one, is_consumed=name == "join") for one in count])
+        self._check_count(node, f".{name}", METHODS[name], len(count))
         if node.keywords:
             what = f"the method `.{name}()` takes no keywords"
             advice = "Give its arguments by position."
@@ -274,16 +274,16 @@ class CallReader(ABC):
         advice = f"Write list(...) around {what} to keep it as a list."
         self.breaks(node, "iterator_escapes", message, advice)
 
-    def _check_count(self, node: object, name: str, arity: Arity, given: int) -> None:
-        if arity.least <= given and (arity.most is None or given <= arity.most):
+    def _check_count(self, node: object, name: str, arity: Arity, count: int) -> None:
+        if arity.least <= count and (arity.most is None or count <= arity.most):
             return
-        wanted = f"{arity.least} to {arity.most} arguments"
+        expected = f"{arity.least} to {arity.most} arguments"
         if arity.most is None:
-            wanted = f"{arity.least} or more arguments"
+            expected = f"{arity.least} or more arguments"
         elif arity.least == arity.most:
-            wanted = f"{arity.least} argument{'s' if arity.least != 1 else ''}"
-        message = f"`{name}` takes {wanted}, got {given}"
-        self.breaks(node, "wrong_arity", message, f"Call `{name}` with {wanted}.")
+            expected = f"{arity.least} argument{'s' if arity.least != 1 else ''}"
+        message = f"`{name}` takes {expected}, got {count}"
+        self.breaks(node, "wrong_arity", message, f"Call `{name}` with {expected}.")
 
     def _named_child(self, node: ast.Call, name: str) -> ir.Expression:
         keys = () if name in self.tools or self.is_stored else self._keys.get(name, ())
@@ -294,7 +294,7 @@ class CallReader(ABC):
             what = f"`{name}` can be any of the tools {', '.join(map(repr, keys))}"
             advice = "Rename one of them: for `_` stands each character that Python does not allow."
         elif name in self.variables or name in self.targets_around:
-            what = f"`{name}` is a variable and can not be called"
+            what = f"`{name}` is a variable and cannot be called"
             advice = "Call a tool by its name; functions are no values here."
         else:
             self._hints += 1
@@ -351,8 +351,8 @@ class CallReader(ABC):
     def _check_arguments(
         self, node: ast.Call, name: str, arguments: Sequence[ir.Argument], signature: Signature
     ) -> None:
-        properties, given = signature.properties, {one.name for one in arguments}
-        missing = [one for one in signature.required if one not in given]
+        properties, names = signature.properties, {one.name for one in arguments}
+        missing = [one for one in signature.required if one not in names]
         if missing:
             message = f"`{name}` needs {', '.join(f'`{one}`' for one in missing)}"
             takes = f"It takes {_parameter_list(signature)}."
@@ -383,10 +383,10 @@ class CallReader(ABC):
         return values
 
     def _keywords(
-        self, given: Sequence[ast.keyword], known: Collection[str]
+        self, keywords: Sequence[ast.keyword], known: Collection[str]
     ) -> tuple[ir.Argument, ...]:
         made = []
-        for keyword in given:
+        for keyword in keywords:
             match keyword:
                 case ast.keyword(arg=str(name), value=value):
                     if known and name not in known:
@@ -395,7 +395,7 @@ class CallReader(ABC):
                 case ast.keyword(
                     value=ast.Dict(keys=[ast.Constant(value=str(name))], values=[value])
                 ):
-                    pass  # a name that Python can not write
+                    pass  # a name that Python cannot write
                 case _:
                     advice = "Write the arguments out by name."
                     self.refuse_foreign(keyword, "`**` in front of an argument is", advice)
@@ -413,12 +413,12 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
 
 
-def _consumes(function: str, place: int, argument: ast.expr, given: int) -> bool:
+def _consumes(function: str, place: int, argument: ast.expr, count: int) -> bool:
     """Whether an argument of a builtin is taken piece by piece."""
     if function == "len":  # which a range and a view have
         called = argument.func if isinstance(argument, ast.Call) else None
         return not isinstance(called, ast.Name) or called.id == "range"
-    alone = function in CONSUMERS and given == 1
+    alone = function in CONSUMERS and count == 1
     return alone or function == "zip" or (place == 0 and function in {"sum", "enumerate"})
 
 

@@ -3,7 +3,7 @@
 A child's arguments are JSON data that the program holds; its result becomes such data. A child that
 touches the world (it declares to read, write, destroy, or talk to other systems) is protected from
 arguments that break its schema; one that declares nothing of the kind runs in this process on
-values, fails by itself on wrong ones, and is called without a check. Runs that check contracts
+values, raises on wrong ones itself, and is called without a check. Runs that check contracts
 check everything. Learned rules of a child are checked in every run, as they are when a model calls
 it (``call_before`` is not: a program knows nothing of the conversation, see ``tools.rules``).
 """
@@ -50,7 +50,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
 Place: TypeAlias = tuple[int, ...]
-"""Where a call stands in program order."""
+"""A call's place in program order."""
 
 
 class Child:
@@ -90,17 +90,17 @@ class Child:
         is_plain = is_plain and not self._tool.converts
 
         def run(frame: Frame) -> Any:
-            given = gather(frame)
-            _pay(frame, node, given)
+            values = gather(frame)
+            _pay(frame, node, values)
             if frame[ORDER] is not None:
                 place = next(frame[ORDER])
-                with self._watched(frame, node, given, place) as returned:
-                    returned.append(self._invoke(frame, node, given, place))
+                with self._watched(frame, node, values, place) as returned:
+                    returned.append(self._invoke(frame, node, values, place))
                 return returned[0]
             if not is_plain:
-                return self._invoke(frame, node, given, ())
+                return self._invoke(frame, node, values, ())
             try:  # the usual case, spelled out: a function of values, in this process
-                result = function(**given)
+                result = function(**values)
             except TOOL_ERRORS as error:
                 raise _raised(frame, node, error) from error
             return result if type(result) in SCALARS else _adopted(frame, node, result)
@@ -119,21 +119,21 @@ class Child:
 
     # --- a call that is waited for ----------------------------------------------------------------
 
-    def begin(self, frame: Frame, node: Call, given: JsonObject) -> Coroutine[Any, Any, Any]:
+    def begin(self, frame: Frame, node: Call, arguments: JsonObject) -> Coroutine[Any, Any, Any]:
         """Count a call and take its place in program order; the coroutine gives the result."""
-        _pay(frame, node, given)
+        _pay(frame, node, arguments)
         place = () if frame[ORDER] is None else next(frame[ORDER])
-        return self._answer(frame, node, given, place)
+        return self._answer(frame, node, arguments, place)
 
-    async def _answer(self, frame: Frame, node: Call, given: JsonObject, place: Place) -> Any:
+    async def _answer(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
         if frame[ORDER] is None:
-            return await self._wait(frame, node, given, place)
-        with self._watched(frame, node, given, place) as returned:
-            returned.append(await self._wait(frame, node, given, place))
+            return await self._wait(frame, node, arguments, place)
+        with self._watched(frame, node, arguments, place) as returned:
+            returned.append(await self._wait(frame, node, arguments, place))
         return returned[0]
 
     async def _wait(self, frame: Frame, node: Call, arguments: JsonObject, place: Place) -> Any:
-        """What the child returns; a permit is held only while a function runs, never in a queue."""
+        """The child's result; a permit is held only while a function runs, never in a queue."""
         arguments = self._prepared(frame, node, arguments)
         if self._composite is not None:
             return await self._in_time(self._entered(frame, arguments, place), frame, node)
@@ -266,14 +266,14 @@ def raise_violation(violation: ContractViolation | None) -> None:
         raise violation
 
 
-def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
+def _pay(frame: Frame, node: Call, arguments: JsonObject) -> None:
     """Pay for a call and for the arguments that have contents."""
     meter = frame[METER]
     meter.calls -= 1
     if meter.calls < 0 or monotonic() > meter.ends_at:
         error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
         fail_on(_path(frame, node), node, error)
-    for value in given.values():
+    for value in arguments.values():
         if type(value) not in SCALARS:
             try:
                 meter.cross(value)
@@ -282,7 +282,7 @@ def _pay(frame: Frame, node: Call, given: JsonObject) -> None:
 
 
 def _raised(frame: Frame, node: Call, error: BaseException) -> BaseException:
-    """What a run raises for what a child raised; what is no error of a tool stays what it is."""
+    """Convert a child's error into the run's; anything but a tool error stays as it is."""
     if not is_tool_error(error):
         raise error
     path = _path(frame, node)
@@ -313,7 +313,7 @@ def plain(result: Any) -> Any:
     """Data of exactly the types of JSON, as a model would see them.
 
     Raises:
-        UnserialisableError: JSON can not hold the result.
+        UnserialisableError: JSON cannot hold the result.
     """
     if isinstance(result, CoroutineType):
         result.close()
@@ -324,5 +324,5 @@ def plain(result: Any) -> Any:
     except UnserialisableError:
         raise
     except Exception as error:
-        message = f"It returned a {type(result).__name__} that can not be read: {described(error)}"
+        message = f"It returned a {type(result).__name__} that cannot be read: {described(error)}"
         raise UnserialisableError(message) from error

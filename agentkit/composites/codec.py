@@ -14,6 +14,7 @@ from agentkit.composites import language as ir
 from agentkit.composites.parser import read_source
 from agentkit.composites.problems import (
     READING_LIMITS,
+    STYLE_CODES,
     CompositeLimits,
     refusal,
 )
@@ -32,7 +33,7 @@ _NODES: Mapping[str, type] = {
 }
 _Found: TypeAlias = tuple[ir.Program, tuple[SourceProblem, ...]]
 _NO_PROGRAM = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What a tree raises that holds something else than a program."""
+"""Errors raised by a tree that is not a program."""
 
 
 def program_to_json(program: ir.Program, name: str = "composite") -> dict[str, Any]:
@@ -46,6 +47,7 @@ def program_from_json(
     tools: Mapping[str, Tool] | None = None,
     name: str = "",
     limits: CompositeLimits | None = None,
+    is_new: bool = False,
 ) -> ir.Program:
     r"""The inverse of ``program_to_json``, for data of any origin.
 
@@ -55,6 +57,8 @@ def program_from_json(
             need their signatures and effects are left out.
         name: The composite's name, for messages; it may not call itself.
         limits: Caps on the program.
+        is_new: Whether it comes into the library now, and is held to all rules; a program that
+            was stored before may break those that do not keep it from running.
 
     Raises:
         CompositeError: The data is no program (``malformed_program``), was written by a newer
@@ -72,6 +76,7 @@ def program_from_json(
         program, problems = _read(_text(record), name, tools, limits or CompositeLimits())
     except CompositeError as error:
         raise refusal(name, error.problems) from None
+    problems = tuple(one for one in problems if is_new or one.code not in STYLE_CODES)
     if problems:
         raise refusal(name, problems)
     return program
@@ -87,12 +92,15 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
         return None
 
 
-def called_in(record: JsonObject) -> frozenset[str]:
-    """The tools that a stored program calls, also one that breaks rules of the language."""
+def called_in(record: JsonObject) -> frozenset[str] | None:
+    """The tools that a stored program calls, also one that breaks rules of the language.
+
+    None when it can not be read.
+    """
     try:
         program, _ = _read(_text(record), "", None, READING_LIMITS)
     except CompositeError:
-        return frozenset()
+        return None
     return frozenset(call.child for call in ir.calls(program))
 
 

@@ -39,7 +39,7 @@ Trace = Callable[[TracedCall], None]
 class Composite:
     r"""A program bound to its children: the function of a composite tool.
 
-    It holds no state of a run, so any number of runs may go on at once.
+    It holds no state of a run, so any number of runs may be active at once.
 
     Args:
         program: From ``parse`` or ``program_from_json``, which check it.
@@ -135,7 +135,7 @@ class Composite:
 
         Args:
             arguments: By parameter name; JSON data.
-            trace: Told of each call of a child, at any depth, when it is over.
+            trace: Called after each child call, at any depth.
 
         Raises:
             CompositeRunError: It could not be run to its end; ``code`` says why and ``path`` where.
@@ -155,7 +155,7 @@ class Composite:
     async def run_async(self, arguments: Mapping[str, Any], *, trace: Trace | None = None) -> Any:
         """Run to the result, waiting for children.
 
-        How calls are ordered is told in ``waiting``. A composite that waits for nothing is run at
+        ``waiting`` explains how calls are ordered. A composite that waits for nothing is run at
         once. Arguments and errors are those of ``run``.
         """
         if not self.needs_event_loop:
@@ -257,7 +257,7 @@ def _refuse_depth(activation: Activation, error: RecursionError) -> NoReturn:
 
 
 def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
-    """What a program calls, ready to be called."""
+    """The children of a program, ready to be called."""
     faults: list[Fault] = []
     bound: dict[str, Child] = {}
     for child in dict.fromkeys(call.child for call in ir.calls(program)):
@@ -291,7 +291,7 @@ def composite_tool(
     Args:
         definition: With a ``body``, as ``compose`` makes it or a store keeps it.
         tools: The tools of the library: a list, a ``Library``, or a mapping by name; only the
-            pinned children are looked at.
+            pinned children are checked.
         limits: Caps on the program and on each run.
         contracts: When the composite's and its children's pre- and postconditions are checked.
 

@@ -1,7 +1,7 @@
 """Expressions over values, and the pre- and postconditions of tools (L3) made of them.
 
 A condition is an expression of the composite language over the parameters; a postcondition may
-also read ``result``. One that can not be read or evaluated counts as violated, with the reason:
+also read ``result``. One that cannot be read or evaluated counts as violated, with the reason:
 a contract is never true by accident. Conditions in words (``Specification.text``) never gate.
 """
 
@@ -95,8 +95,8 @@ class Expression:
         return self._evaluate(frame)
 
     def _complain(self, name: str, values: Mapping[str, Any]) -> NoReturn:
-        given = ", ".join(map(repr, values)) or "nothing"
-        message = f"the expression `{self.text}` reads {name!r}, but was given {given}"
+        names = ", ".join(map(repr, values)) or "nothing"
+        message = f"the expression `{self.text}` reads {name!r}, but was given {names}"
         raise UsageError(message) from None
 
 
@@ -107,7 +107,7 @@ def check_pre(definition: ToolDefinition, arguments: Mapping[str, Any]) -> Contr
     """The first precondition that does not hold for the arguments of a call; None when all do.
 
     A parameter that is left out has the default of its schema. A composite keeps the conditions of
-    its children ready; this reads them anew at each call.
+    its children ready; this reads them again at each call.
 
     Args:
         definition: The tool.
@@ -193,14 +193,14 @@ class Conditions:
 
 
 def _read(texts: Iterable[str], names: Sequence[str]) -> Sequence[tuple[str, Expression | str]]:
-    """Conditions, lowered; one that can not be read has the reason instead."""
+    """Conditions, lowered; one that cannot be read has the reason instead."""
     read: list[tuple[str, Expression | str]] = []
     for text in texts:
         try:
             read.append((text, Expression.parse(text, names)))
         except CompositeError as error:
             problem = error.problems[0] if error.problems else error
-            read.append((text, f"can not be read: {problem}"))
+            read.append((text, f"cannot be read: {problem}"))
     return read
 
 
@@ -214,6 +214,6 @@ def _broken(
         if expression.evaluate(values, limits=CONTRACT_LIMITS):
             return ""
     except (CompositeRunError, UsageError) as error:
-        return f"can not be evaluated: {error}"
-    given = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
-    return f"does not hold for {given}" if given else "does not hold"
+        return f"cannot be evaluated: {error}"
+    assignments = ", ".join(f"{name} = {short_repr(value)}" for name, value in shown.items())
+    return f"does not hold for {assignments}" if assignments else "does not hold"

@@ -1,4 +1,4 @@
-"""What can be told of a program before it runs: constants, unused results, the shortest way."""
+"""Static analysis of a program: constants, unused results, the shortest path."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _value(node: ir.Statement) -> Expression | None:
 # --- the shortest way -----------------------------------------------------------------------------
 
 Weigh = Callable[[str], int]
-"""How many primitive calls a child stands for, by its name."""
+"""The number of primitive calls behind a child, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ _Ways: TypeAlias = dict[str, _Path]
 def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
     """The calls of children on the lightest way through a program, in order of evaluation.
 
-    Only what can not be avoided counts, so that no composite gains by code that seldom runs:
+    Only what cannot be avoided counts, so that no composite gains by code that seldom runs:
 
     * a sequence adds up;
     * of the branches of ``if``, and of a conditional expression, the lighter one is taken;
@@ -117,7 +117,7 @@ def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
 
     Args:
         program: The body of a composite.
-        weigh: How many primitive calls a child stands for.
+        weigh: The number of primitive calls behind a child.
 
     Returns:
         The calls; of several equally light ways, that of the branch which is written first.

@@ -22,7 +22,7 @@ from agentkit.tools.tool import Tool, tools_by_name
 
 
 class CompositeOptions(TypedDict, total=False):
-    """What ``composite`` takes beside the function; ``composite`` says what each means."""
+    """Options of ``composite``, documented there."""
 
     tools: Mapping[str, Tool] | Iterable[Tool]
     description: str | None
@@ -101,14 +101,14 @@ def composite(
     """
     if unknown := options.keys() - CompositeOptions.__annotations__.keys():
         raise UsageError(f"@composite knows no {', '.join(sorted(unknown))}")
-    said: dict[str, Any] = dict(options)
-    named = tools_by_name(said.pop("tools", ()))
-    limits, contracts = said.pop("limits", None), said.pop("contracts", "off")
-    running = {name: one for name in _RUNNING if (one := said.pop(name, None)) is not None}
+    settings: dict[str, Any] = dict(options)
+    named = tools_by_name(settings.pop("tools", ()))
+    limits, contracts = settings.pop("limits", None), settings.pop("contracts", "off")
+    running = {name: one for name in _RUNNING if (one := settings.pop(name, None)) is not None}
     for name in _COLLECTIONS:
-        said[name] = as_tuple(name, said.get(name, ()))
-    said["examples"] = tuple(map(_checked, said.get("examples", ())))
-    described = DefinitionOptions(**said)
+        settings[name] = as_tuple(name, settings.get(name, ()))
+    settings["examples"] = tuple(map(_checked, settings.get("examples", ())))
+    described = DefinitionOptions(**settings)
 
     def make(wrapped: Callable[..., Any]) -> Tool:
         inner = wrapped.__func__ if isinstance(wrapped, staticmethod) else wrapped
@@ -142,7 +142,7 @@ def _definition(
         lines, start = inspect.getsourcelines(function)
     except (OSError, TypeError) as error:
         raise UsageError(
-            f"@composite can not find the text of {function.__name__!r} ({error}); write the "
+            f"@composite cannot find the text of {function.__name__!r} ({error}); write the "
             "function in a file, or pass its text to agentkit.composites.source"
         ) from error
     is_indented = lines[0][:1].isspace()

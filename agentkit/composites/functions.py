@@ -38,7 +38,7 @@ _MOST_DIGITS = 4_300
 
 
 def iterable(value: Any) -> Iterable[Any]:
-    """What may be iterated over; Python's own complaint about anything else."""
+    """Check that a value is iterable; otherwise raise Python's own error."""
     if type(value) in CONTAINERS or type(value) is str or type(value) in _LAZY:
         items: Iterable[Any] = value
         return items
@@ -51,7 +51,7 @@ def iterable(value: Any) -> Iterable[Any]:
 
 
 def _paid(meter: Meter, items: Any) -> Iterable[Any]:
-    """What may be iterated over, at a unit of work for each item."""
+    """Iterate over a value, charging a unit of work for each item."""
     each = iterable(items)
     if type(each) in CONTAINERS:
         meter.spend(len(each))  # type: ignore[arg-type]  # containers have a length
@@ -262,9 +262,9 @@ def _strip(method: Function) -> Function:
     """A method that looks for each character of a text among others."""
 
     def run(meter: Meter, text: str, *characters: Any) -> Any:
-        wanted = characters[0] if characters else None
-        if type(wanted) is str:
-            meter.spend(len(text) * len(wanted) >> 10)
+        char = characters[0] if characters else None
+        if type(char) is str:
+            meter.spend(len(text) * len(char) >> 10)
         meter.spend(len(text) >> 3)
         return method(text, *characters)
 
@@ -291,12 +291,12 @@ def _join(meter: Meter, text: str, items: Any) -> Any:
 def _among(method: Function) -> Function:
     """``count`` and ``index`` of a list or tuple."""
 
-    def run(meter: Meter, items: Any, wanted: Any) -> Any:
-        check_values(wanted)
-        if type(wanted) in CONTAINERS:
-            meter.look(wanted)  # Python prints it when it is not there
-        look_for(meter, wanted, items)
-        return method(items, wanted)
+    def run(meter: Meter, items: Any, item: Any) -> Any:
+        check_values(item)
+        if type(item) in CONTAINERS:
+            meter.look(item)  # Python prints it when it is not there
+        look_for(meter, item, items)
+        return method(items, item)
 
     return run
 
@@ -329,7 +329,7 @@ _METHODS: Mapping[type, Mapping[str, Function]] = {
         **{method.__name__: _plain(method) for method in (dict.items, dict.keys, dict.values)},
     },
 }
-"""By type and name; called with the meter, the receiver and the arguments."""
+"""Methods by type and name; called with the meter, the receiver and the arguments."""
 
 
 def method_of(value: Any, name: str) -> Function:

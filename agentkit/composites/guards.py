@@ -1,4 +1,4 @@
-"""What keeps a run within its limits: the meter, the weight of values, and guarded operators.
+"""Enforce a run's limits: the meter, the weight of values, and guarded operators.
 
 An operation charges for what it builds or looks through and raises what Python raises, or a
 ``GuardError``. ``fail`` turns either into an error that says where.
@@ -65,7 +65,7 @@ FAILURES = (
     TypeError,
     ValueError,
 )
-"""What an operation on values may raise."""
+"""Errors that an operation on values may raise."""
 
 _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
     (ZeroDivisionError, "zero_division"),
@@ -82,7 +82,7 @@ _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TracedCall:
-    """One call of a child, primitive or composite, told when it is over.
+    """One finished call of a child, primitive or composite.
 
     Attributes:
         path: Names of the tools from the outermost composite to the called one.
@@ -110,19 +110,19 @@ class TracedCall:
 
     @property
     def depth(self) -> int:
-        """How many composites the call stands in; 1 for a call by the outermost one."""
+        """The number of composites around the call; 1 for a call by the outermost one."""
         return len(self.path) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Activation:
-    """What one run of one composite knows about its surroundings.
+    """The context of one run of one composite.
 
     Attributes:
         path: Names of the composites from the outermost one to this one.
         checking: Whether the arguments and conditions of all children are checked.
         checks_itself: Whether its own conditions are checked here; else the caller has done so.
-        trace: Who wants to hear of each call.
+        trace: Callback for each call.
     """
 
     path: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Activation:
 
 
 OUTERMOST = Activation()
-"""Of an expression that stands in no composite."""
+"""The activation of an expression outside any composite."""
 
 
 def fail(frame: Frame, node: Expression | None, error: BaseException) -> NoReturn:
@@ -179,11 +179,11 @@ _WORD = (1 << _WORD_BITS) - 1
 
 
 class Meter:
-    """What one run may still do, shared with all the composites that it calls.
+    """The remaining budget of one run, shared with all composites it calls.
 
     Every node that is evaluated costs a unit of fuel, which pays for a number or for an item of a
     container. A text costs a unit for eight characters. Items that are copied from one container to
-    another, as by ``+`` or a slice, cost an eighth each. A value that is looked through, as by
+    another, as by ``+`` or a slice, cost an eighth each. A value that is searched, as by
     ``==`` or ``str``, costs its weight, contents included; one that crosses the border to a child
     or to the caller costs an eighth of it.
 
@@ -225,18 +225,18 @@ class Meter:
             raise self.out_of_fuel()
 
     def out_of_fuel(self) -> GuardError:
-        """What is raised when the work of a run is used up."""
+        """The error for a run whose work is used up."""
         return GuardError("fuel", f"the run has used its {self.limits.fuel} units of work")
 
     def too_many_calls(self) -> GuardError:
-        """What is raised for one call more than the limit."""
+        """The error for one call more than the limit."""
         most = self.limits.child_calls
         return GuardError(
             "child_calls", f"more than {most} calls of children; at most {most} are made"
         )
 
     def too_late(self) -> GuardError:
-        """What is raised when the deadline has passed."""
+        """The error for a passed deadline."""
         return GuardError(
             "deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds"
         )
@@ -271,7 +271,7 @@ class Meter:
             self.copy_items(size)
 
     def too_many_items(self) -> GuardError:
-        """What is raised when a container grows beyond the limit."""
+        """The error for a container beyond the limit."""
         most = self.limits.collection_items
         return GuardError(
             "collection_items", f"more than {most} items; at most {most} are collected"
@@ -301,10 +301,10 @@ _DEEPEST_VALUE = 100
 and depends on the caller."""
 
 _CONTAINER = 3
-"""What a container weighs beside its items: opening one takes as long as many items do."""
+"""Base weight of a container: opening one takes as long as many items do."""
 
 _WORTH_A_LOOK = 16
-"""From this length on, asking for the set of types first is quicker than item by item."""
+"""At this length and above, checking the set of types first is faster than item by item."""
 
 
 def weigh(value: Any, budget: int) -> int:
@@ -511,13 +511,13 @@ COMPARE: Mapping[str, Operation] = {
 }
 
 
-def search(meter: Meter, text: str, wanted: str) -> None:
+def search(meter: Meter, text: str, part: str) -> None:
     """Pay for looking for a text in a text.
 
     CPython (Objects/stringlib/fastsearch.h) takes linear time where the text is much longer than
     what it looks for, and else may compare all letters at each place, or at each of the last.
     """
-    size, letters = len(text), len(wanted)
+    size, letters = len(text), len(part)
     places = max(size - letters + 1, 0)
     if size >= _SHORT_TEXT and (letters >= _SHORT_WANTED or size >= _MEDIUM_TEXT):
         places = 0 if 3 * letters < size else min(places, _LAST_PLACES)

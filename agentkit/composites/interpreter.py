@@ -1,6 +1,6 @@
 """Programs to closures over a frame: each node once, when a composite is first run.
 
-Closures of operations try the case of plain numbers and short texts first, which can not fail and
+Closures of operations try the case of plain numbers and short texts first, which cannot fail and
 cost nothing to speak of; anything else goes to the guarded functions, and only what these raise is
 given a place. A statement's closure returns None when the next statement follows, or a signal: the
 loop is left, its next turn begins, or the program has its result.
@@ -60,7 +60,7 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class FrameLayout:
-    """Where the variables of a program stand in its frame.
+    """The places of a program's variables in its frame.
 
     Those of comprehensions stand among them: the checks refuse one that hides another variable.
     """
@@ -111,8 +111,8 @@ class Lowering:
         """A call of a child; an expression that stands in no composite makes none."""
         if node.child not in self._children:
             raise UsageError(f"an expression calls no tools, but this one calls {node.child!r}")
-        given = self.all(argument.value for argument in node.arguments)
-        lowered: Evaluate = self._children[node.child].lower(node, given)
+        values = self.all(argument.value for argument in node.arguments)
+        lowered: Evaluate = self._children[node.child].lower(node, values)
         return lowered
 
     def iterate(self, node: ir.Expression) -> Callable[[Frame], Iterable[Any]]:
@@ -166,7 +166,7 @@ class Lowering:
         return run
 
     def counted(self, block: ir.Block, make: Callable[[], Made]) -> tuple[Made, Run]:
-        """What ``make`` lowers for a block, and a closure that pays for the nodes in it."""
+        """The result of ``make`` for a block, and a closure that charges for its nodes."""
         outside, self.nodes = self.nodes, 0
         made = make()
         cost = 1 + len(block) + self.nodes

@@ -354,7 +354,7 @@ def statements(block: Block) -> Iterator[Statement]:
 
 
 def within(node: Comprehension) -> tuple[Expression, ...]:
-    """What a comprehension evaluates for each item, in order of evaluation."""
+    """The expressions a comprehension evaluates for each item, in order."""
     key = () if node.key is None else (node.key,)
     return (*node.conditions, *key, node.element)
 
@@ -449,10 +449,10 @@ VIEWS = frozenset({"items", "keys", "values"})
 CONSUMERS = frozenset(
     {"all", "any", "enumerate", "list", "max", "min", "sorted", "sum", "zip", "join"}
 )
-"""What may be given an iterator; ``len`` also takes a range or a view."""
+"""Functions that accept an iterator; ``len`` also takes a range or a view."""
 
 TOOLS = "tools"
-"""``tools["get user"](...)`` calls a tool whose name Python can not write."""
+"""``tools["get user"](...)`` calls a tool whose name Python cannot write."""
 
 RESERVED = frozenset(BUILTINS)
 """Names that a variable, parameter or child may not take."""

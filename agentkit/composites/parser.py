@@ -1,4 +1,4 @@
-"""From text to program, by Python's own parser and never by its evaluator.
+"""Parse text into a program, with Python's own parser and never its evaluator.
 
 The text is one function. It is parsed to syntax, read to the nodes of ``language``, and never
 executed. A text outside the language is refused with all that is wrong with it, each problem with
@@ -78,7 +78,7 @@ def parse(
 
     Args:
         source: One function.
-        tools: What it may call, by the name used in the text. A key that Python can not write is
+        tools: What it may call, by the name used in the text. A key that Python cannot write is
             written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
             between names as they are (``weather.now(...)``).
         limits: Caps on the program.
@@ -145,7 +145,7 @@ def read_function(
 
     Args:
         function: The function.
-        text: The text that it stands in.
+        text: The text that contains it.
         tools: What it may call.
         limits: Caps on the program.
         strays: What is wrong with the text around it.
@@ -205,7 +205,7 @@ class _Reader(ExpressionReader):
     _loops = 0
 
     def problems(self) -> tuple[SourceProblem, ...]:
-        """What is outside the language, or else what breaks its rules, with the places."""
+        """Syntax outside the language, or else violations of its rules, with places."""
 
         def place(node: object) -> Place:
             syntax = self.nodes.get(id(node), node)
@@ -426,10 +426,10 @@ def _foreign_parameters(function: Function) -> Iterator[tuple[ast.arg | Function
 # --- from text to syntax --------------------------------------------------------------------------
 
 _MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
-"""What Python's parser may warn of: ``"\\d"`` and ``1if x else y``."""
+"""Syntax that Python's parser may warn about: ``"\\d"`` and ``1if x else y``."""
 
 _ATTEMPTS = 20
-"""How often a text is read before an internal error of Python is believed."""
+"""Attempts at parsing before an internal error of Python is believed."""
 
 _WARNINGS = Lock()
 """Silencing warnings is not safe for threads (before Python 3.14): one of ours at a time."""
@@ -500,7 +500,7 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
     for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
         if char == "\0" or "\ud800" <= char <= "\udfff":
             before = text[:offset]
-            what = f"the character {char!r} can not stand in a text"
+            what = f"the character {char!r} cannot stand in a text"
             found = Fault(None, "syntax", what, "Delete it, or write the whole character.")
             return found.at(before.count("\n") + 1, offset - before.rfind("\n"))
     try:
@@ -547,5 +547,5 @@ def _syntax_problem(error: SyntaxError) -> SourceProblem:
         advice = "Indent each block by four spaces, and start `def` at the left."
     line = (error.text or "").strip()
     quoted = f" in `{line[:80]}`" if line else ""
-    found = Fault(None, code, f"Python can not read this: {reason}{quoted}", advice)
+    found = Fault(None, code, f"Python cannot read this: {reason}{quoted}", advice)
     return found.at(max(error.lineno or 1, 1), max(error.offset or 1, 1))

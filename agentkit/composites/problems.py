@@ -1,4 +1,4 @@
-"""What can be wrong with a composite: codes, limits, faults, and what to write instead."""
+"""Problems of composites: codes, limits, faults, and what to write instead."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ ADVICE: Mapping[str, str] = {
     "changed_child": "Validate the composite again with the child as it is now.",
     "unbound_child": "Bind it, or give a recorded stub in its place.",
 }
-"""What can be wrong with the text or the data of a composite, and what to do about it."""
+"""Problems of a composite's text or data, and how to fix them."""
+
+STYLE_CODES = frozenset({"constant_condition", "dead_call"})
+"""What a new program is refused for although it would run; a stored one keeps running with it."""
 
 RunCode = Literal[
     # Python's own errors, one for one
@@ -124,12 +127,12 @@ class CompositeLimits:
 
 
 CONTRACT_LIMITS = CompositeLimits(fuel=300_000, collection_items=100_000)
-"""For one pre- or postcondition, which has the whole of a table to look through: enough for
+"""Limits for one pre- or postcondition, which may search a whole table: enough for
 simple conditions on each of 50,000 items, and still no more than about a quarter of a second."""
 
-READING_LIMITS = CompositeLimits(source_bytes=262_144, nodes=20_000, nesting=80)
-"""For looking at the programs of a library: one that was accepted under limits of its author's own
-stays readable to those who count its calls or draw it."""
+READING_LIMITS = CompositeLimits(source_bytes=1_048_576, nodes=20_000, nesting=80)
+"""Limits for reading the programs of a library: one that was accepted under its author's own limits
+stays readable for counting its calls or drawing it."""
 
 
 # --- faults ---------------------------------------------------------------------------------------
@@ -143,10 +146,10 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong at one node.
+    """A problem at one node.
 
     Attributes:
-        node: The node of the program or of the syntax tree, or where it stands in the text.
+        node: The node of the program or of the syntax tree, or its place in the text.
         code: What is wrong, a key of ``ADVICE``.
         message: The same in a sentence.
         advice: What to write instead; that of the code when empty.
@@ -233,10 +236,10 @@ INSTEAD: Mapping[str, str] = {
     "With": "Call a tool that does the whole work.",
     "Yield": "Collect the items in a list and return it.",
 }
-"""What to write instead of functions, methods and syntax that models like to use."""
+"""Replacements for functions, methods and syntax that models like to use."""
 
 
 def instead_of(node: object) -> str:
-    """What to write instead of a piece of syntax, in its async and other variants."""
+    """The replacement for a piece of syntax, in its async and other variants."""
     name = type(node).__name__.removeprefix("Async").removesuffix("From").removesuffix("Star")
     return INSTEAD.get(name, "Use the statements and expressions of the language.")

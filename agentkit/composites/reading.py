@@ -29,10 +29,10 @@ _FOREIGN_LITERALS: Mapping[type, tuple[str, str]] = {
 }
 _FOREIGN_TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
     ast.Starred: (
-        "a star can not take the rest",
+        "a star cannot take the rest",
         "Take items by index and slice: `first = xs[0]`, `rest = xs[1:]`.",
     ),
-    ast.Tuple: ("targets can not be nested", "Unpack in two steps."),
+    ast.Tuple: ("targets cannot be nested", "Unpack in two steps."),
 }
 _OTHER_TARGET = (
     "only a name can be assigned: nothing in the language changes a value",

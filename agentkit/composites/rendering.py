@@ -46,7 +46,7 @@ def render(
     """A program as a Python function.
 
     ``parse`` reads the same program back from it, with the same digest; only an f-string that
-    Python 3.11 can not write becomes a sum of texts. Names that Python can not write are quoted:
+    Python 3.11 cannot write becomes a sum of texts. Names that Python cannot write are quoted:
     ``tools["get user"](**{"user-id": x})``.
 
     Args:
@@ -63,8 +63,8 @@ def render(
         def twice(x: int):
             return 2 * x
     """
-    said = ast.Constant(value=indent(docstring.strip(), "    ").strip())
-    words = [ast.Expr(value=said)] if docstring else []
+    documentation = ast.Constant(value=indent(docstring.strip(), "    ").strip())
+    words = [ast.Expr(value=documentation)] if docstring else []
     function = ast.FunctionDef(
         name=written(name),
         args=_parameters(program.parameters, annotations or {}),
@@ -216,7 +216,7 @@ def _syntax(node: ir.Expression) -> ast.expr:
 
 
 def _format(parts: Sequence[ir.Expression]) -> ast.expr:
-    """An f-string, or a sum of texts where Python 3.11 can not write the quotes in its braces."""
+    """An f-string, or a sum of texts where Python 3.11 cannot write the quotes in its braces."""
     values = [(isinstance(part, ir.Constant), _syntax(part)) for part in parts]
     made: list[ast.expr] = [
         value if is_text else ast.FormattedValue(value=value, conversion=-1)

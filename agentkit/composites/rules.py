@@ -1,7 +1,7 @@
 """Learned rules: one call against them before it runs, and what is wrong with a rule itself.
 
 A rule was learned from evidence and may be less than the whole truth, so it refuses only what it
-can judge: a condition whose parameters are not given, or that can not be evaluated, is no reason,
+can judge: a condition whose parameters are not given, or that cannot be evaluated, is no reason,
 nor is an earlier call that nobody knows of. A rule may come from a model, a file or a statistic
 over failures; before anybody relies on it, it is held against the contract that it narrows, the
 other rules of the tool, its worked examples, and the library.
@@ -132,8 +132,8 @@ class RuleChecker:
             case Condition():
                 return self._unmet(rule, arguments)
             case CallBefore() if earlier is not None:
-                given = self._values(rule.parameter, arguments)
-                missing = missing_call(rule, given, earlier)
+                values = self._values(rule.parameter, arguments)
+                missing = missing_call(rule, values, earlier)
                 return None if missing is None else _Broken(*missing)
         return None
 
@@ -152,12 +152,14 @@ class RuleChecker:
                 return None
         except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
             return None
-        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
-        return _Broken(f"{rule.words.rstrip('.')}, got {given}", expression.reads[:1])
+        assignments = " and ".join(
+            f"{name} = {_value_shown(values[name])}" for name in expression.reads
+        )
+        return _Broken(f"{rule.words.rstrip('.')}, got {assignments}", expression.reads[:1])
 
     @cached_property
     def _defaults(self) -> JsonObject:
-        """What parameters that are left out have, as far as the contract says."""
+        """The defaults of omitted parameters, as far as the contract gives them."""
         properties = self.definition.signature.properties.items()
         return {
             name: schema["default"]
@@ -189,7 +191,7 @@ MAX_VALUES = 64
 """Most values that a rule may list: a model reads them all at every turn."""
 
 _ADVICE: Mapping[str, str] = {
-    "ambiguous_parameter": "A rule can not speak of a name that holds a dot or brackets.",
+    "ambiguous_parameter": "A rule cannot speak of a name that holds a dot or brackets.",
     "contradiction": "Drop the rule, or the rule that it contradicts.",
     "empty_rule": "Fill it in or drop it.",
     "example_breaks_rule": "Widen the rule until the calls that went well are allowed.",
@@ -197,7 +199,7 @@ _ADVICE: Mapping[str, str] = {
     "format_unknown": f"Use one of {', '.join(get_args(NamedFormat))}, or a pattern.",
     "malformed": "Give rules in the form of agentkit.tools.rules.",
     "no_words": "Say it in words: that is what a hosted model reads.",
-    "outside_contract": "List only values that the schema allows; a rule can not widen it.",
+    "outside_contract": "List only values that the schema allows; a rule cannot widen it.",
     "own_example": "Give an example that has it.",
     "pattern_unsafe": "Use characters, classes such as [A-Z], and counts such as {2} or {1,8}.",
     "repeated_values": "List each value once.",
@@ -208,7 +210,7 @@ _ADVICE: Mapping[str, str] = {
     "unusable_number": "It makes no sense as a bound or value; leave it out.",
     "wrong_type": "Use a kind of rule that speaks of the type that the schema declares.",
 }
-"""What can be wrong with a rule, and what to do about it."""
+"""Problems of a rule, and how to fix them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,10 +231,10 @@ class RuleProblem:
 def rule_problems(
     rule: Rule, definition: ToolDefinition, library: Container[str] = ()
 ) -> tuple[RuleProblem, ...]:
-    """What is wrong with a rule for a tool; empty when nothing is.
+    """The problems of a rule for a tool; empty when it is valid.
 
     Args:
-        rule: The rule; whatever stands in its place is a problem, never an exception. Whether
+        rule: The rule; anything else in its place is a problem, never an exception. Whether
             ``definition`` has it already makes no difference.
         definition: The tool with the other rules that are to hold.
         library: The tools that there are, by name; a ``Library`` will do.
@@ -272,7 +274,7 @@ def _problem(code: str, message: str, advice: str = "") -> RuleProblem:
     return RuleProblem(code=code, message=message, advice=advice or _ADVICE[code])
 
 
-# --- what a rule says of itself -------------------------------------------------------------------
+# --- validity of a rule itself --------------------------------------------------------------------
 
 
 def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
@@ -303,7 +305,7 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
 
 
 def _count(rule: Between) -> Iterator[RuleProblem]:
-    """What can not be said of a length or of a number of items."""
+    """Problems of a rule about a length or a number of items."""
     bounds = [*rule.lows, *rule.highs]
     others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
     if rule.measure not in get_args(Measure):
@@ -324,7 +326,7 @@ def _form(rule: Form) -> Iterator[RuleProblem]:
     if rule.format and rule.format not in get_args(NamedFormat):
         yield _problem("format_unknown", f"there is no format {rule.format!r}")
     if rule.pattern and (why := why_unsafe(rule.pattern)):
-        shown = f"the pattern {rule.pattern[:80]!r} can not be used: {why}"
+        shown = f"the pattern {rule.pattern[:80]!r} cannot be used: {why}"
         yield _problem("pattern_unsafe", shown)
         return
     if rule.pattern and not rule.words.strip():
@@ -339,7 +341,7 @@ def _says_nothing(why: str) -> RuleProblem:
 
 def _unusable(numbers: Iterable[float]) -> Iterator[RuleProblem]:
     for number in numbers:
-        yield _problem("unusable_number", f"{_number(number)} can not be used")
+        yield _problem("unusable_number", f"{_number(number)} cannot be used")
 
 
 def _number(number: float) -> str:
@@ -371,7 +373,7 @@ _MEASURED: Mapping[Measure, tuple[str, set[str], str, str]] = {
     "length": ("text", {"string"}, "minLength", "maxLength"),
     "items": ("list", {"array"}, "minItems", "maxItems"),
 }
-"""For each measure what it is taken of, by which JSON types, and the keywords of its bounds."""
+"""For each measure: what it measures, its JSON types, and the keywords of its bounds."""
 
 
 def _against_contract(
@@ -386,8 +388,8 @@ def _against_contract(
                 yield _problem("outside_contract", why)
                 return
     else:
-        what, wanted, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
-        if not any(declared_type(part, root=contract).bases & wanted for part in parts):
+        what, types, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
+        if not any(declared_type(part, root=contract).bases & types for part in parts):
             yield _problem("wrong_type", f"{rule.parameter} is never a {what}")
             return
     rules = [
@@ -468,7 +470,7 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
         expression = Expression.parse(rule.expression, tuple(definition.signature.properties))
     except CompositeError as error:
         problem = error.problems[0] if error.problems else None
-        why = f"{shown} can not be read: {problem or error}"
+        why = f"{shown} cannot be read: {problem or error}"
         yield _problem("expression_unreadable", why, problem.advice if problem else "")
         return
     if not expression.reads:

@@ -1,4 +1,4 @@
-"""From the text of a composite to its definition.
+"""Turn the text of a composite into its definition.
 
 The body becomes the program; annotations give L1, the docstring L2, ``@composite(pre=...,
 post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of the text is run.
@@ -134,7 +134,7 @@ def definition_of(
         reference: Where the text came from.
 
     Raises:
-        CompositeError: The text does not fit its children, or says what a definition can not hold.
+        CompositeError: The text does not fit its children, or says what a definition cannot hold.
     """
     return _Composer(parsed, options, faults).definition(limits, reference)
 
@@ -169,7 +169,7 @@ class _Composer:
             _ = made.digest  # needed later in any case
         except ValueError as error:
             advice = "Remove half characters such as '\\ud800' from its words and examples."
-            message = f"the definition can not be written as JSON ({error})"
+            message = f"the definition cannot be written as JSON ({error})"
             self._faults.append(Fault(self._parsed.function, "literal", message, advice))
             self._raise_faults()
         return made
@@ -194,7 +194,7 @@ class _Composer:
         return read
 
     def _condition_faults(self, limits: CompositeLimits | None) -> Iterator[Fault]:
-        """What is wrong with the conditions of a composite (L3)."""
+        """The problems of a composite's conditions (L3)."""
         function = self._parsed.function
         names = tuple(parameter.name for parameter in self._parsed.program.parameters)
         conditions = [("pre", text, names) for text in self._options.pre]
@@ -213,7 +213,7 @@ class _Composer:
                     yield Fault(function, problem.code, message, problem.advice)
 
     def _read(self, reference: str) -> ToolDefinition:
-        """What a function with this head and this docstring would say."""
+        """The definition of a function with this head and docstring."""
         annotations = self._annotations
         shape = CallableShape(
             name=self._parsed.name,
@@ -258,11 +258,11 @@ class _Composer:
     def _examples(self, signature: Signature) -> tuple[Example, ...]:
         """The worked calls of the decorator, then those of the docstring; each once."""
         kept: list[Example] = []
-        given = [
+        examples = [
             (one if isinstance(one, Example) else Example(**one), self._parsed.function)
             for one in self._options.examples
         ]
-        for example, node in [*given, *self._docstring_examples(tuple(signature.properties))]:
+        for example, node in [*examples, *self._docstring_examples(tuple(signature.properties))]:
             why = _misfit(example, signature.parameters, signature.result)
             if why:
                 advice = "Give every required argument, in JSON values of the declared types."
@@ -281,7 +281,7 @@ class _Composer:
             try:
                 yield read_worked_call(block, function_name=name, parameters=parameters), place
             except ValueError as error:
-                message = f"a worked call of the docstring can not be read: {error}"
+                message = f"a worked call of the docstring cannot be read: {error}"
                 advice = (
                     f"Behind the prompt write a call such as `{name}(1, x=2)`, with constants "
                     "alone, and on the next line the value that it returns."
@@ -303,7 +303,7 @@ class _Composer:
 def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None) -> str:
     arguments: dict[str, Any] = dict(example.arguments)
     if not is_json(arguments) or not is_json(example.result):
-        return f"the worked call with {arguments!r} holds a number that JSON can not write"
+        return f"the worked call with {arguments!r} holds a number that JSON cannot write"
     if fits(arguments, parameters) is False:
         return f"the arguments {arguments!r} of a worked call break the declared types"
     has_result = example.result is not None and result is not None
@@ -316,7 +316,7 @@ def _misfit(example: Example, parameters: JsonObject, result: JsonObject | None)
 
 
 def _read_decorators(parsed: ParsedSource, faults: list[Fault]) -> DefinitionOptions:
-    """What the one decorator says; any other decorator is a fault."""
+    """Read the one decorator allowed; any other is a fault."""
     found: dict[str, Any] = {}
     for at, decorator in enumerate(parsed.function.decorator_list):
         call = decorator if isinstance(decorator, ast.Call) else None
@@ -351,17 +351,17 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
     Raises:
         ValueError: It holds something else; the message ends in what to write.
     """
-    wanted = _KEYWORDS.get(name)
-    if wanted is None:
+    expected = _KEYWORDS.get(name)
+    if expected is None:
         raise ValueError(f"@composite knows no `{name}`; Use some of {', '.join(_KEYWORDS)}.")
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = None
     value = list(value) if isinstance(value, tuple) else value
-    if not is_json(value) or fits(value, wanted[0]) is not True:
+    if not is_json(value) or fits(value, expected[0]) is not True:
         what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of that form"
-        raise ValueError(f"{what}; Write {name}={wanted[1]}.")
+        raise ValueError(f"{what}; Write {name}={expected[1]}.")
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -381,4 +381,4 @@ _KEYWORDS: Mapping[str, tuple[JsonObject, str]] = {
         '[{"arguments": {"x": 1}, "result": 2, "query": ""}], in JSON values',
     ),
 }
-"""What the decorator may say in a text: its schema, and how it is written."""
+"""Arguments of the decorator in a text: their schema and notation."""

@@ -1,8 +1,8 @@
 """Types across the calls of a composite: its children's L1 against what flows into them.
 
 A type is a set of JSON's base types; of a list or an object nothing more is known. A variable has
-one type, the union of all that is assigned to it anywhere. Only certain misfits are told, such as
-text where a number is declared or a constant outside an ``enum``; what is not declared may be
+one type, the union of all that is assigned to it anywhere. Only certain misfits are reported, such
+as text where a number is declared or a constant outside an ``enum``; what is not declared may be
 anything.
 """
 
@@ -20,7 +20,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.types import Base, declared_type
 
 Bases: TypeAlias = frozenset[Base]
-"""What a value may be; nothing for what can not be reached."""
+"""The types a value may have; empty for unreachable code."""
 
 _MOST_BRANCHES = 3
 """More types than these together say too little to be declared."""
@@ -74,16 +74,16 @@ def type_check(
         >>> schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         >>> faults, _ = type_check(parsed.program, schema, {"double": double})
         >>> faults[0].message
-        '`x` of `double` can not take this: it is text'
+        '`x` of `double` cannot take this: it is text'
     """
     types = _Types(program, parameters, tools)
     faults = [fault for call in ir.calls(program) for fault in types.argument_faults(call)]
     returned: Bases = _NEVER
     for node in ir.statements(program.body):
         if isinstance(node, ir.Return):
-            given = types.of(node.value)
-            returned |= given
-            why = _mismatch(node.value, given, result, result or {})
+            bases = types.of(node.value)
+            returned |= bases
+            why = _mismatch(node.value, bases, result, result or {})
             if why:
                 message = f"this is returned, but it does not fit the declared result: {why}"
                 advice = f"The result is declared as {_rules(result):.200}."
@@ -91,9 +91,9 @@ def type_check(
     return faults, _schema(returned)
 
 
-def _mismatch(node: ir.Expression, given: Bases, schema: Any, root: JsonObject) -> str:
+def _mismatch(node: ir.Expression, actual: Bases, schema: Any, root: JsonObject) -> str:
     """Why no value of an expression satisfies a schema; empty when one may."""
-    if not given or not isinstance(schema, Mapping):
+    if not actual or not isinstance(schema, Mapping):
         return ""
     if isinstance(node, ir.Constant):
         value = node.value
@@ -102,11 +102,11 @@ def _mismatch(node: ir.Expression, given: Bases, schema: Any, root: JsonObject) 
         if all(fits(item, schema, root=root) is False for item in stand_ins):
             return f"{value!r:.80} breaks {_rules(schema):.160}"
         return ""
-    wanted = declared_type(schema, root=root).bases
-    numbers = _NUMERIC if wanted & {"integer", "number"} else _NEVER
-    if given & (wanted | numbers):
+    expected = declared_type(schema, root=root).bases
+    numbers = _NUMERIC if expected & {"integer", "number"} else _NEVER
+    if actual & (expected | numbers):
         return ""
-    return f"it is {' or '.join(words for base, words in _WORDS.items() if base in given)}"
+    return f"it is {' or '.join(words for base, words in _WORDS.items() if base in actual)}"
 
 
 def _rules(schema: Any) -> str:
@@ -154,7 +154,7 @@ class _Types:
             rule = signature.properties.get(argument.name)
             why = _mismatch(argument.value, self.of(argument.value), rule, signature.parameters)
             if why:
-                message = f"`{argument.name}` of `{tool.name}` can not take this: {why}"
+                message = f"`{argument.name}` of `{tool.name}` cannot take this: {why}"
                 advice = f"`{argument.name}` is declared as {_rules(rule):.200}."
                 yield Fault(argument.value, "argument_type", message, advice)
 
@@ -179,7 +179,7 @@ class _Types:
         return {}
 
     def _items(self, source: ir.Expression, count: int) -> Sequence[Bases]:
-        """What the variables of a loop over ``source`` get."""
+        """The types of the variables of a loop over ``source``."""
         if count > 1:
             is_numbered = isinstance(source, ir.Builtin) and source.function == "enumerate"
             return [_INTEGER if is_numbered else _ANY, *[_ANY] * (count - 1)]
@@ -187,8 +187,8 @@ class _Types:
             return [_INTEGER]
         if isinstance(source, ir.ListLiteral | ir.TupleLiteral):
             return [_joined(map(self.of, source.items))]
-        given = self.of(source)
-        return [_ANY if "array" in given else _STRING if given & {"string", "object"} else _NEVER]
+        bases = self.of(source)
+        return [_ANY if "array" in bases else _STRING if bases & {"string", "object"} else _NEVER]
 
     def of(self, node: ir.Expression) -> Bases:
         """The type of an expression."""
@@ -226,8 +226,8 @@ class _Types:
             case ir.DictLiteral():
                 return _OBJECT
             case ir.Index(value=value):
-                given = self.of(value)
-                return _STRING if given and given <= _STRING else _ANY
+                bases = self.of(value)
+                return _STRING if bases and bases <= _STRING else _ANY
             case ir.Slice(value=value):
                 return self.of(value) & _REPEATED
             case ir.Comprehension(kind=kind):
@@ -256,7 +256,7 @@ def _type_of(value: ir.Scalar) -> Bases:
 
 
 def _arithmetic(operator: ir.BinaryOperator, left: Bases, right: Bases) -> Bases:
-    """What an operator makes of two operands; anything when Python would refuse them."""
+    """The result type of an operator; anything when Python would refuse the operands."""
     if not left or not right:
         return _NEVER
     bases: set[Base] = set()

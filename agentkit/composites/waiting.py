@@ -1,6 +1,6 @@
 """Programs with children that have to be waited for, on the same closures.
 
-A closure can not wait. So an expression that waits is first taken apart into statements: each call
+A closure cannot wait. So an expression that waits is first taken apart into statements: each call
 that is waited for becomes an assignment of its own, whatever Python evaluates before it another,
 and ``and``, conditionals, chained comparisons and comprehensions become branches and loops. Then a
 coroutine only has to wait between statements, and everything happens in the order of the program.
@@ -347,7 +347,7 @@ class WaitingLowering(Lowering):
 
 
 def _call_of(step: Any) -> Any:
-    """What a statement calls and assigns to one name, or does; None for any other statement."""
+    """The call a statement assigns to one name, or makes; None for any other statement."""
     match step:
         case ir.Assign(targets=(_,), value=call) | ir.Do(call=call):
             return call

@@ -1,4 +1,4 @@
-"""What executable evidence shows about one turn: parser, schema, contracts, errors of the tools."""
+"""Executable evidence about one turn: parser, schema, contracts, errors of the tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _refusal(call: ToolCall, library: Library, *, names_all: bool) -> ToolFailur
     Args:
         call: The call.
         library: The tools that may be called.
-        names_all: Whether a tool that is not in the library can not be called.
+        names_all: Whether a tool that is not in the library cannot be called.
     """
     if call.malformed is not None:
         rule = f"It was: {call.malformed[:200]!r}."
@@ -70,6 +70,7 @@ _EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "required": "missing_argument",
     "additionalProperties": "unexpected_argument",
+    "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
 BROKEN_OFF = frozenset({"error", "cancelled", "blocked"})
@@ -155,7 +156,7 @@ def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]
 def executable_findings(
     episode: Episode, steps: Sequence[tuple[Step, ...]], library: Library
 ) -> Iterator[Finding]:
-    """The labels that the turns earn by themselves, whatever a verifier says of the episode.
+    """The labels that the turns earn on their own, whatever a verifier says of the episode.
 
     Args:
         episode: The episode.
@@ -170,8 +171,8 @@ def executable_findings(
         is_last = index == len(episode.turns) - 1
         is_final = is_last and episode.stop_reason == "output_invalid"
         if turn.correction or is_final:
-            said = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
-            evidence = Evidence(kind="wrong_answer", message=said, turn=index)
+            reason = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
+            evidence = Evidence(kind="wrong_answer", message=reason, turn=index)
             label: FailureLabel = "response_mismatch"
             yield Finding(turn=index, label=label, evidence=evidence, is_final=is_final)
         if (unread := unread_call(turn.message, library)) is not None:
@@ -280,7 +281,7 @@ def unread_call(message: AssistantMessage, library: Library) -> tuple[str, str] 
     if not is_marked and (len(text) > _LONGEST or not set(text) & set("({[")):
         return None
     text = text[:_LONGEST]
-    # the tools whose names stand in the text, so that the parser need not look at all of them
+    # the tools whose names occur in the text, so that the parser need not try all of them
     named = [library[n].definition for n in dict.fromkeys(_NAME.findall(text)) if n in library]
     parsed = parse_calls(text, named) if named else None
     called = [call.name for call in parsed.calls if call.name in library] if parsed else []

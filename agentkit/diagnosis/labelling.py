@@ -82,7 +82,7 @@ def diagnose(
         _turn(index, [one for one in findings if one.turn == index], innocent, library)
         for index in range(len(episode.turns))
     )
-    decisive = _unmended(findings, found) if verdict is None else findings
+    decisive = _unrecovered(findings, found) if verdict is None else findings
     label = fault or _label(verdict, decisive, innocent)
     return Diagnosis(label=label, turns=turns, recoveries=found)
 
@@ -130,7 +130,7 @@ def _unexplained(episode: Episode, findings: Sequence[Finding]) -> list[Finding]
 def _innocent(
     episode: Episode, library: Library, verdict: Verdict | None, findings: Sequence[Finding]
 ) -> FailureLabel:
-    """What a turn is labelled with against which there is no evidence."""
+    """The label of a turn without evidence against it."""
     if verdict is None or _fault(verdict) is not None:
         return "unjudged"
     if not verdict.passed:
@@ -155,13 +155,13 @@ def _label(
     return "response_mismatch" if innocent == "pass" else innocent
 
 
-def _unmended(findings: Sequence[Finding], found: Sequence[Recovery]) -> list[Finding]:
-    """What stood at the end of an episode that nobody judged: mended failures decide nothing."""
-    mended = {one.call_id for one in found if one.outcome in {"recovered", "replaced"}}
+def _unrecovered(findings: Sequence[Finding], found: Sequence[Recovery]) -> list[Finding]:
+    """The final outcome of an unjudged episode: recovered failures decide nothing."""
+    recovered = {one.call_id for one in found if one.outcome in {"recovered", "replaced"}}
     return [
         finding
         for finding in findings
-        if finding.is_final and (finding.call is None or finding.call.call_id not in mended)
+        if finding.is_final and (finding.call is None or finding.call.call_id not in recovered)
     ]
 
 
@@ -193,7 +193,7 @@ _BY_RULE = (
     "Keep {argument} of {tool} to what its description says; the refusal names the rule and what "
     "is allowed."
 )
-"""For a call that a learned rule of the tool refused: the rule is in the description already."""
+"""A call that a learned rule of the tool refused: the description already holds the rule."""
 
 _HINTS: Mapping[FailureKind | EvidenceKind | FailureLabel, str] = {
     # of a failed call
@@ -219,7 +219,7 @@ _HINTS: Mapping[FailureKind | EvidenceKind | FailureLabel, str] = {
 
 
 def repair_hint(findings: Sequence[Finding], library: Library) -> str:
-    """How to repair what was found, in words that hold nothing of the gold.
+    """A repair hint that reveals nothing of the gold.
 
     Args:
         findings: The findings of a turn, the dominant one first. The hint is about that one, and
@@ -289,7 +289,7 @@ class VerdictReader:
                 yield from self._of(item)
 
     def _is_about_the_agent(self, item: Evidence) -> bool:
-        """What was left undone says nothing when the run was broken off from outside."""
+        """Ignore undone work when the run was interrupted from outside."""
         return item.call_id in self._steps or self.episode.stop_reason not in BROKEN_OFF
 
     def _of(self, item: Evidence) -> Iterator[Finding]:
@@ -338,7 +338,7 @@ class VerdictReader:
         return replace(found, call=there[0], tool=there[0].name)
 
     def _without_effect(self, ran: Sequence[Step]) -> int | None:
-        """The last turn that wrote in vain, else the last that changed the state."""
+        """The last turn whose write failed, else the last that changed the state."""
         if len(self.states) != len(self.steps) + 1:
             return None
         changed = [a != b for a, b in zip(self.states, self.states[1:], strict=False)]

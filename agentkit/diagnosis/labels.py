@@ -2,8 +2,8 @@
 
 SEAL (section 3.2, appendix C.2, table 5) labels each turn with the dominant failure, and puts
 what executable evidence shows before what only a verifier sees. The tables here are read by
-``diagnose`` and by ``describe_failure`` alike, so that what a model is told about a failure and
-what is counted about it can not disagree.
+``diagnose`` and by ``describe_failure`` alike, so that what a model reads about a failure and
+what is counted about it cannot disagree.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LABEL_OF_FAILURE: Mapping[FailureKind, FailureLabel | None] = MappingProxyType(
         "limit_exceeded": None,
     }
 )
-"""What the failure of a call says about the call; None when it says nothing."""
+"""The label that a call's failure implies; None when it implies none."""
 
 LABEL_OF_EVIDENCE: Mapping[EvidenceKind, FailureLabel] = MappingProxyType(
     {
@@ -80,7 +80,7 @@ LABEL_OF_EVIDENCE: Mapping[EvidenceKind, FailureLabel] = MappingProxyType(
         "other": "response_mismatch",
     }
 )
-"""What a finding of a verifier stands for, where nothing else about the episode decides."""
+"""The label of a verifier's finding, where nothing else about the episode decides."""
 
 _KINDS_OF_RULES = frozenset({"one_of", "between", "form", "requires", "condition", "call_before"})
 _RANK = {label: rank for rank, label in enumerate(PRECEDENCE)}
@@ -123,7 +123,7 @@ def by_weight(weights: Mapping[FailureLabel, float]) -> dict[FailureLabel, float
 def label_of_failure(
     failure: ToolFailure, arguments: JsonObject = MappingProxyType({})
 ) -> FailureLabel | None:
-    """What the failure of a call says about the model that made the call.
+    """The label that a call's failure implies about the model.
 
     Args:
         failure: How the call failed.

@@ -71,10 +71,10 @@ class FailureRate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PositionLabels:
-    """What the turns at one position of their episodes are labelled with.
+    """The labels of the turns at one position of their episodes.
 
     Attributes:
-        position: Index of the turn; the last one stands for all later ones too.
+        position: Index of the turn; the last one includes all later ones.
         observed: The weight of all turns there.
         labels: The share of each label, the largest first.
     """
@@ -100,7 +100,7 @@ _MOST_HALF_LIVES = 256.0  # between the landmark and the newest observation; flo
 
 
 class CellKey(NamedTuple):
-    """What a cell counts: turns at a position, calls of a tool, or faults of a parameter.
+    """The counts of a cell: turns at a position, calls of a tool, or faults of a parameter.
 
     Attributes:
         label: The label.
@@ -304,7 +304,7 @@ class FailureProfile:
         return _worst(self.tools(), limit)
 
     def worst_parameters(self, limit: int = 10) -> tuple[FailureRate, ...]:
-        """Parameters that calls fail at, likewise; rates are over all calls of the tool."""
+        """Parameters that calls fail at, in the same form; rates are over all calls of the tool."""
         return _worst(self.parameters(), limit)
 
     def _rates(self) -> Iterator[FailureRate]:

@@ -1,4 +1,4 @@
-"""What became of each failed call, over the turns of an episode and of a conversation."""
+"""The outcome of each failed call, over the turns of an episode and of a conversation."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _carried(recovery: Recovery, steps: Steps, library: Library) -> Recovery:
 def _outcome(
     names: set[str], failed: tuple[str, str], steps: Steps, library: Library, *, after: int
 ) -> tuple[RecoveryOutcome, int | None]:
-    """What was done after a turn about a call that failed, and the turn that settled it."""
+    """The reaction to a failed call after a turn, and the turn that settled it."""
     replaced: int | None = None
     for turn in range(after + 1, len(steps)):
         again = [step for step in steps[turn] if step.call.name in names]
@@ -92,7 +92,7 @@ def _outcome(
 
 
 def _digest(call: ToolCall, library: Library) -> str:
-    """What tells calls of one tool apart, short enough for a record; empty for no JSON."""
+    """A short key that distinguishes calls of one tool; empty for invalid JSON."""
     tool = library.get(call.name)
     definitions = [] if tool is None else [tool.definition]
     try:
@@ -105,11 +105,10 @@ def _digest(call: ToolCall, library: Library) -> str:
 def recovery_findings(
     episode: Episode, found: Sequence[Recovery], steps: Steps
 ) -> Iterator[Finding]:
-    """The turns on which the model did not recover; to be asked of a failed episode only.
+    """The turns on which the model did not recover, in a failed episode.
 
     A call that failed again or was repeated counts at the turn that did so. Giving up counts at the
-    turn after the failure, unless the model was told not to try again: doing what one is told is
-    no failure.
+    turn after the failure, unless the model was asked not to try again: obeying is no failure.
     """
     failures = {step.call.call_id: step.failure for turn in steps for step in turn if step.failure}
     for recovery in found:

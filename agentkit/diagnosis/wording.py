@@ -27,7 +27,7 @@ _OPENINGS: dict[FailureKind, str] = {
     "tool_failed": "{name} failed.",
     "tool_error": "{name} stopped with an error.",
     "timeout": "{name} did not finish in time.",
-    "unserialisable_result": "{name} ran, but its result can not be shown.",
+    "unserialisable_result": "{name} ran, but its result cannot be shown.",
     "denied": "The call to {name} was not approved, so it was not run.",
     "limit_exceeded": "The call to {name} was not run: a limit of this run is reached.",
 }
@@ -53,7 +53,7 @@ _BLAMED_WAY_OUT = (
     "Change the argument that the error is about and call it again; if the arguments are right, "
     "tell the user what failed."
 )
-"""For an exception that complains about the arguments; see ``blamed_argument``."""
+"""Advice for an exception that complains about the arguments; see ``blamed_argument``."""
 
 _RULE_OPENING = "The call to {name} was not run, because it breaks a rule of the tool."
 _RULE_WAYS_OUT = {
@@ -63,13 +63,13 @@ _RULE_WAYS_OUT = {
     ),
     "call_before": "Make the other call first and wait for its result, then call this again.",
 }
-"""By the kind of the learned rule (``agentkit.tools.rules``): the failure has it as its cause."""
+"""Advice by kind of learned rule (``agentkit.tools.rules``), the cause of the failure."""
 
 _FINAL_WAY_OUT = "Do not repeat this call; continue without it or tell the user."
 
 
 def describe_failure(name: str, failure: ToolFailure) -> str:
-    """What the model reads in place of a result.
+    """The text a model reads in place of a result.
 
     Args:
         name: The tool's name as the model used it.

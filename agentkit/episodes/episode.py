@@ -46,12 +46,12 @@ RefineMode = Literal["none", "vanilla", "adaptive", "self_consistency"]
 
 
 GuardrailPlace = Literal["input", "tool_call", "tool_result", "output"]
-"""What a guardrail looks at."""
+"""The subject of a guardrail."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GuardrailRecord:
-    """What one guardrail decided.
+    """The decision of one guardrail.
 
     Attributes:
         name: The guardrail.
@@ -74,7 +74,7 @@ class GuardrailRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StageReport:
-    """What one retrieval stage did.
+    """The record of one retrieval stage.
 
     Attributes:
         stage: Its name.
@@ -147,7 +147,7 @@ class RefineTrace:
         chosen: Index into ``proposals`` of the calls that were run.
         converged: Whether two consecutive proposals were equal.
         usage: What the iterations after the first cost.
-        tokens: Of each answer in order, the direct one first and those without calls included,
+        tokens: Tokens by answer in order, the direct one first and those without calls included,
             from servers that report them.
     """
 
@@ -168,7 +168,7 @@ class RefineTrace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryTrace:
-    """What a history processor changed of what the model was sent.
+    """A history processor's changes to what the model was sent.
 
     Attributes:
         name: The processor.
@@ -200,7 +200,7 @@ class Turn:
             turns after the first.
         searches: What the model's own searches for tools found, in order.
         refine: How the calls were refined; None when they were not.
-        correction: What the model was told about an answer that did not match the output schema.
+        correction: What the model was sent about an answer that did not match the output schema.
         tokens: The tokens of the answer that ``message`` holds, from servers that report them.
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.
@@ -235,7 +235,7 @@ class Turn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Episode:
-    """What happened in one run. Append-only: a later judgement makes a new record.
+    """The record of one run. Append-only: a later judgement makes a new record.
 
     Attributes:
         episode_id: Unique id, sortable by time of creation.
@@ -361,5 +361,5 @@ class Verifier(Protocol):
     """
 
     async def verify(self, episode: Episode) -> Verdict:
-        """The judgement. What can not be judged is a verdict with a ``fault``, not an exception."""
+        """The judgement. What cannot be judged is a verdict with a ``fault``, not an exception."""
         ...

@@ -36,7 +36,7 @@ class BrokenLine:
     Attributes:
         path: The file.
         line: Its number, from 1.
-        reason: Why it can not be read.
+        reason: Why it cannot be read.
     """
 
     path: Path
@@ -54,13 +54,13 @@ def encode_episode(episode: Episode) -> str:
     tool that the line passes through.
 
     Raises:
-        EpisodeFormatError: The episode holds a value that JSON can not.
+        EpisodeFormatError: The episode holds a value that JSON cannot.
     """
     try:
         return json.dumps(episode.to_json(), separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise EpisodeFormatError(
-            f"episode {episode.episode_id!r} can not be written as JSON "
+            f"episode {episode.episode_id!r} cannot be written as JSON "
             f"({type(error).__name__}: {error}); arguments, results and output hold JSON data only"
         ) from error
 
@@ -97,9 +97,9 @@ def write_episodes(
         How many were written.
 
     Raises:
-        EpisodeFormatError: An episode holds a value that JSON can not; the ones before it are
+        EpisodeFormatError: An episode holds a value that JSON cannot; the ones before it are
             written.
-        OSError: The file can not be written.
+        OSError: The file cannot be written.
 
     Example:
         >>> import sys
@@ -125,13 +125,13 @@ def read_episodes(
 
     Args:
         path: The file, plain or compressed with gzip, whatever its name.
-        on_broken: Told of each line that holds no episode, such as the half line that a crash
-            left at the end; reading goes on behind it. None raises at the first one, after the
+        on_broken: Called for each line that holds no episode, such as the half line a crash
+            left at the end; reading continues after it. None raises at the first one, after the
             episodes before it were given.
 
     Raises:
-        EpisodeFormatError: A line holds no episode and nobody is to be told.
-        OSError: The file can not be read.
+        EpisodeFormatError: A line holds no episode and ``on_broken`` is None.
+        OSError: The file cannot be read.
 
     Example:
         >>> problems = []
@@ -201,8 +201,8 @@ def export_episodes(path: str | os.PathLike[str], episodes: Iterable[Episode]) -
         How many were written.
 
     Raises:
-        EpisodeFormatError: An episode holds a value that JSON can not. The old file stays.
-        OSError: The file can not be written. The old file stays.
+        EpisodeFormatError: An episode holds a value that JSON cannot. The old file stays.
+        OSError: The file cannot be written. The old file stays.
 
     Example:
         >>> export_episodes("episodes.jsonl.gz", [Episode(episode_id="e1", request="Hi")])
@@ -233,12 +233,12 @@ def import_episodes(
 
     Args:
         path: The file.
-        on_broken: Told of each line that holds no episode; None raises at the first one.
+        on_broken: Called for each line that holds no episode; None raises at the first one.
 
     Raises:
         MissingExtraError: Parquet without pyarrow.
         EpisodeFormatError: Something there is no episode.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     with open_plain(path) as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
@@ -252,7 +252,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
         MissingExtraError: pyarrow is not installed.
         EpisodeFormatError: The file is damaged, has no column ``record``, or holds something there
             that is no episode.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     arrow, parquet = _pyarrow()
     with open_plain(path) as source:
@@ -262,7 +262,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
                 raise EpisodeFormatError(
                     f"{path} holds no episodes: it has no column 'record', only {', '.join(names)}"
                 )
-            # A text that stands in many rows is then held once, as in the file.
+            # A text that occurs in many rows is then held once, as in the file.
             file = parquet.ParquetFile(source, read_dictionary=["record"])
             left = streamed_limit(Path(path).stat().st_size)
             _check_groups(file.metadata, path, left)

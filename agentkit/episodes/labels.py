@@ -1,13 +1,13 @@
-"""How stored episodes are read: by agentkit's own labels, in the library's names, as last judged.
+"""Read stored episodes: by agentkit's own labels, in the library's names, as last judged.
 
 agentkit puts labels of its own into ``Episode.metadata``, beside those of callers. While a change
 of a tool is tried on real requests, these say which episode belongs to which side of the
 experiment. So gates are functions of stored episodes, and can be worked out again at any time.
 
-Tools of one name can not be in one library, and a benchmark may have many: each of its questions
+Tools of one name cannot be in one library, and a benchmark may have many: each of its questions
 brings tools of its own. So the catalogue calls them ``search`` and ``search__2``, a question offers
 either as ``search``, and the episode records which one it was (``Episode.library_names``).
-Whoever learns about tools from episodes reads them through ``in_library_names``.
+Code that learns about tools from episodes reads them through ``in_library_names``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SPAN_ID = "span_id"
 """Id of the run's span in it."""
 
 TRACE_LABELS = frozenset({TRACE_ID, SPAN_ID})
-"""Where one run is found in a tracing system."""
+"""Labels that identify a run's span in a tracing system."""
 
 ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECAUSE})
 """What a router says about one run."""
@@ -91,7 +91,7 @@ def as_own(episode: Episode) -> Episode:
 def is_extra_record(metadata: Mapping[str, str]) -> bool:
     """Whether a record tells of something that no user saw, or that another record tells too.
 
-    Such records belong to no conversation, and whoever learns from episodes leaves them out.
+    Such records belong to no conversation; code that learns from episodes skips them.
 
     Example:
         >>> is_extra_record({"shadow_of": "e1"}), is_extra_record({"arm": "control"})
@@ -154,7 +154,7 @@ _NAMED: Mapping[type, Sequence[str]] = {
     Attribution: ("tool",),
     Recovery: ("tool",),
 }
-"""Where names of tools stand."""
+"""Fields that hold names of tools."""
 
 
 def is_late_verdict(record: Episode) -> bool:
@@ -165,8 +165,8 @@ def is_late_verdict(record: Episode) -> bool:
     turns of its own, and its verdict is about these alone.
     """
     labels = record.metadata
-    said = record.verdict is not None and not record.turns
-    return said and VIEW_OF in labels and SHADOW_OF not in labels
+    is_feedback = record.verdict is not None and not record.turns
+    return is_feedback and VIEW_OF in labels and SHADOW_OF not in labels
 
 
 def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
@@ -197,15 +197,15 @@ def with_late_verdicts(episodes: Iterable[Episode]) -> tuple[Episode, ...]:
         >>> [(one.episode_id, one.verdict.passed) for one in with_late_verdicts([thumb, episode])]
         [('e1', True)]
     """
-    given = tuple(one for one in episodes if not is_imported(one.metadata))
-    served = {one.episode_id: one for one in reversed(given) if not is_extra_record(one.metadata)}
-    late = {one.episode_id: one for one in given if is_late_verdict(one)}
+    own = tuple(one for one in episodes if not is_imported(one.metadata))
+    served = {one.episode_id: one for one in reversed(own) if not is_extra_record(one.metadata)}
+    late = {one.episode_id: one for one in own if is_late_verdict(one)}
     latest: dict[str, Verdict] = {}
     for record_id in sorted(late):
         judged, verdict = _judged(record_id, late), late[record_id].verdict
         if verdict is not None and (verdict.fault is None or judged not in latest):
             latest[judged] = verdict
-    ids = dict.fromkeys(one.episode_id for one in given)
+    ids = dict.fromkeys(one.episode_id for one in own)
     return tuple(_as_judged(served[one], latest.get(one)) for one in ids if one in served)
 
 

@@ -1,4 +1,4 @@
-"""What personal data looks like, by name. Each pattern takes time in proportion to the text.
+"""Patterns of personal data, by name. Each pattern takes time in proportion to the text.
 
 They know formats, not meaning: no names, no addresses. A finding is checked where there is
 something to check: the digits of cards and account numbers, the parts of an address of a computer.
@@ -21,7 +21,7 @@ Spans = Iterable[tuple[int, int]]
 _LONGEST_LOCAL = 64
 _DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}(?:xn--[\w-]{2,59}|[^\W\d_]{2,63})")
 _IMAGES = frozenset({"png", "jpg", "jpeg", "gif", "webp", "svg", "avif"})
-"""What ``logo@2x.png`` ends in, which is a file."""
+"""Endings of files such as ``logo@2x.png``, which is no address."""
 
 _PLAIN = str.maketrans(
     "\u00a0\u2007\u2009\u202f\u3000\u2010\u2011\u2012\u2013\uff0d\uff0b\uff08\uff09\uff0f\uff0e\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
@@ -73,7 +73,7 @@ def _emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _beginning(text: str, at: int, *, least: int) -> int:
-    """Where the part of an address before its ``@`` begins."""
+    """The start of the part of an address before its ``@``."""
     while at > least and (text[at - 1].isalnum() or text[at - 1] in "._+%-"):
         at -= 1
     return at
@@ -108,7 +108,7 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_iban(candidate: str) -> int:
-    """Where the account number ends with which a text begins; 0 when it is none."""
+    """The end of the account number at the start of a text; 0 when there is none."""
     left = length = iban_length(candidate[:2])
     for place, char in enumerate(candidate if length else "", start=1):
         left -= char != " "
@@ -185,7 +185,7 @@ _IBAN_LENGTHS: Mapping[str, int] = {entry[:2]: int(entry[2:]) for entry in _IBAN
 
 
 def iban_length(country: str) -> int:
-    """How long an account number of a country is; 0 for one that has none.
+    """The length of a country's account numbers; 0 for one that has none.
 
     Example:
         >>> iban_length("DE"), iban_length("ZZ")

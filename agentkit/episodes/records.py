@@ -103,7 +103,7 @@ def _is_of_texts(hint: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """A text; anything else would be kept, and end whoever lists the episode later."""
+    """A text; anything else would be stored and break later listings of the episode."""
     if not isinstance(value, str):
         raise TypeError(f"it holds {type(value).__name__} where a text belongs")
     return value

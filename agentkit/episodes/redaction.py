@@ -29,7 +29,7 @@ __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 PLACEHOLDER = re.compile(r"<[a-z][a-z0-9_]*>")
-"""What stands where something was."""
+"""The placeholder for a removed text."""
 
 _ROUNDS = 8
 """What was taken out may uncover something beside it. Text that does so again and again is built
@@ -47,7 +47,7 @@ class Redaction:
     what knows more.
 
     Attributes:
-        patterns: The names of those of ``PATTERNS`` that are looked for; all of them by default.
+        patterns: The names of the ``PATTERNS`` to search for; all of them by default.
         more: Patterns of your own by name, with what each looks for. Its time is for you to bound.
 
     Raises:
@@ -110,7 +110,7 @@ class Redaction:
 
 
 def _placeholder(name: str, found: str) -> str:
-    """What to write in the place of a finding; a placeholder is one already."""
+    """The replacement for a finding; a placeholder stays as it is."""
     return found if PLACEHOLDER.fullmatch(found) else f"<{name}>"
 
 
@@ -141,7 +141,7 @@ class _JsonTexts:
     secret: Callable[[str], str] = str
 
     def object(self, data: Mapping[Any, Any]) -> dict[str, Any]:
-        """A JSON object; keys that become equal are told apart by a number.
+        """A JSON object; keys that become equal get a number.
 
         Python writes other keys than texts, such as numbers, too: they stay as they are.
         """
@@ -168,7 +168,7 @@ class _JsonTexts:
         return data
 
     def _hidden(self, data: Any) -> Any:
-        """What a field holds that is called a secret: its texts and numbers, also in a list."""
+        """Redact a field named as a secret: its texts and numbers, also in a list."""
         if isinstance(data, str):
             return self.secret(data)
         if isinstance(data, int) and not isinstance(data, bool):
@@ -222,7 +222,7 @@ _TEXTS: Mapping[type, Sequence[str]] = {
     TurnDiagnosis: ("parameter", "evidence", "hint", "attributions"),
     Attribution: ("parameter",),
 }
-"""Where texts stand; all other fields are ids, names and numbers, but for those below."""
+"""Fields that hold texts; all others are ids, names and numbers, except those below."""
 
 
 def _with_texts(episode: Episode, json: _JsonTexts) -> Episode:

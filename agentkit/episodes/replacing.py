@@ -20,10 +20,10 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Where the block raises, the new file is deleted and what was there stays. Who may read the old
     file may read the new one, a new one is its owner's alone, and a link leads on to it. What is no
-    file, such as a pipe or ``/dev/null``, can not be replaced and is written to itself.
+    file, such as a pipe or ``/dev/null``, cannot be replaced and is written to itself.
 
     Raises:
-        OSError: The file can not be written.
+        OSError: The file cannot be written.
 
     Example:
         >>> with replaced("numbers.txt") as draft:
@@ -88,7 +88,7 @@ def first_stray(folder: Path) -> tuple[Path, str] | None:
     """What is no plain file in a folder of ours, and what it is: itself, or directly in it.
 
     Raises:
-        OSError: The folder can not be listed; one that this user may not list is passed over.
+        OSError: The folder cannot be listed; one that this user may not list is passed over.
     """
     if folder.is_symlink():
         return folder, "a link"
@@ -106,7 +106,7 @@ def first_stray(folder: Path) -> tuple[Path, str] | None:
 def make_private(path: Path) -> None:
     """Make an empty file for its owner alone, if there is none, without opening it by its name.
 
-    Closing a file of SQLite would let go of the locks that other threads hold on it.
+    Closing a file of SQLite would release the locks that other threads hold on it.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.new")
     os.close(for_owner(str(draft), os.O_WRONLY | os.O_CREAT | os.O_EXCL))

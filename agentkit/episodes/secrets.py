@@ -1,4 +1,4 @@
-"""How secrets look: keys in formats that their issuers document, and what is called a password.
+"""Patterns of secrets: keys in formats their issuers document, and values named as passwords.
 
 Tables: ``_FORMATS`` of keys, ``_NAMES`` of what holds a secret, ``_FORMS`` of how a name and its
 value stand together. Each pattern consumes what it reads: the time is linear in the text.
@@ -47,7 +47,7 @@ KEY_FORMATS = re.compile("|".join(look for _, look in _FORMATS), re.VERBOSE)
 """Keys whose format their issuers document."""
 
 KEY_PARTS = tuple(part for parts, _ in _FORMATS for part in parts)
-"""What each of these keys holds one of: most texts hold none, and that is seen at once."""
+"""Every such key contains one of these; most texts contain none, so this check is quick."""
 
 _KEYS = r"(?:api|access|private|secret|account|signing|encryption|master|subscription)[ _-]?key"
 _TOKENS = (
@@ -88,7 +88,7 @@ was has have when where which with that this instead from
 and for the not before after only or to
 """
 _USUAL = frozenset(_USUAL_TEXT.split())
-"""What stands behind such a word when somebody talks about it."""
+"""Words that follow such a name in ordinary talk about it."""
 
 
 def _is_odd(value: str) -> bool:
@@ -123,7 +123,7 @@ def _holds_pairs(value: str) -> bool:
 
 
 def _is_credential(value: str) -> bool:
-    """What stands behind ``Basic``: words are of one case."""
+    """Whether credentials follow ``Basic``: ordinary words are of one case."""
     return _is_odd(value) or re.search(r"[a-z][A-Z]", value) is not None
 
 
@@ -171,7 +171,7 @@ _FORMS = (
     (rf"(?:{_NAMES})[\"'],\s?b?[\"']([^\"'\n]{{8,}})", _is_odd),
     (rf"(?:{_NAMES})>([^<>]+)</", _is_no_usual_word),
 )
-"""How a name and its secret stand together; the last group is the secret."""
+"""Patterns of a name with its secret; the last group is the secret."""
 
 _ALONE = (
     # what the text holds, how it looks, which values count: URLs, command lines, .netrc
@@ -227,13 +227,13 @@ _DISGUISES = re.compile(
     r"|%(?:25){0,3}[2-7][0-9A-Fa-f]|\\{1,8}u00[2-7][0-9A-Fa-f]|\\{1,8}[\"']"
     r"|&(?:quot|apos|amp|#3[49]|#x2[27]|#61|#x3d|#58|#x3a);"
 )
-"""What nobody sees, and other ways to write ASCII: in URLs, JSON, HTML, wide or curly."""
+"""Invisible characters, and other ways to write ASCII: in URLs, JSON, HTML, wide or curly."""
 
 _CURLY = str.maketrans("\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb", '\'\'"""""')
 
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets stand in a text, in order; what overlaps is one.
+    """The places of secrets in a text, in order; overlapping ones are merged.
 
     Example:
         >>> [text[slice(*span)] for text in ("DB_PASS=hunter2",) for span in secret_spans(text)]

@@ -1,4 +1,4 @@
-"""What was found about an episode: its ``Verdict``, and turn by turn its ``Diagnosis``.
+"""Judgements of an episode: its ``Verdict``, and turn by turn its ``Diagnosis``.
 
 The rules that make a diagnosis are in ``agentkit.diagnosis``.
 """
@@ -29,7 +29,7 @@ EvidenceKind = Literal[
     "criterion_failed",  # a judge found a criterion not met
     "call_failed",  # a call was refused, or failed when it ran
     "not_recovered",  # after a failed call the model did not find another way
-    "gold_error",  # what is held for right can not be right
+    "gold_error",  # what is held for right cannot be right
     "checker_error",  # the verifier itself failed
     "other",  # anything else, in words
 ]
@@ -179,7 +179,7 @@ class Attribution:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TurnDiagnosis:
-    """What one turn is labelled with.
+    """The labels of one turn.
 
     Attributes:
         turn: Its index in the episode.
@@ -208,7 +208,7 @@ class TurnDiagnosis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recovery:
-    """What became of one failed call.
+    """The outcome of one failed call.
 
     Attributes:
         turn: The turn whose call failed.

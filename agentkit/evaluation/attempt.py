@@ -42,7 +42,7 @@ from agentkit.tools.tool import Tool
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """What the agent works with.
+    """The agent's configuration.
 
     Attributes:
         library: The tools that may be offered.
@@ -276,7 +276,7 @@ class Attempt:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AttemptResult:
-    """What came of an attempt.
+    """The result of an attempt.
 
     Attributes:
         episodes: One for each user turn that was run.
@@ -421,11 +421,11 @@ class _Conversation:
         if generation.seed is not None:
             own = attempt_seed(generation.seed, self._task.task_id, self._attempt.number)
             generation = replace(generation, seed=own)
-        said = (settings.instructions, self._task.instructions)
+        instructions = (settings.instructions, self._task.instructions)
         return Agent(
             model,
             library=stage.library,
-            instructions="\n\n".join(filter(None, said)),
+            instructions="\n\n".join(filter(None, instructions)),
             retriever=self._with.retriever,
             # Where one answer is judged it is to be the call.
             selection=SelectionPolicy(search_tool=self._max_steps > 1, examples=settings.examples),

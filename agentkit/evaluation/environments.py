@@ -74,7 +74,7 @@ def tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
     """The tools of the world of a task, which is made to look at it and then thrown away.
 
     Raises:
-        UsageError: Making it fails, or what it gives can not be offered or judged.
+        UsageError: Making it fails, or what it gives cannot be offered or judged.
     """
     try:
         world = environment(task)
@@ -94,7 +94,7 @@ def tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
 
 
 def environment_from(target: str) -> EnvironmentFactory:
-    """What makes environments, out of a Python file or module. The code in it runs.
+    """Load an environment factory from a Python file or module, whose code runs.
 
     Args:
         target: ``path/to/file.py:Name`` or ``package.module:Name``. ``Name`` is a class or a
@@ -104,7 +104,7 @@ def environment_from(target: str) -> EnvironmentFactory:
             has no such class.
 
     Raises:
-        UsageError: It can not be imported, or makes no environments.
+        UsageError: It cannot be imported, or makes no environments.
     """
     place, _, name = target.partition(":")
     module = import_place(place)
@@ -143,9 +143,9 @@ def _of_module(names: JsonObject, target: str) -> EnvironmentFactory:
 
 
 def _all_tools(values: Iterable[object], target: str) -> list[Tool]:
-    given = list(values)
-    tools = [value for value in given if isinstance(value, Tool)]
-    if not tools or len(tools) != len(given):
+    listed = list(values)
+    tools = [value for value in listed if isinstance(value, Tool)]
+    if not tools or len(tools) != len(listed):
         raise UsageError(f"{target}: expected nothing but tools; decorate functions with @tool")
     return tools
 
@@ -172,11 +172,11 @@ T = TypeVar("T")
 
 
 class BrokenTaskError(Exception):
-    """A task can not be asked; becomes an episode with the fault ``gold_error``."""
+    """A task cannot be asked; becomes an episode with the fault ``gold_error``."""
 
 
 class GuardedWorld:
-    """An environment whose own errors are told from those of the agent.
+    """An environment whose own errors are kept apart from the agent's.
 
     Args:
         world: The environment.
@@ -194,7 +194,7 @@ class GuardedWorld:
         return _guarded(self._world.tools, "tools() of its environment")
 
     def state(self) -> JsonObject:
-        """What can be observed of the world.
+        """The observable state of the world.
 
         Raises:
             BrokenTaskError: The environment raised.
@@ -206,7 +206,7 @@ def make_world(benchmark: Benchmark, task: Task) -> GuardedWorld | None:
     """A fresh world for the task; None where no tool is run.
 
     Raises:
-        BrokenTaskError: The environment can not be made.
+        BrokenTaskError: The environment cannot be made.
     """
     make = benchmark.environment
     if make is None:

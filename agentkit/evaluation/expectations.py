@@ -1,4 +1,4 @@
-"""What a right answer is: one record for each way of judging, and its JSON form.
+"""Expected answers: one record for each way of judging, and its JSON form.
 
 A task says with one of these what is expected; ``agentkit.evaluation.verifiers`` turns it into the
 verifier that judges an episode. In files each way of judging is one short key: ``{"number": 72}``
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""How pydantic reads a record out of JSON: no other field, no conversion."""
+"""Pydantic's settings for reading a record: no extra field, no conversion."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,13 +154,13 @@ class CustomExpectation(Protocol):
         """The tools that a right answer calls, in the catalogue's names."""
 
     def verifier(self, definitions: Sequence[ToolDefinition]) -> Verifier:
-        """What judges an episode, whose calls go by the names of these tools."""
+        """The verifier of an episode whose calls use the names of these tools."""
 
     def renamed(self, names: Mapping[str, str]) -> Self:
         """The same with other names of tools; a name that is not there stays."""
 
     def to_json(self) -> tuple[str, Any]:
-        """How it is written: one short key, and JSON data."""
+        """Its written form: one short key, and JSON data."""
 
 
 Expectation: TypeAlias = (
@@ -210,8 +210,8 @@ def checked(kind: type[Record], value: object, where: str = "") -> Record:
             raise RecordError(f"{place}: there is no such field") from error
         if first["type"] == "missing":
             raise RecordError(f"{place}: is missing") from error
-        said = first["msg"].removeprefix("Input ")
-        raise RecordError(f"{place}: {said}, got {first['input']!r:.60}") from error
+        message = first["msg"].removeprefix("Input ")
+        raise RecordError(f"{place}: {message}, got {first['input']!r:.60}") from error
     return record
 
 
@@ -338,8 +338,8 @@ def _number(value: object, where: str) -> Iterator[Expectation]:
         long = {**long, "value": str(long["value"])}
     made = checked(NumberAnswer, long, f"{where}.number")
     is_one = read_number(made.value) is not None and 0 <= made.tolerance < 1
-    wanted = f": expected a number, and a tolerance from 0 to below 1; got {value!r:.60}"
-    _require(is_one, f"{where}.number", wanted)
+    problem = f": expected a number, and a tolerance from 0 to below 1; got {value!r:.60}"
+    _require(is_one, f"{where}.number", problem)
     yield NumberAnswer(value=made.value.strip(), tolerance=made.tolerance)
 
 
@@ -357,15 +357,15 @@ def _texts(key: str, match: Literal["equal", "contains"]) -> _Reader:
 def _rubric(value: object, where: str) -> Iterator[Expectation]:
     made = checked(Rubric, {"criteria": value}, where)
     texts = [text.strip() for pair in made.criteria.items() for text in pair]
-    wanted = ': expected criteria, such as {"polite": "The answer ..."}'
-    _require(texts and all(texts), f"{where}.rubric", wanted)
+    problem = ': expected criteria, such as {"polite": "The answer ..."}'
+    _require(texts and all(texts), f"{where}.rubric", problem)
     yield made
 
 
 def _flag(key: str, made: Expectation) -> _Reader:
     def read(value: object, where: str) -> Iterator[Expectation]:
-        wanted = f": expected true, got {value!r:.60}; or leave it out"
-        _require(value is True, f"{where}.{key}", wanted)
+        problem = f": expected true, got {value!r:.60}; or leave it out"
+        _require(value is True, f"{where}.{key}", problem)
         yield made
 
     return read

@@ -70,7 +70,7 @@ class HeldOut:
 
     Answers are kept as the episodes of two runs, named after the libraries' content and after how
     it is asked. So a library whose answers are known already is not asked again, and an interrupted
-    comparison goes on where it stopped.
+    comparison resumes where it stopped.
 
     Attributes:
         benchmark: The tasks.
@@ -81,7 +81,7 @@ class HeldOut:
         judge: Judges by rubrics, where tasks have them.
         concurrency: Attempts under way at the same time.
         name: Begins the names of the runs.
-        begin: Is told in words what is asked next, and gives what is told of its progress.
+        begin: Called with a description of the next step; returns its progress callback.
     """
 
     benchmark: Benchmark
@@ -101,14 +101,14 @@ class HeldOut:
 
         Raises:
             RunError: The model failed for good; what is finished is kept.
-            UsageError: A task can not be asked, see ``evaluate``.
+            UsageError: A task cannot be asked, see ``evaluate``.
         """
         tasks = self.tasks_for(tool_name)
         if not tasks:
             return ()
-        asked = f"Held-out tasks of {tool_name}"
-        before = await self._scores(tool_name, tasks, control, self.begin(f"{asked}, as it is"))
-        after = await self._scores(tool_name, tasks, candidate, self.begin(f"{asked}, changed"))
+        title = f"Held-out tasks of {tool_name}"
+        before = await self._scores(tool_name, tasks, control, self.begin(f"{title}, as it is"))
+        after = await self._scores(tool_name, tasks, candidate, self.begin(f"{title}, changed"))
         return [
             PairedScore(task=task, control=before[task].score, candidate=after[task].score)
             for task in before
@@ -152,9 +152,9 @@ class HeldOut:
             concurrency=self.concurrency,
             listen=listen,
         )
-        asked = {task.task_id for task in tasks}  # an earlier round may have held out others
+        task_ids = {task.task_id for task in tasks}  # an earlier round may have held out others
         report = summarise(episodes_of_run(self.store, run))
-        return {result.task: result for result in report.results if result.task in asked}
+        return {result.task: result for result in report.results if result.task in task_ids}
 
     def _run_name(self, tool_name: str, library: Library) -> str:
         """The same for the same library, asked in the same way."""

@@ -29,12 +29,12 @@ PUBLIC = ("bfcl", "bfcl-multi-turn", "nestful", "nestful-executed", "gsm8k", "hu
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BenchmarkRequest:
-    """What a benchmark is to be made of.
+    """The source of a benchmark.
 
     Attributes:
         data: Where its files are; None when nothing was said.
         environment: Brings tools, where a benchmark has none of its own.
-        progress: Told how many bytes have arrived, when something is fetched.
+        progress: Called with the number of bytes received while something is fetched.
     """
 
     data: Path | None = None
@@ -90,7 +90,7 @@ def load_benchmark(
         tools: For files and GSM8K, without an environment: what the tasks may offer.
         environment: For files and GSM8K: what makes the world of a task, or where it is found, as
             ``environment_from`` takes it. The code there runs.
-        progress: Told how many bytes have arrived, when something is fetched.
+        progress: Called with the number of bytes received while something is fetched.
 
     Raises:
         UsageError: There is no such benchmark, its plugin is not installed, or it does not take

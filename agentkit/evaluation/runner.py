@@ -41,7 +41,7 @@ class RunOutcome:
         finished: Attempts that are finished, earlier starts included.
         resumed: How many of them earlier starts had finished.
         unfinished: Attempts that a passing model error cut short; another start tries them again.
-        left: Attempts that were not begun, since the time budget was spent.
+        left: Attempts that were not started, since the time budget was spent.
         error: What the newest of these failed with; empty when there is none.
     """
 
@@ -73,7 +73,7 @@ async def evaluate(
     Each attempt becomes one episode for each thing the user says, with its verdict and diagnosis;
     ``agentkit.evaluation.results`` makes the report from them. The episodes of an attempt are kept
     together when it ends, so an interrupted run loses at most what was under way; started again
-    under the same name it goes on where it stopped.
+    under the same name it resumes where it stopped.
 
     Args:
         benchmark: The questions.
@@ -88,10 +88,10 @@ async def evaluate(
         concurrency: Attempts under way at the same time.
         seconds: Time budget: when it is spent no further attempt begins. Those under way are
             finished; the rest is left for another start. None for no budget.
-        listen: Told of progress.
+        listen: Called with progress.
 
     Raises:
-        UsageError: The run was begun under other settings, there is nothing to ask, a task names a
+        UsageError: The run was started with other settings, there is nothing to ask, a task names a
             tool that neither the library nor the benchmark has, or one has a rubric and there is no
             judge.
         RunError: The model failed ``MOST_FAILURES`` times in a row; what is finished is kept.
@@ -146,7 +146,7 @@ async def evaluate(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Earlier:
-    """What an earlier start of the run left behind.
+    """The state left by an earlier start of the run.
 
     Attributes:
         finished: Task and number of each finished attempt.
@@ -158,7 +158,7 @@ class _Earlier:
 
 
 def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
-    """What ``store`` holds of the run."""
+    """The state of the run in ``store``."""
     finished: set[tuple[str, int]] = set()
     settings: str | None = None
     for episode in episodes_of_run(store, run):
@@ -171,28 +171,30 @@ def _earlier_start(store: EpisodeStore, run: str) -> _Earlier:
 
 
 def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
-    """Make sure that a run is gone on with as it was begun.
+    """Make sure that a run is resumed with the settings it was started with.
 
     Raises:
-        UsageError: It was begun under other settings; the message names them.
+        UsageError: It was started with other settings; the message names them.
     """
     if earlier.settings is None or earlier.settings == settings:
         return
     old, new = json.loads(earlier.settings), json.loads(settings)
     changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    told = "; ".join(f"{key} was {_told(old, key)}, is {_told(new, key)}" for key in changed)
+    differences = "; ".join(
+        f"{key} was {_setting_text(old, key)}, is {_setting_text(new, key)}" for key in changed
+    )
     raise UsageError(
-        f"the run {run!r} was begun under other settings ({told}); repeat them to go on with it, "
-        "or give the new run another name"
+        f"the run {run!r} was begun under other settings ({differences}); repeat them to go on "
+        "with it, or give the new run another name"
     )
 
 
-def _told(settings: JsonObject, key: str) -> str:
+def _setting_text(settings: JsonObject, key: str) -> str:
     return repr(settings[key]) if key in settings else "not set"
 
 
 def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:
-    """Before anything is asked: answers that nobody can judge are paid for in vain."""
+    """Checked before anything is asked: answers that nobody can judge waste money."""
     rubrics = [
         task.task_id
         for task in benchmark.tasks
@@ -242,7 +244,7 @@ class _Running:
     async def _one(self, attempt: Attempt) -> None:
         result = await self.runner.run(attempt)
         await asyncio.to_thread(self._keep, result)
-        self._tell(attempt.task, result)
+        self._report_progress(attempt.task, result)
         if result.error is None or result.is_finished:
             self._failures = 0
             return
@@ -255,7 +257,7 @@ class _Running:
         for episode in result.episodes:
             self.store.append(episode)
 
-    def _tell(self, task: Task, result: AttemptResult) -> None:
+    def _report_progress(self, task: Task, result: AttemptResult) -> None:
         now = self.progress
         last = result.episodes[-1] if result.episodes else None
         counts = result.is_finished

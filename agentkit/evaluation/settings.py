@@ -1,4 +1,4 @@
-"""How a benchmark is asked: settings, progress, and the labels of its episodes."""
+"""Settings of a benchmark run, its progress, and the labels of its episodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationLabels:
-    """Where an episode stands in the run of a benchmark.
+    """An episode's place in the run of a benchmark.
 
     Episodes hold it as metadata, which is foreign text once it comes from a store or a file. So it
     is read leniently: only ``task`` has to be there, and what is no number stands for the first.
@@ -107,12 +107,12 @@ def episodes_of_run(store: EpisodeStore, run: str) -> Iterator[Episode]:
 
 
 ToolSource: TypeAlias = Literal["given", "retrieved"]
-"""Where the offered tools come from: the benchmark's own choice for each question, or retrieval."""
+"""The source of the offered tools: the benchmark's own choice for each question, or retrieval."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationSettings:
-    """How to ask. Two runs with equal settings and models are repetitions of each other.
+    """Settings of a run. Two runs with equal settings and models are repetitions of each other.
 
     Attributes:
         tools: ``given`` offers the tools that the benchmark names for each question, with the
@@ -127,7 +127,7 @@ class EvaluationSettings:
         examples: How many worked calls of each tool the model is shown.
         settings: How to generate. From its seed, if there is one, each attempt at each task has
             one of its own, see ``attempt_seed``.
-        seed: Of the sample that was drawn, for the record.
+        seed: The seed of the sample drawn, for the record.
         sample: How many tasks were drawn, for the record; None when all are asked.
         categories: What the sample was drawn from, for the record; empty for all.
         files: The files that tasks and environments come from, with digests, for the record; empty
@@ -174,7 +174,7 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationProgress:
-    """How far a run is.
+    """The progress of a run.
 
     Attributes:
         done: Attempts that are finished, those of an earlier, interrupted start included.
@@ -203,7 +203,7 @@ Listener: TypeAlias = Callable[[EvaluationProgress], None]
 
 
 def ignore(progress: EvaluationProgress) -> None:
-    """Where progress goes when nobody looks."""
+    """Discard progress."""
 
 
 def attempt_seed(seed: int, task_id: str, number: int) -> int:
@@ -213,7 +213,7 @@ def attempt_seed(seed: int, task_id: str, number: int) -> int:
     alike, and counted as if they were not.
 
     Args:
-        seed: Of the run.
+        seed: The seed of the run.
         task_id: The task.
         number: Which attempt it is, from 0; that of the next is that of this one with a run's seed
             that is one more.
@@ -228,7 +228,7 @@ def attempt_seed(seed: int, task_id: str, number: int) -> int:
 def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, library: str) -> str:
     """Everything that a run's numbers depend on, as one line of canonical JSON.
 
-    It stands in the metadata of each episode of the run, so that an interrupted run is only gone
+    It is stored in the metadata of each episode of the run, so that an interrupted run is only gone
     on with under the same settings.
 
     Args:

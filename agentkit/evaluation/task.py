@@ -82,7 +82,7 @@ class Environment(Protocol):
         ...
 
     def state(self) -> JsonObject:
-        """What can be observed of the world, as JSON data; equal worlds give equal data."""
+        """The observable state of the world, as JSON data; equal worlds give equal data."""
         ...
 
 
@@ -97,7 +97,7 @@ class Benchmark:
             the benchmark uses where it had to change.
         environment: Makes the world of a task; None when no tool is run, as where only the calls
             are judged.
-        left_out: What the source holds beside the tasks, and why it can not be asked or judged.
+        left_out: What the source holds beside the tasks, and why it cannot be asked or judged.
         adapt: How a library's definition of a tool is changed to be offered here, where questions
             are asked in a way that its schema does not allow for; None: as it is. Adapting twice
             is adapting once, so that a library may come from the catalogue, which is adapted.

@@ -83,7 +83,7 @@ class JsonLine:
 def read_json_lines(path: Path) -> Iterator[JsonLine]:
     """The lines of a file that are not blank, one by one.
 
-    JSON is read more strictly than Python's module does by itself: NaN and infinite numbers, a key
+    JSON is read more strictly than Python's module does by default: NaN and infinite numbers, a key
     that is written twice, and text that is no Unicode are reasons, since no two programs agree
     about what they mean.
 
@@ -91,7 +91,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
 
     Raises:
-        DatasetError: The file is absent, is a folder, or can not be read or unpacked.
+        DatasetError: The file is absent, is a folder, or cannot be read or unpacked.
     """
     try:
         with open_plain(path) as file:
@@ -102,7 +102,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
             f"{path} does not exist; give a file with one JSON object a line"
         ) from error
     except (EOFError, OSError, zlib.error, ReadingLimitError) as error:
-        raise DatasetError(f"{path} can not be read: {error}") from error
+        raise DatasetError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         if line.strip():
             yield _line(number, line)
@@ -193,7 +193,7 @@ def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task
         start=row.start,
     )
     if not any(turn.expects for turn in task.turns):
-        raise RecordError("expects: is missing; a task that expects nothing can not be judged")
+        raise RecordError("expects: is missing; a task that expects nothing cannot be judged")
     return task
 
 
@@ -251,12 +251,12 @@ def _messages(history: Sequence[JsonObject]) -> Iterator[Message]:
             raise RecordError(f"{where}.role: should be one of {', '.join(_ROLES)}, got {role!r}")
         message = {name: value for name, value in record.items() if name != "role"}
         refuse_other_fields(kind, message, where)
-        said = checked(kind, message, where)
-        if isinstance(said, ToolMessage) and said.call_id not in waiting:
-            raise RecordError(f"{where}.call_id: {said.call_id!r:.60} is no call before it")
-        if isinstance(said, AssistantMessage):
-            waiting |= {call.call_id for call in said.tool_calls}
-        yield said
+        row = checked(kind, message, where)
+        if isinstance(row, ToolMessage) and row.call_id not in waiting:
+            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is no call before it")
+        if isinstance(row, AssistantMessage):
+            waiting |= {call.call_id for call in row.tool_calls}
+        yield row
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def load_tasks(
         name: The benchmark's name; the file's by default.
 
     Returns:
-        The tasks in the order of the file. Rows that can not be asked or judged are left out, with
+        The tasks in the order of the file. Rows that cannot be asked or judged are left out, with
         line and reason; all rows may be.
 
     Raises:
@@ -320,16 +320,14 @@ def dump_tasks(tasks: Iterable[Task], path: Path) -> None:
     """Write tasks as lines that ``load_tasks`` reads back as equal ones.
 
     Raises:
-        UsageError: A task holds what JSON can not, such as NaN; nothing is written.
+        UsageError: A task holds what JSON cannot, such as NaN; nothing is written.
     """
     lines: list[str] = []
     for task in tasks:
         try:
             record = as_json_value(task_to_json(task))
         except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"task {task.task_id!r} can not be written as JSON: {error}"
-            ) from error
+            raise UsageError(f"task {task.task_id!r} cannot be written as JSON: {error}") from error
         lines.append(json.dumps(record, ensure_ascii=False))
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
 
@@ -403,7 +401,7 @@ _NAMED = 5  # so many tools, where none is like the one that is asked for
 
 
 def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
-    """Why a task can not be asked or judged, in words; nothing when it can.
+    """Why a task cannot be asked or judged, in words; nothing when it can.
 
     Args:
         task: The task.
@@ -425,13 +423,13 @@ def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iter
 
 def unknown_tool(name: str, known: Collection[str]) -> str:
     """That there is no tool of a name, and what was probably meant."""
-    said = f"there is no tool {name!r}"
+    message = f"there is no tool {name!r}"
     if not known:
-        return f"{said}; no tools were given, see `tools` and `environment`"
+        return f"{message}; no tools were given, see `tools` and `environment`"
     near = difflib.get_close_matches(name, known, n=1)
     if near:
-        return f"{said}; did you mean {near[0]!r}?"
-    return f"{said}; there are {', '.join(sorted(known)[:_NAMED])}"
+        return f"{message}; did you mean {near[0]!r}?"
+    return f"{message}; there are {', '.join(sorted(known)[:_NAMED])}"
 
 
 def _gold_problems(
@@ -463,7 +461,7 @@ def _gold_problems(
 def gold_call_problems(
     call: GoldCall, definition: ToolDefinition, *, unknown: Collection[str] = ()
 ) -> Iterator[str]:
-    """What the tool's schema has against a gold call.
+    """The schema's objections to a gold call.
 
     Args:
         call: The gold call.
@@ -500,9 +498,9 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
 
 
 def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
-    """What the schema has against one argument; empty when nothing."""
-    given = coerce({name: value}, definition.signature.parameters)
-    for problem in validator_of(definition).check(given):
+    """The schema's objection to one argument; empty for none."""
+    coerced = coerce({name: value}, definition.signature.parameters)
+    for problem in validator_of(definition).check(coerced):
         if problem.path and problem.path[0] == name:
             return problem.rule
     return ""

@@ -279,7 +279,9 @@ def _check_place(definition: ToolDefinition, library: Library, *, is_composed: b
     if not definition.is_composite or not definition.signature.children:
         raise _childless(definition.name)
     if not is_composed:
-        check_composite(definition, library)
+        held = library.get(definition.name)
+        is_new = held is None or held.definition.body != definition.body
+        check_composite(definition, library, is_new=is_new)
     for child in definition.signature.children:
         if child.name not in library.dag.depths:
             raise Refused("broken_child", library.dag.why_unknown(child.name), _REPAIR)
@@ -323,8 +325,13 @@ def _childless(name: str) -> Refused:
     )
 
 
-def check_composite(definition: ToolDefinition, library: Library) -> None:
+def check_composite(definition: ToolDefinition, library: Library, *, is_new: bool = False) -> None:
     """Stop a composite that is no program, or does not fit the library.
+
+    Args:
+        definition: The composite.
+        library: The library, with it or without it.
+        is_new: As for ``program_from_json``.
 
     Raises:
         Refused: With the code of the first fault.
@@ -339,6 +346,13 @@ def check_composite(definition: ToolDefinition, library: Library) -> None:
         raise _childless(name)
     for fault in library_faults(with_candidate, [name]):
         raise Refused(fault.code, fault.message, f"{fault.advice}; or hand in its text")
+    if is_new:
+        try:
+            program_from_json(
+                definition.body or {}, tools=with_candidate.tools, name=name, is_new=True
+            )
+        except CompositeError as error:
+            raise Refused.text(error.problems) from error
 
 
 def _check_acyclic(candidate: ToolDefinition, library: Library) -> None:

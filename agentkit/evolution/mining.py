@@ -248,7 +248,7 @@ class _Chooser:
 def _is_program(lifting: Lifting) -> bool:
     """Whether the language takes it: keys and constants of episodes can be unusual."""
     try:
-        program_from_json(program_to_json(lifting.program))
+        program_from_json(program_to_json(lifting.program), is_new=True)
     except CompositeError:
         return False
     return True

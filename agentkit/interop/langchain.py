@@ -207,7 +207,7 @@ class Run:
 
     Attributes:
         ours: Chooses, executes, records.
-        closed: Is called once no more is recorded.
+        closed: Called when recording ends.
         first: The step of the graph in which it began.
         ending: Why the graph is about to end without an answer, and by what; None while it goes on.
     """
@@ -231,7 +231,7 @@ class Run:
         return request.override(tools=[*request.tools, *ours])
 
     def answered(self, response: Any) -> Any:
-        """Record an answer, and let calls with broken arguments be calls, so that they are told."""
+        """Record an answer; calls with broken arguments stay calls, so that they get an answer."""
         message = next((one for one in response.result if one.type == "ai"), None)
         if message is None:
             return response
@@ -307,7 +307,7 @@ class Run:
 
 
 def waited(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns, for the framework's synchronous half."""
+    """Run a coroutine for the framework's synchronous half."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -385,7 +385,7 @@ def text_of(content: Any) -> str:
 
 
 def usage_of(metadata: Mapping[str, Any] | None) -> Usage:
-    """What an answer cost."""
+    """The usage of an answer."""
     counted = metadata or {}
     return Usage(
         requests=1,

@@ -55,7 +55,7 @@ class LibraryRunner:
     async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
         """``Runner.run`` with our tools.
 
-        A run that is interrupted, because a call needs approval, is gone on with by handing its
+        A run that is interrupted, because a call needs approval, is resumed by handing its
         state (``result.to_state()``, with the decisions made on it) in the place of the input.
 
         Args:
@@ -124,7 +124,7 @@ class LibraryRunner:
 def _hooks(framework: Any, run: ToolsetRun, others: Any) -> Any:
     """Record what the model answers and tools give, and tell the caller's own hooks of all."""
 
-    async def told(name: str, *args: Any, **named: Any) -> None:
+    async def notify(name: str, *args: Any, **named: Any) -> None:
         if name == "on_llm_start":
             run.asks()
         elif name == "on_llm_end":
@@ -137,7 +137,7 @@ def _hooks(framework: Any, run: ToolsetRun, others: Any) -> Any:
     hooks = framework.RunHooks()
     for name in dir(framework.RunHooks):
         if name.startswith("on_"):
-            setattr(hooks, name, partial(told, name))
+            setattr(hooks, name, partial(notify, name))
     return hooks
 
 
@@ -161,8 +161,8 @@ async def _finish(run: ToolsetRun, result: Any, *, error: BaseException | None =
 
     Args:
         run: Ours.
-        result: What it gave; without an output nobody waited for one.
-        error: What ended a stream that nobody read to its end.
+        result: Its result; without an output if none was awaited.
+        error: What ended a stream that was not read to its end.
     """
     for item in result.new_items:
         if item.type in {"tool_call_output_item", "handoff_output_item"}:
@@ -207,10 +207,10 @@ def request_of(given: Any, names: WireNames) -> tuple[str, tuple[Message, ...]]:
         return given, ()
     if not isinstance(given, list):  # the state of an interrupted run; its calls are the beginning
         return "", ()
-    said = list(_said(given, names))
-    if said and isinstance(said[-1], UserMessage):
-        return said[-1].text, tuple(said[:-1])
-    return "", tuple(said)
+    messages = list(_said(given, names))
+    if messages and isinstance(messages[-1], UserMessage):
+        return messages[-1].text, tuple(messages[:-1])
+    return "", tuple(messages)
 
 
 def _said(items: list[Any], names: WireNames) -> Iterator[Message]:

@@ -25,11 +25,11 @@ from agentkit.models.wire import WireNames, decode_call
 from agentkit.tools.schema import copied
 
 _OUTCOMES: dict[str, ResultStatus] = {"success": "ok", "denied": "denied"}
-"""What came of a call that the framework ran; anything else is a failure."""
+"""Outcomes of calls that the framework ran; anything else is a failure."""
 
 
 class Run:
-    """One run: ours, and how much of the framework's messages it has been told."""
+    """One run: ours, and how many of the framework's messages it has seen."""
 
     def __init__(self, ours: ToolsetRun, messages: list[Any], known: int) -> None:
         self.ours = ours
@@ -48,11 +48,11 @@ class Run:
             session_id=ctx.conversation_id if toolset.store is not None else None,
             model=ctx.model.model_name,
         )
-        asked = [at for at, message in enumerate(before) if message.kind == "response"]
-        goes_on = bool(asked) and not request
+        responses = [at for at, message in enumerate(before) if message.kind == "response"]
+        goes_on = bool(responses) and not request
         if goes_on:  # with the answer whose calls waited, and the results that it has had so far
-            ours.answered(_answer(before[asked[-1]], ours.names), seconds=0.0)
-        run = cls(ours, ctx.messages, asked[-1] + 1 if goes_on else len(before))
+            ours.answered(_answer(before[responses[-1]], ours.names), seconds=0.0)
+        run = cls(ours, ctx.messages, responses[-1] + 1 if goes_on else len(before))
         run.catch_up(before)
         return run
 
@@ -111,7 +111,7 @@ def _answer(message: Any, names: WireNames, outputs: Sequence[str] | set[str] = 
 
 
 def usage_of(usage: Any) -> Usage:
-    """What an answer cost."""
+    """The usage of an answer."""
     return Usage(
         requests=1,
         prompt_tokens=usage.input_tokens,

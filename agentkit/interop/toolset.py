@@ -76,7 +76,7 @@ class Toolset:
         limits: Bounds on the calls of a run. Steps, tokens and cost are for the loop to bound.
         policy: How tools are called. Without its ``approve`` the framework's own way to ask a
             person is used; where it has none, calls that need one are refused with the reason.
-        tracing: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
+        tracing: Records retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
             below that of the framework, if that is active. None for nobody.
         name: Recorded as the label ``toolset`` of each episode; empty for no label.
 
@@ -271,7 +271,7 @@ class ToolsetRun:
     ``Toolset.start``. Calls may come side by side, from threads with event loops of their own.
 
     Args:
-        start: Where the run begins.
+        start: The state in which the run begins.
         selection: The tools that were chosen.
         executor: Runs the calls; made for this run alone.
         store: Where the episode is kept; None for nowhere.
@@ -341,7 +341,7 @@ class ToolsetRun:
     def answered(
         self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float | None = None
     ) -> None:
-        """The model has answered; to be told before the calls of the answer are run.
+        """Report the model's answer; call this before the calls of the answer are run.
 
         Args:
             message: What it said, its calls made by ``as_call``.
@@ -364,7 +364,7 @@ class ToolsetRun:
         Returns:
             What came of it, in words that the model reads (``text``). ``deferred`` when a person
             has to be asked, or somebody outside this process has to answer; such a call may be made
-            again with an approval, or its value be told by ``observed``.
+            again with an approval, or its value reported with ``observed``.
         """
         written = self.asked(call.call_id)
         if written is not None and written.malformed is not None:
@@ -388,7 +388,7 @@ class ToolsetRun:
     def observed(self, call_id: str, value: object, *, status: ResultStatus = "ok") -> None:
         """Record what came of a call that the framework ran, or refused, itself.
 
-        A call that no answer holds, or that has its result, is left as it is: frameworks tell of
+        A call that no answer holds, or that has its result, is left as it is: frameworks report
         our results as well.
 
         Args:
@@ -400,12 +400,12 @@ class ToolsetRun:
         if call is None:
             return
         data, text = _recordable(value)
-        given = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
+        result = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
         if status == "ok":
-            self._add(call, replace(given, value=data))
+            self._add(call, replace(result, value=data))
             return
         kind: FailureKind = "denied" if status == "denied" else "tool_failed"
-        self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
+        self._add(call, replace(result, failure=ToolFailure(kind=kind, rule=text)))
 
     def deferred(self, call_id: str) -> None:
         """Record that a call waits for a person, where the framework asks before it hands it on."""
@@ -455,11 +455,11 @@ class ToolsetRun:
         episode = self._ended(output, stop_reason, error)
         if self._store is not None:
             append = partial(self._store.append, episode)
-            keeping = asyncio.ensure_future(run_in_daemon_thread(append))
+            writing = asyncio.ensure_future(run_in_daemon_thread(append))
             try:
-                await asyncio.shield(keeping)
+                await asyncio.shield(writing)
             except asyncio.CancelledError:
-                await asyncio.wait({keeping})
+                await asyncio.wait({writing})
                 raise
         return episode
 
@@ -602,9 +602,9 @@ class OpenTurn:
 
     def wants(self, call_id: str) -> bool:
         """Whether a call of that id has no result yet, or one that only says that it waits."""
-        asked = sum(call.call_id == call_id for call in self.message.tool_calls)
+        count = sum(call.call_id == call_id for call in self.message.tool_calls)
         results = self.results.get(call_id, ())
-        return sum(result.status != "deferred" for result in results) < asked
+        return sum(result.status != "deferred" for result in results) < count
 
     def add(self, result: ToolResult) -> None:
         """A call has ended; one that waited before has now the result that counts."""

@@ -72,8 +72,8 @@ class HmacKey:
 
     def verify(self, event_hash: str, signature: str) -> bool:
         """See ``Verifier.verify``."""
-        given = signature.encode("utf-8", "surrogatepass")
-        return hmac.compare_digest(self.sign(event_hash).encode(), given)
+        encoded = signature.encode("utf-8", "surrogatepass")
+        return hmac.compare_digest(self.sign(event_hash).encode(), encoded)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -149,7 +149,7 @@ def key_texts(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
     """The key that the environment gives: one text, or none.
 
     Raises:
-        UsageError: Both variables are set, or the file can not be read.
+        UsageError: Both variables are set, or the file cannot be read.
     """
     text, file = environment.get(KEY_VARIABLE, ""), environment.get(KEY_FILE_VARIABLE, "")
     if text and file:
@@ -161,22 +161,22 @@ def key_texts(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 
 
 def key_text(file: str | os.PathLike[str]) -> str:
-    """What a key file holds.
+    """Read a key file.
 
     Raises:
-        UsageError: It can not be read, or is no text.
+        UsageError: It cannot be read, or is no text.
     """
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise UsageError(f"the audit key in {os.fspath(file)} can not be read: {error}") from error
+        raise UsageError(f"the audit key in {os.fspath(file)} cannot be read: {error}") from error
 
 
 def environment_signer(environment: Mapping[str, str] = os.environ) -> Signer | None:
     """The signer whose key the environment gives; None when it gives none.
 
     Raises:
-        UsageError: There is a key and it can not be used.
+        UsageError: There is a key and it cannot be used.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
     texts = key_texts(environment)
@@ -184,7 +184,7 @@ def environment_signer(environment: Mapping[str, str] = os.environ) -> Signer | 
 
 
 def _message(event_hash: str) -> bytes:
-    """What is signed: never the bare hash, so that no signature serves another purpose."""
+    """The message to sign: never the bare hash, so that no signature serves another purpose."""
     return f"agentkit library event {event_hash}".encode()
 
 
@@ -212,7 +212,7 @@ def _read(text: str) -> HmacKey | Ed25519Key:
             if isinstance(private, ed25519.Ed25519PrivateKey):
                 return Ed25519Key(public=private.public_key(), private=private)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise UsageError(f"the audit key can not be read: {error}") from error
+        raise UsageError(f"the audit key cannot be read: {error}") from error
     raise UsageError(
         "the audit key is of another kind than ed25519; make one with: "
         "openssl genpkey -algorithm ed25519"
@@ -236,7 +236,7 @@ FaultCode = Literal[
 ]
 
 NOTES: frozenset[FaultCode] = frozenset({"clock", "unchecked", "untold"})
-"""What does not say that anything was changed: clocks do go backwards, tools may be imported."""
+"""Codes that do not indicate tampering: clocks go backwards, tools may be imported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -255,7 +255,7 @@ class ChainFault:
 
     @property
     def is_note(self) -> bool:
-        """Whether the chain may be whole all the same."""
+        """Whether the chain may still be whole."""
         return self.code in NOTES
 
     def to_json(self) -> dict[str, Any]:
@@ -271,11 +271,11 @@ def verify_chain(
     expected_head: ChainHead | None = None,
     before: LibraryEvent | None = None,
 ) -> tuple[ChainFault, ...]:
-    """What is wrong with a chain: all of it, in the order of the events.
+    """All faults of a chain, in the order of the events.
 
-    A chain shows by itself that an event before its last was changed, dropped, moved or repeated.
+    A chain alone shows that an event before its last was changed, dropped, moved or repeated.
     It does not show that the last event was changed or that the end was cut off: give the head
-    that you remember. Nor does it show that somebody wrote the whole chain anew: give a verifier,
+    that you remember. Nor does it show that the whole chain was rewritten: give a verifier,
     whose key the store never held, or the head.
 
     Time and memory: one pass, one event at a time.
@@ -316,7 +316,7 @@ def _faults(
     unchecked, seen = 0, ""
     for event in events:
         if not _hash(event):
-            yield _fault(event, "unreadable", "holds what JSON can not, so it has no hash")
+            yield _fault(event, "unreadable", "holds what JSON cannot, so it has no hash")
         yield from _misplaced(before, event)
         if verifier is None:
             unchecked += bool(event.signature)
@@ -335,7 +335,7 @@ def _faults(
 def _at_end(
     last: int, unchecked: int, seen: str, expected_head: ChainHead | None
 ) -> Iterator[ChainFault]:
-    """What only the end shows: an event that is not the one of earlier, and who looked at keys."""
+    """Faults only the end shows: a head that differs from the expected one, and unchecked keys."""
     if expected_head is not None and expected_head.sequence and seen != expected_head.hash:
         expected = expected_head.sequence
         message = f"event {expected} is another than the one that was seen before"
@@ -387,7 +387,7 @@ def _hash(event: LibraryEvent) -> str:
 
 
 def _moment(event: LibraryEvent) -> datetime | None:
-    """The time of an event; None for one that can not be compared with others."""
+    """The time of an event; None for one that cannot be compared with others."""
     try:
         moment = datetime.fromisoformat(event.at)
     except ValueError:
@@ -402,16 +402,16 @@ _WRITES: frozenset[EventKind] = frozenset({"written", "active", "rolled_back"})
 
 
 def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[ChainFault, ...]:
-    """What in a store is not as the events say, in the order of the events.
+    """Where a store differs from its events, in the order of the events.
 
     An event says which digests tools had at its library version: its own tool in ``digest_after``;
     those of a change of several tools in the facts ``tools``, and of very many one digest over all
     of them (``count``, ``digest``); composites that got new pins in the fact ``repinned``; and in
-    ``removed``, which are gone. Digests are computed anew from what the store holds, so that a
+    ``removed``, which are gone. Digests are recomputed from what the store holds, so that a
     definition that was changed behind the store's back is found. A whole chain comes first: see
     ``verify_chain``.
 
-    Library versions that no event tells of are a note: they were written around the Tool Manager.
+    Library versions without an event are a note: they were written around the Tool Manager.
 
     Args:
         store: Where the definitions are kept.
@@ -437,13 +437,13 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
             except StoreFormatError as error:
                 words = f"tells of what the store does not read: {error}"
                 found.append(_fault(event, "definition", words))
-    return (*found, *_untold(kept, store.versions()))
+    return (*found, *_unrecorded_versions(kept, store.versions()))
 
 
 def _library_faults(
     event: LibraryEvent, store: ToolStore, histories: dict[str, Sequence[ToolRevision]]
 ) -> Iterator[ChainFault]:
-    """What an event says and the store does not; each history is read once."""
+    """Where the store contradicts an event; each history is read once."""
     version = event.library_version
     for name, stated in event_digests(event):
         if name not in histories:
@@ -473,7 +473,7 @@ def _library_faults(
 
 
 def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
-    """How many definitions a very large change brought, and the digest over all of theirs."""
+    """The number of definitions in a very large change, and the digest over all of theirs."""
     count = event.facts.get("count")
     if event.kind != "written" or not isinstance(count, int):
         return None
@@ -498,7 +498,9 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
         yield from ((name, "") for name in removed if isinstance(name, str))
 
 
-def _untold(events: Iterable[LibraryEvent], versions: Iterable[int]) -> Iterator[ChainFault]:
+def _unrecorded_versions(
+    events: Iterable[LibraryEvent], versions: Iterable[int]
+) -> Iterator[ChainFault]:
     """Notes on versions without an event; those in a row are one note."""
     stated = {
         e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"

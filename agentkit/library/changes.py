@@ -46,7 +46,7 @@ def check_change(change: LibraryChange) -> None:
 
     Raises:
         StoreError: The change has no id, is empty, names one tool twice, says when in other words
-            than ISO 8601 with a time zone, holds a definition or an event that JSON can not
+            than ISO 8601 with a time zone, holds a definition or an event that JSON cannot
             carry, or its events are no chain.
     """
     if not change.proposal_id.strip():
@@ -75,7 +75,7 @@ def check_change(change: LibraryChange) -> None:
             definition.digest  # noqa: B018 - it is kept
         except (ValueError, RecursionError) as error:
             raise StoreError(
-                f"tool {definition.name!r} can not be stored: {error}. Definitions hold JSON data "
+                f"tool {definition.name!r} cannot be stored: {error}. Definitions hold JSON data "
                 "only"
             ) from error
     before: LibraryEvent | None = None
@@ -107,7 +107,7 @@ def _check_event(event: LibraryEvent, before: LibraryEvent | None, change: Libra
             why = str(error)
     if why:
         raise StoreError(
-            f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
+            f"event {event.sequence} of change {change.proposal_id!r} cannot be stored: {why}; "
             "make events with agentkit.library.events.chained"
         )
 
@@ -127,7 +127,7 @@ def are_held(events: Sequence[LibraryEvent], held: Sequence[LibraryEvent]) -> bo
     """Whether the store holds the events of a change already, so that this is a retry.
 
     Args:
-        events: Of the change.
+        events: The events of the change.
         held: What the store holds from the place of the first one on.
     """
     hashes = [event.hash for event in held[: len(events)]]
@@ -167,7 +167,7 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
 
 
 _ATTEMPTS = 100
-"""How often a change is tried while other writers commit first."""
+"""Attempts at a change while other writers commit first."""
 
 
 def commit_with_retry(attempt: Callable[[], T]) -> T:
@@ -208,7 +208,7 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
         actual = definition.digest
     except (ValueError, TypeError, AttributeError, RecursionError, DefinitionError) as error:
         raise StoreFormatError(
-            f"{place} holds a definition that can not be read ({digest}): {error}. Nothing of it "
+            f"{place} holds a definition that cannot be read ({digest}): {error}. Nothing of it "
             "is used; restore a backup"
         ) from error
     if actual != digest:
@@ -239,11 +239,11 @@ def changed_definition(definition: ToolDefinition, why: str, place: object) -> S
 
 
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, RecursionError)
-"""What reading a record of the wrong shape raises."""
+"""Exceptions that a record of the wrong shape raises."""
 
 
 def revisions_of(changes: Iterable[AppliedChange], tool_name: str) -> tuple[ToolRevision, ...]:
-    """What changes made of one tool."""
+    """The state of one tool after its changes."""
     found = []
     for applied in changes:
         change = applied.change
@@ -268,7 +268,7 @@ def definition_to_json(definition: ToolDefinition) -> dict[str, Any]:
 
 
 def definition_from_json(record: JsonObject) -> ToolDefinition:
-    """The inverse of ``definition_to_json``; the digest is worked out anew.
+    """The inverse of ``definition_to_json``; the digest is recomputed.
 
     Raises:
         StoreFormatError: It is no definition, or not the one that its digest says.
@@ -404,24 +404,24 @@ def rollback_change(
     if not history:
         raise missing_tool(tool_name, store.load())
     earlier = [revision.definition for revision in history if revision.version <= to_version]
-    wanted, current = (earlier[-1] if earlier else None), history[-1].definition
+    target, current = (earlier[-1] if earlier else None), history[-1].definition
     outline = ", ".join(
         f"{one.version} {'removed' if one.definition is None else 'changed'}" for one in history
     )
-    if wanted is None:
+    if target is None:
         raise StoreError(
             f"tool {tool_name!r} was not in the library at version {to_version} "
             f"(its history: {outline}), and rolling back never removes; "
             "to take it out, commit a change whose removals name it"
         )
-    if wanted == current and wanted.origin == current.origin:
+    if target == current and target.origin == current.origin:
         raise StoreError(
             f"tool {tool_name!r} already is as it was at version {to_version} "
             f"(its history: {outline}); there is nothing to roll back"
         )
     return LibraryChange(
         proposal_id=proposal_id,
-        upserts=(wanted,),
+        upserts=(target,),
         author=author,
         reason=f"roll {tool_name} back to library version {to_version}",
     )

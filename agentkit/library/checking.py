@@ -18,12 +18,12 @@ from agentkit.library.store import Checkable, Store, StoreFault
 from agentkit.tools.definition import ToolDefinition
 
 _UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
-"""What code raises that meets damaged data; a check tells of it as a ``StoreFault``."""
+"""Exceptions caused by damaged data; a check reports them as a ``StoreFault``."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreCheck:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
         versions: How many library versions could be read.
@@ -65,9 +65,9 @@ def check_store(
     """Read all that a store holds, and tell what is damaged. Nothing is written.
 
     Looked at are: what a ``Checkable`` store looks for itself; every change, with the digests of
-    definitions worked out anew; whether the newest library is what the changes make; the chain of
+    definitions recomputed; whether the newest library is what the changes make; the chain of
     events, its signatures where there is a verifier, and whether the definitions are as events say;
-    the pins of composites; every episode. A part that can not be read does not keep others from it.
+    the pins of composites; every episode. A part that cannot be read does not keep others from it.
 
     Args:
         store: Where to look.
@@ -75,7 +75,7 @@ def check_store(
         progress: Hears how far it is.
 
     Raises:
-        StoreUnavailableError: The store can not be reached, which says nothing of what it holds.
+        StoreUnavailableError: The store cannot be reached, which says nothing of what it holds.
 
     Example:
         >>> from agentkit import ToolDefinition, open_store
@@ -110,7 +110,7 @@ def check_store(
 
 @dataclass
 class _Check:
-    """One check while it runs; several parts may meet the same fault, which is told once."""
+    """One check while it runs; several parts may meet the same fault, which is reported once."""
 
     store: Store
     progress: Progress
@@ -124,7 +124,7 @@ class _Check:
 
     @contextmanager
     def part(self, place: str) -> Iterator[None]:
-        """What a part of the store can not give is a fault of that part, and the rest goes on."""
+        """Report an unreadable part of the store as a fault and go on with the rest."""
         try:
             yield
         except StoreUnavailableError:
@@ -134,20 +134,20 @@ class _Check:
             self.faults.setdefault(("", str(error)), fault)
         except _UNREADABLE as error:
             kind = type(error).__name__
-            self.tell(place, f"reading ends here, at what no store writes ({kind}: {error})")
+            self.report(place, f"reading ends here, at what no store writes ({kind}: {error})")
 
-    def tell(self, place: str, message: str) -> None:
+    def report(self, place: str, message: str) -> None:
         """Note a fault, unless it was met before."""
         self.faults.setdefault((place, message), StoreFault(place=place, message=message))
 
     def look_for_own(self) -> None:
-        """What the store looks for itself."""
+        """Run the store's own check."""
         if isinstance(self.store, Checkable):
             for fault in self.store.check():
                 if fault.is_note:
                     self.notes.append(f"{fault.place}: {fault.message}")
                 else:
-                    self.tell(fault.place, fault.message)
+                    self.report(fault.place, fault.message)
 
     def look_at_versions(self) -> None:
         """Every change, one after the other, and what they make together."""
@@ -158,12 +158,14 @@ class _Check:
         ):
             place = f"version {applied.version}"
             if self.versions and applied.version != self.versions + 1:
-                self.tell(place, f"it follows version {self.versions}: what was between is missing")
+                self.report(
+                    place, f"it follows version {self.versions}: what was between is missing"
+                )
             if not applied.change.makes_version:
-                self.tell(place, "it changed no tool: somebody took its revisions away")
+                self.report(place, "it changed no tool: somebody took its revisions away")
             for name in applied.change.removals:
                 if made.pop(name, None) is None:
-                    self.tell(place, f"it removes {name!r}, which was not there before it")
+                    self.report(place, f"it removes {name!r}, which was not there before it")
             for definition in applied.change.upserts:
                 made[definition.name] = self.look_at(definition, place)
             self.versions = applied.version
@@ -173,7 +175,7 @@ class _Check:
         """The digest of a definition; a fault when it is not the one by which it is kept."""
         actual = actual_digest(definition)
         if actual != definition.digest:
-            self.tell(
+            self.report(
                 place,
                 f"tool {definition.name!r} was changed after it was written: its digest is "
                 f"{actual[:12]}, it is kept as {definition.digest[:12]}; restore it from a backup, "
@@ -187,12 +189,12 @@ class _Check:
         loaded = {one.name: self.look_at(one, "library") for one in self.newest.definitions}
         if self.made is not None and self.newest.version == self.versions:
             if list(loaded) != list(self.made):
-                self.tell("library", "its tools or their order are not those its changes made")
+                self.report("library", "its tools or their order are not those its changes made")
             for name in loaded.keys() & self.made.keys():
                 if loaded[name] != self.made[name]:
-                    self.tell("library", f"tool {name!r} is not as the last change of it made it")
+                    self.report("library", f"tool {name!r} is not as the last change of it made it")
         for fault in pin_faults(self.newest):
-            self.tell(f"tool {fault.tool!r}", f"{fault.message}; {fault.advice}")
+            self.report(f"tool {fault.tool!r}", f"{fault.message}; {fault.advice}")
 
     def look_at_events(self, verifier: Verifier | None) -> None:
         """The chain, and what it says of the definitions."""
@@ -205,7 +207,7 @@ class _Check:
             if one.is_note:
                 self.notes.append(one.message)
             else:
-                self.tell(f"event {one.sequence}", one.message)
+                self.report(f"event {one.sequence}", one.message)
 
     def look_at_episodes(self) -> None:
         """Every episode can be read."""

@@ -26,14 +26,14 @@ class LibraryStore(ToolStore, EventStore, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CodeBinding:
-    """What binding code to a library came to.
+    """The result of binding code to a library.
 
     Attributes:
         library_version: The library version afterwards.
         registered: Tools that the library did not know.
         revised: Tools whose contract had changed in code.
         waiting: Ids of the proposals that hold what could not be carried over, by tool.
-        without_code: Tools of the library that can not run here.
+        without_code: Tools of the library that cannot run here.
         notes: What a person should know, one line each.
     """
 
@@ -91,14 +91,14 @@ def bound_as_held(store: ToolStore, tools: Iterable[Tool]) -> tuple[Library, Cod
     given = tuple(tools)
     held = store.load()
     code = by_name(given, held)
-    if all(name in held and _is_told(one, held[name].definition) for name, one in code.items()):
+    if all(name in held and _agrees(one, held[name].definition) for name, one in code.items()):
         bound = with_code(held, given)
         return bound, CodeBinding(library_version=held.version, without_code=without_code(bound))
     return None
 
 
 def without_code(library: Library) -> tuple[str, ...]:
-    """The names of the tools that can not run in this process."""
+    """The names of the tools that cannot run in this process."""
     return tuple(one.name for one in library if not one.is_bound)
 
 
@@ -177,7 +177,7 @@ def agree(code: Signature, held: Signature) -> bool:
     return code == held or contract_of(code, held) == held
 
 
-def _is_told(code: ToolDefinition, held: ToolDefinition) -> bool:
+def _agrees(code: ToolDefinition, held: ToolDefinition) -> bool:
     """Whether the library says of a tool what its code says."""
     return held.description == code.description and agree(code.signature, held.signature)
 

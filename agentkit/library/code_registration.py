@@ -42,7 +42,7 @@ from agentkit.tools.tool import Tool
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Revision:
-    """What becomes of one tool whose code the library does not describe as it is.
+    """The decision about one tool whose code and library definition differ.
 
     Attributes:
         definition: What is written now: the contract of the code, with what was learned as far as
@@ -60,7 +60,7 @@ class _Revision:
 
     @property
     def proposal_id(self) -> str:
-        """Of the proposal that holds what waits; empty for nothing."""
+        """Id of the waiting proposal; empty for none."""
         return "" if self.waiting is None else f"code-{self.waiting.digest[:20]}"
 
 
@@ -76,10 +76,10 @@ def _carry_over(
         library: Where the tool lives.
     """
     contract = contract_of(code.signature, held.signature)
-    wanted = replace(code, name=held.name, signature=contract)
-    merged = rebase(base, held, wanted).definition
+    target = replace(code, name=held.name, signature=contract)
+    merged = rebase(base, held, target).definition
     definition, _ = _fitting(merged, library)
-    mine = rebase(base, wanted, replace(held, signature=base.signature)).definition
+    mine = rebase(base, target, replace(held, signature=base.signature)).definition
     candidate = replace(mine, signature=contract, origin=code.origin)
     candidate, unfit = _fitting(candidate, library)
     return _Revision(
@@ -115,7 +115,7 @@ def _fitting(
 
 
 def _difference(held: Signature, code: Signature) -> str:
-    """What changed in a contract, in words."""
+    """Describe what changed in a contract."""
     gone = [name for name in held.properties if name not in code.properties]
     come = [name for name in code.properties if name not in held.properties]
     changed = [
@@ -150,7 +150,7 @@ def bind_code(
     """Bind code to the newest library of a store, and write what the library does not know.
 
     Args:
-        store: Keeps the library. One that can not be written to, such as an artifact, is used as
+        store: Keeps the library. One that cannot be written to, such as an artifact, is used as
             it is, with a note.
         tools: Tools in code. Composites among them are bound and not registered: ``ToolManager``
             takes them in.
@@ -195,7 +195,7 @@ def bind_code(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Plan:
-    """What there is to write.
+    """The changes to write.
 
     Attributes:
         held: The newest library.
@@ -211,7 +211,7 @@ class _Plan:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What code and library do not agree on, a line each."""
+        """The differences between code and library, one line each."""
         version = self.held.version
         return (
             *(f"{one.name}: library version {version} does not have it" for one in self.new),
@@ -342,7 +342,7 @@ def _committed(
 
 
 def _proposed(revision: _Revision, written: EventDraft) -> EventDraft:
-    """What was learned and not carried over, as a proposal that waits for a person."""
+    """Learned parts that were not carried over, as a proposal that waits for a person."""
     assert revision.waiting is not None
     reason = f"learned before the code changed, and not carried over: {revision.difference}"
     return replace(
@@ -370,7 +370,7 @@ def _proposed(revision: _Revision, written: EventDraft) -> EventDraft:
 
 
 def _notes(plan: _Plan) -> Iterator[str]:
-    """What a person should know, one line for each tool."""
+    """Notes for people, one line for each tool."""
     for name, one in plan.revisions.items():
         lost = f", without: {'; '.join(one.lost)}" if one.lost else ""
         rest = f"; the rest waits for you: agentkit review show {one.proposal_id}"

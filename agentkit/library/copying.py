@@ -72,16 +72,16 @@ def episodes_of(store: Store) -> Iterator[Episode]:
 # Comparing.
 
 Part = Literal["versions", "tools", "events", "episodes"]
-"""Of what a store holds. ``versions`` says who made which change when and why, ``tools`` what the
+"""Part of a store. ``versions`` says who made which change when and why, ``tools`` what the
 libraries hold."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """Where two histories part.
+    """Where two histories diverge.
 
     Attributes:
-        part: Of the store.
+        part: The part of the store.
         place: Such as ``version 3`` or ``event 17``.
         message: What the one says and what the other.
         ended: Which of the two has nothing at this place, being the beginning of the other; empty
@@ -119,7 +119,7 @@ class Amount:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """How far two stores agree.
+    """The extent to which two stores agree.
 
     Attributes:
         versions: How many library versions are the same, from the first on.
@@ -167,7 +167,7 @@ def compare_stores(
         progress: Hears how far it is.
 
     Raises:
-        StoreError: A store can not be read.
+        StoreError: A store cannot be read.
 
     Example:
         >>> from agentkit import ToolDefinition, open_store
@@ -216,7 +216,7 @@ _Item: TypeAlias = tuple[Part, str, Mapping[str, Any]]
 def _walk(
     ours: Iterable[T], theirs: Iterable[T], item_of: Callable[[T], _Item]
 ) -> tuple[int, Difference | None]:
-    """How many are the same from the first on, and what comes behind them."""
+    """The number of equal items from the start, and the first difference."""
     count = 0
     for theirs_next, ours_next in zip_longest(theirs, ours):
         if ours_next is None or theirs_next is None:
@@ -283,7 +283,7 @@ _EPISODES_AT_A_TIME = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Copied:
-    """What a copy brought.
+    """The result of a copy.
 
     Attributes:
         held: What the target held before.
@@ -327,7 +327,7 @@ def copy_store(
 
     Args:
         source: Where to read.
-        target: Where to write; nobody else writes to it meanwhile.
+        target: Where to write; there must be no other writer.
         episodes: Whether episodes go along.
         progress: Given the title of each step, returns what hears how much of it is done.
 
@@ -426,7 +426,7 @@ def copy_library(
 
 
 def _copy_events(target: ToolStore, left: deque[LibraryEvent], version: int, *, upto: int) -> None:
-    """Copy events by themselves: those that tell of no later version than ``upto``."""
+    """Copy events alone: those of versions up to ``upto``."""
     while some := _taken(left, upto):
         proposal_id = f"copied-events-{some[0].sequence}-{some[0].hash[:12]}"
         target.commit(LibraryChange(proposal_id=proposal_id, events=some), expected_version=version)

@@ -27,18 +27,18 @@ _SHOWN = 4
 
 
 class HasDag(Protocol):
-    """What the questions need of a library."""
+    """The part of a library that the queries need."""
 
     @property
     def dag(self) -> Dag:
-        """What calls what."""
+        """The call graph."""
         ...
 
     def __getitem__(self, name: str) -> Tool: ...
 
 
 class Dag:
-    """What calls what in one library, worked out once: edges and depths are dict look-ups.
+    """The call graph of one library, computed once: edges and depths are dict look-ups.
 
     Nothing changes it; ``with_tools`` and ``without`` give the DAG of a changed library by looking
     at the changed tools and those above them, not at the rest. Any library has one, also a broken
@@ -78,7 +78,7 @@ class Dag:
 
     @property
     def children(self) -> Mapping[str, tuple[str, ...]]:
-        """For each tool the names that its program calls, each once.
+        """The names that each tool's program calls, each once.
 
         In the order of the pins, which is that of the text; calls that are not pinned come last.
         Empty for a primitive.
@@ -87,7 +87,7 @@ class Dag:
 
     @property
     def parents(self) -> Mapping[str, tuple[str, ...]]:
-        """For each tool, and each missing one that is called, the composites that call it."""
+        """The composites that call each tool, missing tools included."""
         return MappingProxyType(self._parents)
 
     @property
@@ -260,7 +260,7 @@ def _children_of(definition: ToolDefinition) -> tuple[str, ...]:
     """The names that a composite calls, each once: the pinned ones first, as they are pinned."""
     if definition.body is None:
         return ()
-    called = composites.called_in(definition.body)
+    called = composites.called_in(definition.body) or frozenset()
     pinned = (pin.name for pin in definition.signature.children)
     return tuple(dict.fromkeys((*(pin for pin in pinned if pin in called), *sorted(called))))
 
@@ -329,7 +329,7 @@ def cycle_among(
 
 
 def depth(library: HasDag, name: str) -> int:
-    r"""How many layers of composites a tool is made of.
+    r"""The number of layers of composites in a tool.
 
     0 for a primitive, 1 + the deepest child for a composite; a composite that calls nothing has
     depth 1.
@@ -360,7 +360,7 @@ def depth(library: HasDag, name: str) -> int:
 
 
 def flat_size(library: HasDag, name: str) -> int:
-    """How many primitive calls one call of a tool stands for, at the least.
+    """The minimum number of primitive calls behind one call of a tool.
 
     1 for a primitive. For a composite the sum over the calls on the lightest way through its
     program, each with its own flat size: a branch counts by its lighter side, the body of a loop
@@ -382,9 +382,9 @@ def flat_size(library: HasDag, name: str) -> int:
 
 
 def saved_calls(library: HasDag, name: str) -> int:
-    """How many calls a planner saves by calling a tool instead of what it is made of.
+    """The number of calls a planner saves by calling a tool instead of its parts.
 
-    CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that can not avoid
+    CoCoDA's Phi, flat size - 1: 0 for a primitive, at least 1 for a composite that cannot avoid
     two primitive calls.
 
     Args:

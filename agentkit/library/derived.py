@@ -2,7 +2,7 @@
 
 A snapshot never changes, so what was worked out about it stays true; and the next snapshot differs
 in a few tools, so its value is the old one with a few changes. That is how an index over ten
-thousand tools takes up a new one in a millisecond.
+thousand tools adds a new one in a millisecond.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SMALL_CHANGE = 64
 class DerivedCache(Protocol):
     """Bytes by key that a store keeps beside its tools, so that they need not be worked out again.
 
-    Losing any of them costs time and nothing else: a cache that can not read or write says so in
+    Losing any of them costs time and nothing else: a cache that cannot read or write says so in
     the log and answers as if it were empty. A key names all that its bytes depend on.
     """
 
@@ -51,7 +51,7 @@ class Snapshot(Protocol):
 
     @property
     def cache(self) -> DerivedCache | None:
-        """Where a value may keep what took long to work out; None when there is no such place."""
+        """A cache for values that are slow to compute; None when there is none."""
         ...
 
 
@@ -87,7 +87,7 @@ class Derived(Protocol[T]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """What happened between two snapshots.
+    """The difference between two snapshots.
 
     Attributes:
         added: Tools by name that are new, or have another definition.
@@ -157,8 +157,8 @@ class DerivedValues:
         """The values of a snapshot that differs by ``change`` and then has ``size`` tools.
 
         When nothing changed they are these very values. Nothing is worked out now. A value that
-        has fallen behind by more than half of the library is let go: working it out afresh costs
-        no more, and nobody seems to ask for it.
+        has fallen behind by more than half of the library is dropped: recomputing it costs
+        no more, and it seems unused.
         """
         if not change:
             return self

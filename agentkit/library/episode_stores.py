@@ -139,11 +139,11 @@ def pruning(store: object) -> Pruning:
     """The store as one that can let episodes go.
 
     Raises:
-        UsageError: It can not.
+        UsageError: It cannot.
     """
     if not isinstance(store, Pruning):
         raise UsageError(
-            f"{type(store).__name__} can not let episodes go: it has no method prune "
+            f"{type(store).__name__} cannot let episodes go: it has no method prune "
             "(agentkit.library.store.Pruning); use the retention of what keeps them"
         )
     return store
@@ -153,12 +153,12 @@ Refuse = Callable[[int, Exception], None]
 """Called with the place of an episode that the store will never take, and why."""
 
 REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
-"""What a store raises about the episode itself; everything else may pass."""
+"""Errors about the episode itself; any other may be temporary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Delivered:
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes:
         count: How many of its episodes, from the first on, need no further attempt.
@@ -172,7 +172,7 @@ class Delivered:
 
 
 def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
-    """Append episodes in one step, or one by one where the store can not do better."""
+    """Append episodes in one step, or one by one where the store cannot do better."""
     if isinstance(store, BatchAppending):
         store.append_many(episodes)
         return
@@ -207,7 +207,7 @@ def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -
             try:
                 refuse(place, error)
             except OSError as full:
-                error.add_note(f"it can not be set aside: {error_text(full)}")
+                error.add_note(f"it cannot be set aside: {error_text(full)}")
                 return Delivered(count=place, written=written, error=error)
         except Exception as error:  # noqa: BLE001 - as above
             return Delivered(count=place, written=written, error=error)

@@ -2,7 +2,7 @@
 
 Every step of a proposal and every other write is an event. Events are only ever appended. Each
 holds the hash of the one before it, so that one that was changed, dropped or moved is found out;
-a signature shows that nobody without the key made the chain anew.
+a signature shows that nobody without the key rebuilt the chain.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ AuthorKind = Literal["person", "model", "program"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Author:
-    """Who did something.
+    """The author of an action.
 
     Attributes:
         kind: A person, a language model, or a program that needs neither.
-        name: Of the person, the model or the program.
+        name: Name of the person, model or program.
         prompt_hash: SHA-256 of the prompt file that a model was asked with; empty for others.
     """
 
@@ -78,7 +78,7 @@ class Author:
 
 @dataclass(frozen=True, kw_only=True)
 class EventDraft:
-    """What an event says, before it has a place in the chain.
+    """The content of an event before it has a place in the chain.
 
     Attributes:
         kind: What happened.
@@ -114,7 +114,7 @@ class LibraryEvent(EventDraft):
         sequence: Its place; the first is 1.
         at: ISO 8601 time in UTC.
         previous: Hash of the event before; empty for the first.
-        signature: Of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+        signature: Signature of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
 
     sequence: int
@@ -126,7 +126,7 @@ class LibraryEvent(EventDraft):
     def hash(self) -> str:
         """SHA-256 over the canonical JSON of everything but the signature.
 
-        Canonical JSON (RFC 8785) can not carry integers beyond ±(2**53 - 1). Among the facts such
+        Canonical JSON (RFC 8785) cannot carry integers beyond ±(2**53 - 1). Among the facts such
         a one counts as its digits with an ``n`` behind, so that it is equal to that text.
         """
         record = self.to_json()
@@ -214,8 +214,8 @@ class ChainHead:
     """Where a chain ended when somebody looked, to be remembered outside of the store.
 
     Attributes:
-        sequence: Of the last event; 0 for an empty chain.
-        hash: Of the last event; empty for an empty chain.
+        sequence: Sequence of the last event; 0 for an empty chain.
+        hash: Hash of the last event; empty for an empty chain.
 
     Example:
         >>> print(ChainHead.parse("0:"))
@@ -272,7 +272,7 @@ def chained(
 
     Raises:
         UsageError: The time is not in UTC.
-        StoreError: Facts of a draft hold what JSON can not.
+        StoreError: Facts of a draft hold what JSON cannot.
 
     Example:
         >>> drafts = [
@@ -303,7 +303,7 @@ def _event(draft: EventDraft, before: LibraryEvent | None, *, at: str) -> Librar
         event.hash  # noqa: B018 - it is kept, and what is no JSON is found here
     except (ValueError, TypeError, RecursionError) as error:
         raise StoreError(
-            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} can not be "
+            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} cannot be "
             f"kept: {error}. Events hold JSON data only"
         ) from error
     return event

@@ -79,7 +79,7 @@ class Library:
 
     @property
     def cache(self) -> DerivedCache | None:
-        """Where derived values may be kept beyond this process; None without a store."""
+        """The persistent cache for derived values; None without a store."""
         return self._cache
 
     @property
@@ -166,7 +166,7 @@ class Library:
     def continuing(self, earlier: Library) -> Library:
         """The same library, which brings up to date what ``earlier`` worked out, as far as it can.
 
-        ``with_tools``, ``without`` and stores do this by themselves. It is for a library that was
+        ``with_tools``, ``without`` and stores do this themselves. It is for a library that was
         made in another way from one that was in use, such as the next version of a store with the
         tools of a program put into it.
 
@@ -185,7 +185,7 @@ class Library:
     def caught_up(self) -> Library:
         """This library, with everything brought up to date now that earlier ones worked out.
 
-        Otherwise that happens when somebody asks. It is for a thread that makes the next snapshot
+        Otherwise that happens on first use. It is for a thread that makes the next snapshot
         ready beside one that is in use.
         """
         self._values.catch_up(self)
@@ -231,7 +231,7 @@ class Library:
         else:
             names = RecordedNames(self._tools)
             code = {names.of(tool.definition): tool for tool in functions}
-        bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
+        bound = {name: _bound(self[name].definition, tool) for name, tool in code.items()}
         return link(self._with(self._tools | bound, Change()))  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:
@@ -259,7 +259,7 @@ Refusals = dict[str, tuple[SourceProblem, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkReport:
-    """What linking came to.
+    """The result of linking.
 
     Attributes:
         library: The library with its composites linked.
@@ -319,7 +319,7 @@ def link_report(
     limits: CompositeLimits | None = None,
     contracts: ContractMode | None = None,
 ) -> LinkReport:
-    """As ``link``, with the reasons why composites got no code."""
+    """Like ``link``, with the reasons why composites got no code."""
     if not any(tool.definition.body is not None for tool in library):  # makes no DAG
         return LinkReport(library=library, bound=(), refused={})
     linked, refused = _linked(library.tools, library.dag, limits=limits, contracts=contracts)
@@ -331,7 +331,7 @@ def link_report(
 
 
 def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
-    """Why a composite can not run, for reasons that code for its primitives would not mend.
+    """Why a composite cannot run, for reasons that code for its primitives would not fix.
 
     A child is missing or has changed, here or in a composite below; the body is no program; or
     the calls run in a circle. Nothing when it only waits for primitives to be bound.
@@ -408,7 +408,7 @@ def _waiting_for(
     for child in children:
         if child in refused:
             reason = refused[child][0]
-            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            message = f"{name!r} calls {child!r}, which cannot run: {reason.message}"
             yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
         elif not tools[child].is_bound:
             yield SourceProblem(

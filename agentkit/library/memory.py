@@ -124,7 +124,7 @@ class MemoryStore:
             return len(self._log)
 
     def answer(self, change: LibraryChange, expected_version: int) -> int | None:
-        """What ``commit`` would give or raise, where it would write nothing; else None."""
+        """What ``commit`` would return or raise if it wrote nothing; else None."""
         with self._lock:
             self._check_open()
             if change.proposal_id in self._made_by:
@@ -195,13 +195,13 @@ class MemoryStore:
         return islice((one for one in ordered if matches(one, matching)), matching.limit)
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes, as JSON text."""
+        """The size of the stored episodes as JSON text."""
         with self._lock:
             self._check_open()
             return _volume(tuple(self._episodes.values()))
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
+        """The size of what ``prune`` would delete."""
         with self._lock:
             self._check_open()
             return _volume(self._breaking(retention))

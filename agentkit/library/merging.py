@@ -40,7 +40,7 @@ ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
 
 @dataclass(kw_only=True)
 class ImportPlan:
-    """What adding definitions to a library would do.
+    """The effect of adding definitions to a library.
 
     Attributes:
         upserts: Definitions to commit, by name.
@@ -91,7 +91,7 @@ def plan_import(
     Args:
         definitions: What is to be added.
         library: What is there already.
-        on_conflict: What to do with a name that stands for another definition: refuse the new
+        on_conflict: What to do with a name that another definition has: refuse the new
             one, skip it, replace the old one, or add the new one under ``name__2``.
     """
     plan = ImportPlan()
@@ -158,12 +158,12 @@ class Conflict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rebased:
-    """What a change comes to on a newer revision.
+    """A change rebased on a newer revision.
 
     Attributes:
         definition: The newer revision with the change in it; where there are conflicts, these
             fields are as the newer revision has them.
-        conflicts: Fields that can not be merged.
+        conflicts: Fields that cannot be merged.
     """
 
     definition: ToolDefinition

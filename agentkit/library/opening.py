@@ -25,7 +25,7 @@ _BUILT_IN = {
     "memory": "agentkit.library.memory:MemoryStore",
     "sqlite": "agentkit.library.sqlite.store:SQLiteStore",
 }
-"""What opens our own stores by scheme, as ``module:name``; loaded when a URL asks for it."""
+"""Openers of our own stores by scheme, as ``module:name``; loaded on demand."""
 
 _FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
 _FIRST_PARTY = {
@@ -57,7 +57,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         UsageError: This is not the URL of a store.
         UnknownSchemeError: No installed store answers for the scheme; names the pip line.
         StoreFormatError: The file is broken or was written by a newer agentkit.
-        StoreError: The store can not be opened.
+        StoreError: The store cannot be opened.
 
     Example:
         >>> store = open_store("memory:")
@@ -99,7 +99,7 @@ def open_to_read(url: str) -> Store:
     """Open a store for a program that writes nothing: it is there already, and stays as it is.
 
     A SQLite file is opened so that not a byte of it changes; other stores are opened as usual,
-    which may end what a writer that was killed had begun.
+    which may finish what a killed writer had started.
 
     Raises:
         StoreLookupError: There is no such file or folder; or as ``open_store``.
@@ -168,7 +168,7 @@ def _open_with(plugin: EntryPoint, url: str) -> Store:
         opener = plugin.load()
     except (ImportError, AttributeError) as error:
         raise StoreError(
-            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
+            f"the plugin {plugin.value} for {plugin.name!r} cannot be loaded "
             f"({type(error).__name__}: {error}); install it again with its dependencies"
         ) from error
     store = opener(url)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentkit.composites.codec import program_from_json
+from agentkit.composites.codec import called_in, program_from_json
 from agentkit.composites.parser import parse_expression
 from agentkit.composites.problems import READING_LIMITS, Fault
 from agentkit.composites.source import join_effects
@@ -64,17 +64,16 @@ def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[Li
 
     Cost: one look-up a call site and a pin; the digests of children, where nobody asked before.
     """
-    wanted = library.tools if names is None else dict.fromkeys(names)
-    return tuple(fault for name in wanted for fault in _pins(library, library[name].definition))
+    selected = library.tools if names is None else dict.fromkeys(names)
+    return tuple(fault for name in selected for fault in _pins(library, library[name].definition))
 
 
 def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault]:
     name = definition.name
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
     called = library.dag.children[name]
-    from_calls = (
-        f"compose {name!r} anew, or make its pins from its calls ('agentkit check --repin')"
-    )
+    is_read = definition.body is None or called_in(definition.body) is not None
+    from_calls = f"recompose {name!r}, or make its pins from its calls ('agentkit check --repin')"
     for child in dict.fromkeys((*called, *pinned)):
         fault = partial(LibraryFault, tool=name, child=child)
         tool = library.get(child)
@@ -84,7 +83,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
             yield fault(
                 code="missing_child",
                 message=f"{name!r} calls {child!r}, which is not in the library{hint}",
-                advice=f"put {child!r} back ('agentkit rollback'), or compose {name!r} anew "
+                advice=f"put {child!r} back ('agentkit rollback'), or recompose {name!r} "
                 "from tools that are there",
             )
         elif child not in pinned:
@@ -95,10 +94,10 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
                 code="changed_child",
                 message=f"{name!r} was made for {child!r} with digest {pinned[child][:12]}, the "
                 f"library has {tool.definition.digest[:12]}",
-                advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
-                f"{name!r} anew, or move its pin ('agentkit check --repin')",
+                advice=f"look at what changed ('agentkit log --tool {child}'), then recompose "
+                f"{name!r}, or move its pin ('agentkit check --repin')",
             )
-        if child not in called:
+        if child not in called and is_read:
             message = f"the signature of {name!r} pins {child!r}, but its program never calls it"
             yield fault(code="uncalled_pin", message=message, advice=from_calls)
 
@@ -107,7 +106,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     """Changed definitions, and everything made of them with its pins moved along.
 
     A digest covers the pins, so a change moves the digests of all composites above it, as in a
-    Merkle tree. Their effects are joined anew as well. Nothing is validated here: whether those
+    Merkle tree. Their effects are rejoined as well. Nothing is validated here: whether those
     composites still do what they should is for the Tool Manager to find out.
 
     Args:
@@ -123,26 +122,26 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
 
     Cost: the digests of the definitions returned.
     """
-    given = {definition.name: definition for definition in changed}
-    dag = library.dag.with_tools(given.values())
-    above = reachable(given, dag.parents)
+    by_name = {definition.name: definition for definition in changed}
+    dag = library.dag.with_tools(by_name.values())
+    above = reachable(by_name, dag.parents)
     order = list(in_order(above, dag.children))
     if len(order) < len(above):
         cycle = cycle_among(sorted(set(above).difference(order)), dag.children) or ()
         raise LibraryError(
-            f"the pins of {shown(cycle)} can not be moved: these composites call each other, and "
-            "a digest can not contain itself; rewrite one so that it does not call the next"
+            f"the pins of {shown(cycle)} cannot be moved: these composites call each other, and "
+            "a digest cannot contain itself; rewrite one so that it does not call the next"
         )
     moved: dict[str, ToolDefinition] = {}
     for name in order:
-        before = given.get(name) or library[name].definition
+        before = by_name.get(name) or library[name].definition
         pins = tuple(
             replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
             for pin in before.signature.children
         )
         if pins != before.signature.children:
             moved[name] = _pinned(before, pins, library, moved)
-        elif name in given:
+        elif name in by_name:
             moved[name] = before
     return tuple(moved.values())
 
@@ -150,7 +149,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
 def with_current_pins(library: Library, definition: ToolDefinition) -> ToolDefinition:
     """A composite pinned to what its program calls, as the library has it now.
 
-    Its effects are joined anew from those of its children. Nothing is validated. A child that is
+    Its effects are rejoined from those of its children. Nothing is validated. A child that is
     missing keeps the pin that it had.
 
     Args:
@@ -176,7 +175,7 @@ def _pinned(
     library: Library,
     moved: Mapping[str, ToolDefinition],
 ) -> ToolDefinition:
-    """With other pins, and effects joined from those children: a child may do more than before."""
+    """Replace the pins and rejoin effects from those children: a child may do more now."""
     signature = replace(definition.signature, children=pins)
     if all(pin.name in moved or pin.name in library for pin in pins):
         children = (moved.get(pin.name) or library[pin.name].definition for pin in pins)
@@ -191,10 +190,10 @@ _CODES_OF_PINS = {"unknown_tool", "missing_child", "changed_child"}
 def library_faults(
     library: Library, names: Iterable[str] | None = None
 ) -> tuple[LibraryFault, ...]:
-    """What is wrong with the composites of a library, without running anything.
+    """The faults of a library's composites, found without running anything.
 
     Circles of calls, pins, programs (the rules of the language, types against the children's L1),
-    effects against those of the children, and conditions that can not be read.
+    effects against those of the children, and conditions that cannot be read.
 
     Args:
         library: The library.
@@ -208,9 +207,9 @@ def library_faults(
 
     Cost: about a millisecond a composite.
     """
-    wanted = list(library.tools if names is None else dict.fromkeys(names))
-    found = [fault for fault in _cycles(library) if names is None or fault.tool in wanted]
-    for name in wanted:
+    selected = list(library.tools if names is None else dict.fromkeys(names))
+    found = [fault for fault in _cycles(library) if names is None or fault.tool in selected]
+    for name in selected:
         definition = library[name].definition
         if definition.is_composite:
             found += _composite(library, definition)
@@ -241,15 +240,15 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
     try:
         program = program_from_json(definition.body or {}, name=name, limits=READING_LIMITS)
     except CompositeError as error:
-        yield from map(partial(_told, name), error.problems)
+        yield from map(partial(_library_fault, name), error.problems)
         return
     try:
         program_from_json(
             definition.body or {}, tools=library.tools, name=name, limits=READING_LIMITS
         )
     except CompositeError as error:
-        told = (one for one in error.problems if one.code not in _CODES_OF_PINS)
-        yield from map(partial(_told, name), told)
+        problems = (one for one in error.problems if one.code not in _CODES_OF_PINS)
+        yield from map(partial(_library_fault, name), problems)
     signature = definition.signature
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:
@@ -258,10 +257,10 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
             code="parameters",
             message=f"{name!r} declares the parameters {sorted(declared)}, its program takes "
             f"{sorted(taken)}",
-            advice="compose it anew from its text",
+            advice="recompose it from its text",
         )
     faults, _ = type_check(program, signature.parameters, library.tools, result=signature.result)
-    yield from map(partial(_told, name), faults)
+    yield from map(partial(_library_fault, name), faults)
     yield from _conditions(definition)
     if not pins:
         children = (library[pin.name].definition for pin in signature.children)
@@ -272,12 +271,12 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
                 code="effects",
                 message=f"{name!r} declares {_in_words(signature.effects)}, its "
                 f"children together {_in_words(joined)}",
-                advice="compose it anew, or join its effects from its children "
+                advice="recompose it, or join its effects from its children "
                 "('agentkit check --repin')",
             )
 
 
-def _told(name: str, problem: SourceProblem | Fault) -> LibraryFault:
+def _library_fault(name: str, problem: SourceProblem | Fault) -> LibraryFault:
     return LibraryFault(
         tool=name, code=problem.code, message=problem.message, advice=problem.advice
     )
@@ -296,7 +295,7 @@ def _conditions(definition: ToolDefinition) -> Iterator[LibraryFault]:
             yield LibraryFault(
                 tool=definition.name,
                 code="condition",
-                message=f"the condition {text!r} can not be read: {first.message}",
+                message=f"the condition {text!r} cannot be read: {first.message}",
                 advice=first.advice,
             )
 

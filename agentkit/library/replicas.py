@@ -34,7 +34,7 @@ from agentkit.library.store import (
 
 ReplicaState = Literal["current", "behind", "away"]
 """``current``: the last look at the store found nothing newer, or took it up. ``behind``: the store
-answers, and what it holds can not be taken up. ``away``: the store does not answer."""
+answers, and what it holds cannot be taken up. ``away``: the store does not answer."""
 
 TakeUp = Callable[[Library], None]
 
@@ -44,16 +44,16 @@ LONGEST_PAUSE_SECONDS = 10.0
 """Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
 
 _END_SECONDS = 2.0
-"""How long the end waits for a look that is under way."""
+"""Seconds that closing waits for a poll in progress."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicaStatus:
-    """What a replica knows, and how well.
+    """The state of a replica and its freshness.
 
     Attributes:
         state: How it stands to its store.
-        version: Of the snapshot that it serves.
+        version: Version of the snapshot served.
         staleness_seconds: Time since it last knew that this is the newest, by a clock of this
             machine that nobody sets. It grows to the time between two looks while all is well.
         refuses: Whether runs that begin now are refused, because that is too long.
@@ -82,13 +82,13 @@ class ReplicaStatus:
             return f"library version {self.version} is the newest"
         text = f"the store is away; library version {self.version} was the newest"
         if self.state == "behind":
-            text = f"the newest library can not be taken up; version {self.version} was the newest"
+            text = f"the newest library cannot be taken up; version {self.version} was the newest"
         return f"{text} {self.staleness_seconds:.0f} s ago"
 
 
 @dataclass(kw_only=True)
 class _Follower:
-    """Who is handed each newer snapshot; ``take_up`` gives None when nobody is there any more."""
+    """Receiver of each newer snapshot; ``take_up()`` is None when the receiver is gone."""
 
     take_up: Callable[[], TakeUp | None]
     version: int = -1
@@ -98,22 +98,22 @@ class Replica(ForwardingStore):
     """A store whose newest library is always at hand, however far or unwell the store is.
 
     A thread looks at the store every ``refresh_seconds``. ``load()`` gives the snapshot that is
-    there and waits for nobody. While the store is away the last one is served, the ``status`` and
-    the log say so, and the thread finds the store again by itself.
+    there and never waits. While the store is away the last one is served, the ``status`` and
+    the log say so, and the thread reconnects to the store itself.
 
     What is written goes to the store: a commit is seen here before it returns, and an error is the
     caller's. Episodes, events and histories are read from the store.
 
     Args:
         store: A store, or its URL. A store that was given is used and closed like one's own.
-        refresh_seconds: Time between two looks; a new version is here after it at the latest.
+        refresh_seconds: Time between two polls; a new version arrives within it.
         max_staleness_seconds: How long the library may be served without knowing whether it is the
             newest; runs that begin later are refused. None for any time.
         clock: Seconds of a clock that never goes backwards.
 
     Raises:
         StoreUnavailableError: The store is away, so that there is nothing to begin with.
-        StoreFormatError: What the store holds can not be read.
+        StoreFormatError: What the store holds cannot be read.
         UsageError: A number is out of range.
 
     Example:
@@ -178,7 +178,7 @@ class Replica(ForwardingStore):
 
     @property
     def status(self) -> ReplicaStatus:
-        """How it stands now. It costs no look at the store."""
+        """The current state, without asking the store."""
         staleness = max(0.0, self._clock() - self._known_at)
         bound = self.max_staleness_seconds
         return replace(
@@ -259,7 +259,7 @@ class Replica(ForwardingStore):
                 known = ", ".join(map(str, (*self._older.versions, newest.version)))
                 raise StoreUnavailableError(
                     f"library version {version} is not among those that this process holds "
-                    f"({known}), and the store can not be asked now: {error}"
+                    f"({known}), and the store cannot be asked now: {error}"
                 ) from error
             self._older.put(held)
         return held
@@ -269,7 +269,7 @@ class Replica(ForwardingStore):
         try:
             version = self.store.commit(change, expected_version=expected_version)
         except StaleVersionError:
-            self._look()  # whoever builds the change anew needs what came before it
+            self._look()  # rebuilding the change needs what came before it
             raise
         self._look()
         return version
@@ -282,7 +282,7 @@ class Replica(ForwardingStore):
         return events
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
-        """Keep several; one by one where the store can not do better."""
+        """Keep several; one by one where the store cannot do better."""
         append_all(self.store, episodes)
 
     def stop(self) -> None:
@@ -386,7 +386,7 @@ class Replica(ForwardingStore):
             before, state=state, last_error=text, failed_looks=before.failed_looks + 1
         )
         if (state, kind) != (before.state, before.last_error.partition(":")[0]):
-            words = "the newest library can not be taken up; version %d is served on (%s)"
+            words = "the newest library cannot be taken up; version %d is served on (%s)"
             if state == "away":
                 words = "the store is away; library version %d is served on (%s)"
             logger.warning(words, version, text)
@@ -407,7 +407,7 @@ def _follow(
 
 
 def _failure_of(step: Callable[[], None]) -> Exception | None:
-    """What a step raised: whatever that is, the snapshot that is there is served on."""
+    """Run a step and return its error, if any; the current snapshot is served anyway."""
     try:
         step()
     except Exception as error:  # noqa: BLE001 - it is logged, counted and shown in the status

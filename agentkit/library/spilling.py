@@ -130,8 +130,8 @@ class SpillingEpisodes:
         """Keep episodes in this order, all of them or none; ids that are known are ignored.
 
         Raises:
-            EpisodeFormatError: One holds a value that JSON can not.
-            StoreUnavailableError: The store takes none, and the file can not be written either.
+            EpisodeFormatError: One holds a value that JSON cannot.
+            StoreUnavailableError: The store takes none, and the file cannot be written either.
         """
         self._check()
         with self._lock:
@@ -187,7 +187,7 @@ class SpillingEpisodes:
             raise StoreError("this store of episodes is closed; open it again")
 
     def _waiting(self, is_wanted: Callable[[Episode], bool]) -> list[Episode]:
-        """What is in files, oldest first; of an id that came twice the first.
+        """Episodes in files, oldest first; of a repeated id, the first one.
 
         It is asked before the store: what leaves a file later is found there.
         """
@@ -211,7 +211,7 @@ class SpillingEpisodes:
             self._current.add(lines)
         except OSError as error:
             raise StoreUnavailableError(
-                f"the store takes no episodes ({self.last_error}), and {self._folder} can not be "
+                f"the store takes no episodes ({self.last_error}), and {self._folder} cannot be "
                 f"written ({error}); make room there, then try again"
             ) from error
         finally:
@@ -265,7 +265,7 @@ class SpillingEpisodes:
                 self._timer.start()
 
     def _take_in(self) -> None:
-        """Give the files to the store; whoever appends waits for a short last one, to end this."""
+        """Give the files to the store; writers wait for a short last one, so that this ends."""
         works = False
         try:
             while self._files and not self._is_closed:
@@ -319,14 +319,14 @@ class SpillingEpisodes:
                 logger.error("the store refuses a part of %s, which is kept: %s", aside, left[0])
             else:
                 file.path.unlink()
-        except FileNotFoundError:  # whoever took it has what was in it
+        except FileNotFoundError:  # the process that took it has its content
             logger.warning("%s was taken away while it waited for the store", file.path)
         file.handle.close()
 
 
 def _lock(file: BinaryIO) -> bool:
     """Lock a file until it is closed or the program dies; whether nobody else had."""
-    if not _CAN_LOCK:  # nobody else's files are taken in here
+    if not _CAN_LOCK:  # other processes' files are not collected here
         return True
     import fcntl
 
@@ -338,7 +338,7 @@ def _lock(file: BinaryIO) -> bool:
 
 
 def spilling_of(store: object) -> SpillingEpisodes | None:
-    """What keeps the episodes of a store in files, if it was made ``with_episodes`` of one.
+    """The spilling store behind a store made ``with_episodes`` of one.
 
     Example:
         >>> print(spilling_of("memory:"))

@@ -1,4 +1,4 @@
-"""What stores over SQL tables share: reading versions, events and episodes, and pruning."""
+"""Shared code of SQL stores: reading versions, events and episodes, and pruning."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LEFT JOIN definitions AS d ON d.digest = r.digest
 WHERE v.version > ? AND v.version <= ?
 ORDER BY v.version, r.since, r.place
 """
-"""What is new in a version has the greatest ``since`` of its revisions, and stands last."""
+"""New tools of a version have the greatest ``since`` and come last."""
 
 _HISTORY = """
 SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
@@ -156,15 +156,15 @@ class SQLStore(ABC):
         somebody commits, and then only what changed is read.
         """
         newest = self._newest_version()
-        wanted = newest if version is None else version
-        if not 0 <= wanted <= newest:
-            raise no_such_version(wanted, range(1, newest + 1))
+        target = newest if version is None else version
+        if not 0 <= target <= newest:
+            raise no_such_version(target, range(1, newest + 1))
         known = self._newest
-        if wanted == known.version:
+        if target == known.version:
             return known
-        base = known if 0 < known.version < wanted else Library(cache=self._cache)
-        library = self._caught_up(base, wanted)
-        if wanted == newest:
+        base = known if 0 < known.version < target else Library(cache=self._cache)
+        library = self._caught_up(base, target)
+        if target == newest:
             self._newest = library
         return library
 
@@ -205,7 +205,7 @@ class SQLStore(ABC):
                     change = self._change(list(of_one))
                 except (ValueError, TypeError) as error:
                     raise StoreFormatError(
-                        f"{self._place} holds a version that can not be read ({version}): {error}"
+                        f"{self._place} holds a version that cannot be read ({version}): {error}"
                     ) from error
                 yield AppliedChange(version=version, change=change)
 
@@ -247,7 +247,7 @@ class SQLStore(ABC):
             event = LibraryEvent.from_json(read_json(body))
         except (ValueError, TypeError, AttributeError, StoreFormatError) as error:
             raise StoreFormatError(
-                f"{self._place} holds an event that can not be read ({sequence}): {error}"
+                f"{self._place} holds an event that cannot be read ({sequence}): {error}"
             ) from error
         if event.sequence != sequence:
             raise StoreFormatError(
@@ -262,7 +262,7 @@ class SQLStore(ABC):
         """Keep one episode; one with a known id is ignored.
 
         Raises:
-            EpisodeFormatError: The episode holds a value that JSON can not.
+            EpisodeFormatError: The episode holds a value that JSON cannot.
         """
         self.append_many((episode,))
 
@@ -309,10 +309,10 @@ class SQLStore(ABC):
             conditions = ["sequence <= ?", "sequence > ?"]
         parameters: list[object] = []
         for column in ("session_id", "stop_reason", "tool_name"):
-            wanted = getattr(matching, column)
-            if wanted is not None:
+            value = getattr(matching, column)
+            if value is not None:
                 conditions.append(f"{column} = ?")
-                parameters.append(self._key(wanted))
+                parameters.append(self._key(value))
         if matching.tool_name is not None:
             source = "episode_tools JOIN episodes USING (sequence)"
         if matching.labels:
@@ -326,11 +326,11 @@ class SQLStore(ABC):
         return sql, parameters
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         return self._volume("", ())
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
+        """The size of what ``prune`` would delete."""
         last = self._last_to_go(retention)
         if last is None:
             return EpisodeVolume(count=0, bytes=0)
@@ -403,7 +403,7 @@ def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise StoreFormatError(
-            f"{place} holds a version that can not be read ({version}): its evidence is not a JSON "
+            f"{place} holds a version that cannot be read ({version}): its evidence is not a JSON "
             f"array of texts: {str(text)[:80]!r}. Restore a backup; 'agentkit check' lists what "
             "else is damaged"
         )

@@ -121,8 +121,8 @@ class ToolStore(Protocol):
         One that makes a version is known by its ``proposal_id``: the version that it made then is
         returned, whatever ``expected_version`` and the events say, and nothing is written. One of
         events alone is known by them: each holds the hash of the one before, so that two equal
-        ones can not both be new. When they stand in the chain already, the newest version is
-        returned and nothing is written. A writer that died for good and builds its events anew,
+        ones cannot both be new. When they stand in the chain already, the newest version is
+        returned and nothing is written. A writer that died for good and rebuilds its events,
         with another time, gets a ``StaleChainError`` where it remembers the old end of the chain;
         where it reads the chain first, what it was about to tell stands there already, and it is
         for the writer to see that.
@@ -224,7 +224,7 @@ class Store(ToolStore, EventStore, EpisodeStore, Protocol):
 
 @runtime_checkable
 class SelfRefreshing(Protocol):
-    """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
+    """A store that refreshes its newest snapshot itself, as a ``Replica`` does."""
 
     def follow(self, take_up: Callable[[Library], None]) -> None:
         """Hand on the snapshot that is there and each later one, in ascending order."""
@@ -263,8 +263,8 @@ class Retention:
     Attributes:
         max_age: Time since an episode began (``started_at``; where that is empty, since it was
             kept).
-        max_bytes: Of the bodies of all episodes together, as the store holds them.
-        max_count: Of episodes.
+        max_bytes: Maximum size of all episode bodies together, as stored.
+        max_count: Maximum number of episodes.
     """
 
     max_age: timedelta | None = None
@@ -281,11 +281,11 @@ class Retention:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpisodeVolume:
-    """How much there is of episodes, or went.
+    """The size of stored or deleted episodes.
 
     Attributes:
-        count: Of episodes.
-        bytes: Of their bodies, as the store holds them.
+        count: Number of episodes.
+        bytes: Size of their bodies, as stored.
     """
 
     count: int
@@ -301,11 +301,11 @@ class Pruning(Protocol):
         ...
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete now; nothing is deleted."""
+        """The size of what ``prune`` would delete now; nothing is deleted."""
         ...
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         ...
 
 

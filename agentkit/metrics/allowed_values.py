@@ -28,7 +28,7 @@ Where upstream's verdict would be an accident, ours is another one:
 * Calls are assigned to gold calls so that as many as possible match, where upstream takes the
   first that fits and may then fail the rest. Verdicts therefore do not depend on the order in
   which a model wrote parallel calls.
-* Gold that no call could match (``gold_problems``) is told apart from a wrong answer.
+* Gold that no call could match (``gold_problems``) is distinguished from a wrong answer.
 * A single option that is not in a list is that option; upstream takes the letters of a text.
 * Tuples count as lists, and nothing raises: an integer beyond any float is a wrong type where a
   number is declared.
@@ -88,9 +88,9 @@ class Mismatch:
 
     def __str__(self) -> str:
         where = f"argument {self.argument!r}: " if self.argument else ""
-        given = "" if self.kind == "missing_argument" else f", got {_shown(self.value)}"
-        wanted = f", allowed {_shown(list(self.allowed))}" if self.allowed else ""
-        return f"{where}{self.kind.replace('_', ' ')}{given}{wanted}"
+        actual = "" if self.kind == "missing_argument" else f", got {_shown(self.value)}"
+        allowed = f", allowed {_shown(list(self.allowed))}" if self.allowed else ""
+        return f"{where}{self.kind.replace('_', ' ')}{actual}{allowed}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,7 +166,7 @@ class SourceType(Protocol):
 
 
 class Language(Protocol):
-    """What values are written in where they are no plain JSON.
+    """The language of values that are not plain JSON.
 
     ``agentkit-bench`` has Java and JavaScript, for BFCL.
     """
@@ -199,7 +199,7 @@ def match_allowed_values(
 
     Raises:
         UsageError: A gold call names a tool that is not among the definitions, or has no list of
-            allowed values for an argument. ``gold_problems`` tells beforehand.
+            allowed values for an argument. ``gold_problems`` finds these in advance.
 
     Example:
         >>> book = ToolDefinition.from_schema(
@@ -231,7 +231,7 @@ def gold_problems(
     Args:
         expected: The gold calls.
         definitions: The tools.
-        language: Of the values; None for plain JSON.
+        language: Language of the values; None for plain JSON.
 
     Example:
         >>> gold = AllowedCall(name="book", allowed={"day": ["Monday"]})
@@ -258,8 +258,8 @@ class GoldCalls:
         language: Language | None = None,
     ) -> None:
         self.expected = tuple(expected)
-        wanted = {gold.name for gold in expected}
-        known = {one.name: one for one in definitions if one.name in wanted}
+        names = {gold.name for gold in expected}
+        known = {one.name: one for one in definitions if one.name in names}
         self.unreadable = tuple(
             problem
             for at, gold in enumerate(expected)
@@ -296,7 +296,7 @@ class GoldCalls:
 
 
 class CallRule(Protocol):
-    """What one gold call allows."""
+    """The values one gold call allows."""
 
     @property
     def name(self) -> str:
@@ -364,7 +364,7 @@ def _assignment(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
 
 
 class _AllowedRule:
-    """What a gold call with allowed values allows."""
+    """The values a gold call with allowed values accepts."""
 
     def __init__(
         self, gold: AllowedCall, definition: ToolDefinition, types: Mapping[str, _Type]
@@ -425,7 +425,7 @@ class _AllowedRule:
 def _unreadable(
     expected: int, gold: AllowedCall, definition: ToolDefinition | None
 ) -> GoldProblem | None:
-    """Why a gold call can not even be compared with; None when it can."""
+    """Why a gold call cannot even be compared with; None when it can."""
     argument, listed, reason = "", None, ""
     arguments: object = gold.allowed  # from a file: it may be anything
     if definition is None:
@@ -461,7 +461,7 @@ _PYTHON_TYPES: Mapping[object, type] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Type:
-    """What a tool declares for one argument.
+    """A tool's declaration of one argument.
 
     Attributes:
         kinds: The types of its values.
@@ -480,7 +480,7 @@ class _Type:
         if type(value) is int and float in self.kinds and int not in self.kinds:
             try:
                 return float(value)
-            except OverflowError:  # beyond any float: an integer where a number is due
+            except OverflowError:  # beyond any float: an integer where a number is expected
                 return value
         return list(value) if type(value) is tuple else value
 
@@ -497,9 +497,9 @@ class _ArgumentRule:
         self._texts = frozenset(_standardised(one) for one in allowed if isinstance(one, str))
         self._lists = [one for one in allowed if isinstance(one, _LISTS)]
 
-    def fault(self, given: Any) -> Literal["wrong_type", "wrong_value"] | None:
-        """What is wrong with a value; None when it is allowed."""
-        value = self._declared.read(given)
+    def fault(self, actual: Any) -> Literal["wrong_type", "wrong_value"] | None:
+        """The problem of a value; None when it is allowed."""
+        value = self._declared.read(actual)
         kind = type(value)
         if kind not in self._declared.kinds and kind is not self._usual:
             return "wrong_type"
@@ -573,8 +573,8 @@ def _instance(answer: Any) -> Any:
     """A value that an answer describes: in an object, the first option of each key."""
     if isinstance(answer, Mapping):
         options = {key: _as_list(listed) for key, listed in answer.items()}
-        given = {key: [one for one in listed if one != ""] for key, listed in options.items()}
-        return {key: listed[0] for key, listed in given.items() if listed}
+        present = {key: [one for one in listed if one != ""] for key, listed in options.items()}
+        return {key: listed[0] for key, listed in present.items() if listed}
     if isinstance(answer, _LISTS):
         return [_instance(item) for item in answer]
     return answer

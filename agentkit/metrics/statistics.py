@@ -1,10 +1,10 @@
-"""How sure measured numbers are: intervals, comparisons of two systems, repeated attempts.
+"""Uncertainty of measured numbers: intervals, comparisons of two systems, repeated attempts.
 
 A Wilson interval for a share of independent tasks, and a bootstrap over tasks for any mean, where
 attempts at one task repeat. Of two systems on the same tasks, what both pass or both fail says
 nothing about the difference: the tasks on which they differ are judged by McNemar's exact test
 with mid-p, and the size of the difference by a paired bootstrap. ``pass_at_k`` and ``pass_hat_k``
-say what several attempts at one task tell of more or fewer of them.
+say what several attempts at one task predict for more or fewer of them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Inte
 
     Args:
         passed: How many passed; weights count as fractions of a trial.
-        total: Of how many independent trials.
+        total: Number of independent trials.
         level: The level of confidence, between 0 and 1.
 
     Raises:
@@ -81,7 +81,7 @@ def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Inte
         (0.8, 0.49, 0.943)
     """
     if not 0 <= passed <= total:
-        raise UsageError(f"{passed} of {total} can not have passed")
+        raise UsageError(f"{passed} of {total} cannot have passed")
     _check_level(level)
     if not total:
         return Interval(value=0.5, low=0.0, high=1.0, level=level)
@@ -118,7 +118,7 @@ def bootstrap_interval(
         observations: The measured values, at least one.
         level: The level of confidence, between 0 and 1.
         resamples: How often to draw.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
 
     Raises:
         UsageError: There are no observations, one is not finite, or a number is out of range.
@@ -266,7 +266,7 @@ def mcnemar_mid_p(only_first: int, only_second: int) -> float:
         0.0225
     """
     if min(only_first, only_second) < 0:
-        raise UsageError(f"counts of tasks can not be negative: {only_first}, {only_second}")
+        raise UsageError(f"counts of tasks cannot be negative: {only_first}, {only_second}")
     differ, fewer = only_first + only_second, min(only_first, only_second)
     more_extreme = 2 * sum(comb(differ, at) for at in range(fewer))
     as_extreme = comb(differ, fewer) if only_first == only_second else 2 * comb(differ, fewer)
@@ -360,9 +360,9 @@ def pass_hat_k(passed: int, attempts: int, k: int) -> float:
 
 def _check_counts(passed: int, attempts: int, k: int) -> None:
     if not 0 <= passed <= attempts:
-        raise UsageError(f"{passed} of {attempts} attempts can not have passed")
+        raise UsageError(f"{passed} of {attempts} attempts cannot have passed")
     if not 1 <= k <= attempts:
         raise UsageError(
-            f"k = {k} can not be estimated from {attempts} attempts; make at least k attempts, and "
+            f"k = {k} cannot be estimated from {attempts} attempts; make at least k attempts, and "
             "ask for k of 1 or more"
         )

@@ -301,9 +301,9 @@ def _blocks(
     if message.text.strip():  # text of white space alone is refused
         blocks.append({"type": "text", "text": message.text})
     for call in message.tool_calls if isinstance(message, AssistantMessage) else ():
-        given = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
+        arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
         name = names.encode(call.name)
-        blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": given})
+        blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": arguments})
     return blocks
 
 

@@ -23,7 +23,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "unknow
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelSettings:
-    """How to generate; None leaves a choice to the provider.
+    """Generation settings; None leaves a choice to the provider.
 
     Attributes:
         temperature: Sampling temperature; 0 asks for greedy decoding.
@@ -133,7 +133,7 @@ class ReasoningDelta:
 
 Delta: TypeAlias = TextDelta | ReasoningDelta
 ModelEvent: TypeAlias = Delta | ModelResponse
-"""What a stream yields: pieces of text, and last of all the whole response."""
+"""Events of a stream: pieces of text, and finally the whole response."""
 
 
 @runtime_checkable
@@ -192,7 +192,7 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
     * any other scheme that a plugin names in the entry-point group ``agentkit.models``.
 
     Raises:
-        ModelNotFoundError: The name has no scheme, or nobody answers for it.
+        ModelNotFoundError: The name has no scheme, or an unknown one.
         MissingExtraError: The scheme needs a package that is not installed.
         UsageError: ``model`` is neither a name nor a model.
 

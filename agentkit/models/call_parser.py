@@ -24,7 +24,7 @@ MAX_TEXT = 100_000
 """Longest text in which calls are looked for, in characters."""
 
 _MAX_ATTEMPTS = 100
-_MAX_MALFORMED = 20_000  # characters of a call that can not be read
+_MAX_MALFORMED = 20_000  # characters of a call that cannot be read
 _NAME = r"[^\W\d]\w*+(?:[.\-]\w++)*+"
 _START = re.compile(rf"[\[{{]|(?<![\w.\-])({_NAME})\(")
 _CALL = re.compile(rf"\s*({_NAME}) ?\(")
@@ -46,10 +46,10 @@ _ARGUMENTS = ("arguments", "parameters", "args", "kwargs", "input")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedCalls:
-    """What a text says.
+    """The content of a parsed text.
 
     Attributes:
-        calls: The calls, in the order of the text. One that can not be read has its text in
+        calls: The calls, in the order of the text. One that cannot be read has its text in
             ``malformed``.
         text: What is left when the calls and their wrapping are taken out.
     """
@@ -66,7 +66,7 @@ def parse_calls(
     Args:
         text: What the model wrote.
         tools: What it was offered. They decide whether a call in the middle of prose is meant,
-            give positional arguments their names, and mend names (``functions.f``, ``math_add``
+            give positional arguments their names, and repair names (``functions.f``, ``math_add``
             for ``math.add``). Without them only calls that stand apart from prose count.
         first_id: Number in the ``call_id`` of the first call; the others count on.
 
@@ -191,16 +191,16 @@ class _Scan:
             end = self._balanced_end(position - 1)
             return _call(name, malformed=self.text[start:end]), end
 
-    def _named(self, name: str, given: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, name: str, values: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
         """Positional arguments by name: they take the free parameters in order."""
         tool = self.tools.get(name)
         parameters = list(tool.signature.properties) if tool else []
-        if len(given) == 1 and isinstance(given[0], dict) and given[0].keys() <= set(parameters):
-            return given[0]
+        if len(values) == 1 and isinstance(values[0], dict) and values[0].keys() <= set(parameters):
+            return values[0]
         free = [parameter for parameter in parameters if parameter not in keywords]
-        if len(given) > len(free):
-            self.reader.fail(f"{len(given)} positional arguments for {len(free)} parameters")
-        return dict(zip(free, given, strict=False))
+        if len(values) > len(free):
+            self.reader.fail(f"{len(values)} positional arguments for {len(free)} parameters")
+        return dict(zip(free, values, strict=False))
 
     # JSON
 
@@ -279,7 +279,7 @@ class _Scan:
         return bare if bare in self.tools else self._plain_names.get(_plain(bare), bare or name)
 
     def _balanced_end(self, start: int) -> int:
-        """Where the bracket at ``start`` closes; the end of its line when it does not."""
+        """The place where the bracket at ``start`` closes, else the end of its line."""
         depth, last = 0, min(len(self.text), start + _MAX_MALFORMED)
         for match in _BRACKETS.finditer(self.text, start, last):
             if match[0] in "([{":

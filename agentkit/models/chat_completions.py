@@ -178,7 +178,7 @@ class RequestEncoder:
     def _block(self, tools: tuple[ToolDefinition, ...], examples: int) -> _ToolBlock:
         key = id(tools), examples
         block = self._blocks.get(key)
-        if block is not None:  # it holds the tuple, so the identity can not have been reused
+        if block is not None:  # it holds the tuple, so the identity cannot have been reused
             return block
         names = WireNames(definition.name for definition in tools)
         parts = b",".join([self._tool(definition, names, examples) for definition in tools])
@@ -313,14 +313,14 @@ class CompletionAssembler:
 
     def _add_call(self, part: Any, path: str) -> None:
         expect(part, dict, path)
-        given = expect(part.get("function") or {}, dict, f"{path}.function")
+        raw = expect(part.get("function") or {}, dict, f"{path}.function")
         call = self._call_for(part)
         function = call["function"]
         call["id"] = call["id"] or expect(part.get("id") or "", str, f"{path}.id")
-        if given.get("name"):
-            function.setdefault("name", member(given, "name", str, f"{path}.function"))
-        if given.get("arguments"):
-            function["arguments"].append(member(given, "arguments", str, f"{path}.function"))
+        if raw.get("name"):
+            function.setdefault("name", member(raw, "name", str, f"{path}.function"))
+        if raw.get("arguments"):
+            function["arguments"].append(member(raw, "arguments", str, f"{path}.function"))
 
     def _call_for(self, part: JsonObject) -> dict[str, Any]:
         """The call that a delta belongs to.
@@ -358,9 +358,9 @@ def _decode_tokens(completion: JsonObject, choice: JsonObject) -> TokenIds | Non
 
 
 def _logprobs_in(choice: JsonObject) -> list[Any]:
-    """What a choice tells of each of its tokens; empty when it tells nothing."""
-    given = expect(choice.get("logprobs") or {}, dict, f"{_CHOICE}.logprobs")
-    found: list[Any] = expect(given.get("content") or [], list, f"{_CHOICE}.logprobs.content")
+    """The log probabilities of a choice's tokens; empty when it has none."""
+    logprobs = expect(choice.get("logprobs") or {}, dict, f"{_CHOICE}.logprobs")
+    found: list[Any] = expect(logprobs.get("content") or [], list, f"{_CHOICE}.logprobs.content")
     return found
 
 

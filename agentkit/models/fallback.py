@@ -23,7 +23,7 @@ class FallbackModel:
 
     A model is passed over when it raises one of ``on_errors`` (after its own retries), or refuses,
     which is the finish reason ``content_filter``. What passed-over answers cost is added to the
-    answer's usage. A stream is begun anew only as long as it has said nothing.
+    answer's usage. A stream is restarted only as long as it has produced nothing.
 
     Args:
         models: Models or their names, the first one first.

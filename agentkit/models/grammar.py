@@ -1,6 +1,6 @@
 """A JSON Schema for one answer, built from the tools on offer, for grammar-constrained decoding.
 
-A small model that is told about tools in words rarely writes a valid call; one whose sampling is
+A small model that gets tools described in words rarely writes a valid call; one whose sampling is
 held to this schema always does, and only the values are left to it.
 
 Engines such as llama.cpp turn a JSON Schema into a grammar and sample only what it allows. They
@@ -9,7 +9,7 @@ a schema is translated first: references are inlined, combinations are worked ou
 grammar can express are left out, and strings and arrays get a bound, because a small model can
 fill a string for ever.
 
-The result is never wider than the schema, except for what grammars can not say: ``not``, ``if``,
+The result is never wider than the schema, except for what grammars cannot say: ``not``, ``if``,
 ``contains``, ``propertyNames``, ``uniqueItems``, numbers of properties and what depends on others
 in other ways than ``dependentRequired``. Alternatives of ``oneOf`` may overlap, only anchored
 patterns of plain classes stay (``plain_pattern``), of the formats only ``date``, ``time``,
@@ -88,7 +88,7 @@ def call_schema(
 
     What is generated under it satisfies the tool's own schema, and the rules that were learned
     about the tool, as far as a grammar can say. Keys come in a fixed order, the name before the
-    arguments. A tool whose schema nothing satisfies takes its parameters all the same.
+    arguments. A tool whose schema nothing satisfies still takes its parameters.
 
     Args:
         tools: What may be called, in the order offered.
@@ -190,7 +190,7 @@ def array_of(items: JsonObject, least: int, most: int) -> JsonObject:
 
 
 class _Place(NamedTuple):
-    """Where in the document a translation stands.
+    """The place of a translation in the document.
 
     Attributes:
         depth: Nesting of the schema that is written.
@@ -321,11 +321,11 @@ class _Translator:
         return self.translate({"type": [*_SCALARS]} if schema in _ANYTHING else schema, place)
 
     def _object(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
-        given = plain.get("properties", {})
+        declared = plain.get("properties", {})
         additional = plain.get("additionalProperties", True)
         required = [name for name in plain.get("required", ()) if isinstance(name, str)]
         # A name that is required but has no schema of its own has that of additional properties.
-        schemas = {**given, **{name: additional for name in required if name not in given}}
+        schemas = {**declared, **{name: additional for name in required if name not in declared}}
         if not schemas:
             return self._free_object(plain, place)
         properties = {name: self.translate(part, place) for name, part in schemas.items()}
@@ -342,7 +342,7 @@ class _Translator:
     def _free_object(self, plain: dict[str, Any], place: _Place) -> JsonObject:
         """An object whose keys the schema does not name."""
         additional = plain.get("additionalProperties", True)
-        # Which keys a pattern speaks of can not be told, so none is written then.
+        # Which keys a pattern covers is unknown, so none is written then.
         values = None if "patternProperties" in plain else self._any_item(additional, place)
         if values is None:
             return {"const": {}}
@@ -382,7 +382,7 @@ def _string(plain: Mapping[str, Any], bound: int) -> JsonObject | None:
 def _number(plain: Mapping[str, Any], kind: str) -> JsonObject | None:
     low = _tightest(plain, "minimum", "exclusiveMinimum", 1)
     high = _tightest(plain, "maximum", "exclusiveMaximum", -1)
-    if kind == "integer":  # without a bound, digits could go on for ever
+    if kind == "integer":  # without a bound, digits could continue forever
         low, high = (_next_integer(low), False), (_next_integer(high), False)
     if low is not None and high is not None:
         is_touching = low[0] == -high[0] and (low[1] or high[1])
@@ -423,7 +423,7 @@ def _listed(schema: Mapping[str, Any], keyword: str) -> Sequence[Any]:
 
 
 def _dependencies(schema: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    """For each name that needs others: a schema with all of them, and one without the name.
+    """Two schemas per name that requires others: one with all of them, one without the name.
 
     A name that is not declared here is never written, so it needs nothing.
     """
@@ -440,7 +440,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_plain(keyword: str, value: Any) -> bool:
-    """Whether a keyword constrains by itself, with a value of the kind that it takes."""
+    """Whether a keyword constrains on its own, with a value of the kind that it takes."""
     kind = _KEYWORDS.get(keyword)
     if kind == "number" or keyword in _COUNTS:
         return _is_number(value)
@@ -509,7 +509,7 @@ def _unescaped(character: str, kept: Collection[str]) -> str:
 def intersection(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any] | None:
     """One schema for two that hold together; None when no type is common to both.
 
-    Parts that can not be merged on the spot are joined by ``allOf``. Of two different patterns,
+    Parts that cannot be merged on the spot are joined by ``allOf``. Of two different patterns,
     formats or ``multipleOf`` the first is kept.
 
     Args:

@@ -42,7 +42,7 @@ class RemoteModel(ABC):
 
     Args:
         name: The model's name.
-        provider_name: Who answers, in the words of OpenTelemetry.
+        provider_name: The provider, in OpenTelemetry's terms.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer, and for the next piece of a streamed one;
             ``ModelSettings.timeout_seconds`` wins.
@@ -154,7 +154,7 @@ class Exchange:
         body: The request.
         decode: Makes the response of an answer.
         assembler: Makes the answer of a stream.
-        headers: Of this request alone.
+        headers: Headers of this request alone.
     """
 
     body: bytes
@@ -169,10 +169,10 @@ class HttpModel(RemoteModel):
     Args:
         name: The model's name.
         provider_name: See ``RemoteModel``.
-        begin: Begins an exchange for a request; told whether to stream.
+        begin: Begins an exchange for a request; its argument says whether to stream.
         url: Where requests go.
-        endpoint: Who is asked, for messages of errors.
-        headers: Of every request.
+        endpoint: The endpoint, for error messages.
+        headers: Headers of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
         retry: See ``RemoteModel``.

@@ -44,9 +44,9 @@ def litellm_model(
     Importing litellm takes seconds, which is why it happens here and not in the first request. It
     would fetch a price list from the net while it is imported, and a list of headers with the
     first request to Anthropic; unless ``LITELLM_LOCAL_MODEL_COST_MAP`` and
-    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it is told to use those it carries. Its hints
+    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it uses those it carries. Its hints
     on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
-    connection as status 500 and ends half a stream as if it were whole; both are told apart by
+    connection as status 500 and ends half a stream as if it were whole; both are detected by
     what lies behind, where it shows that.
 
     Args:
@@ -199,7 +199,7 @@ def translated_sdk_error(
     Args:
         error: What was raised.
         sdk: The module whose error classes it may have.
-        endpoint: Who was asked.
+        endpoint: The endpoint that was asked.
     """
     if isinstance(error, sdk.APITimeoutError):
         return ModelTimeoutError(f"{endpoint.place} did not answer in time ({error})")
@@ -210,7 +210,7 @@ def translated_sdk_error(
             "reachable, and are the base URL and the proxy settings right?"
         )
     if isinstance(error, sdk.APIResponseValidationError | json.JSONDecodeError):
-        return ModelResponseError(f"the answer of {endpoint.place} can not be read: {error}")
+        return ModelResponseError(f"the answer of {endpoint.place} cannot be read: {error}")
     if not isinstance(error, sdk.APIError):
         return None
     response, body = getattr(error, "response", None), getattr(error, "body", None)

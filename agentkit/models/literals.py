@@ -56,7 +56,7 @@ class LiteralReader:
 
     Attributes:
         text: The text.
-        position: Where the next value is looked for.
+        position: Where the next value is expected.
 
     Example:
         >>> reader = LiteralReader("{'city': \"Oslo\", days: [1, 2,], warm: true")

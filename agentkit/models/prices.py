@@ -1,6 +1,7 @@
-"""What answers cost: prices that a model is given, that litellm's table has, or ours.
+"""Prices of answers: those given to a model, from litellm's table, or from ours.
 
-Our table, ``prices.json``, has a date. What ``agentkit models prices`` was told goes before both.
+Our table, ``prices.json``, has a date. Prices set with ``agentkit models prices`` take precedence
+over both.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _price_of(name: str) -> Price:
     price = known_price(name)
     if price is None:
         raise UsageError(
-            f"max_cost_usd can not be held: no price is known for the model {name!r}. Give the "
+            f"max_cost_usd cannot be held: no price is known for the model {name!r}. Give the "
             "model prices=Price(...), tell 'agentkit models prices' what it costs, or set "
             "reports_cost = True on a model that states Usage.cost_usd itself"
         )
@@ -107,15 +108,15 @@ def known_price(name: str) -> Price | None:
 
 
 def all_prices() -> Iterator[tuple[str, Price, str]]:
-    """Name, price and source of the models of our table, and of those that were told."""
-    for name in sorted({*_told(), *_own()["models"]}):
+    """Name, price and source of the models of our table, and of those the user set."""
+    for name in sorted({*_user_prices(), *_own()["models"]}):
         price, source = next(_found(name))
         yield name, price, source
 
 
 def _found(name: str) -> Iterator[tuple[Price, str]]:
     own = _own()
-    tables = (_told(), "yours"), (_of_litellm(), "litellm"), (own["models"], own["date"])
+    tables = (_user_prices(), "yours"), (_of_litellm(), "litellm"), (own["models"], own["date"])
     for table, source in tables:
         for one in (name, _DATED.sub("", name)):
             if one in table:
@@ -125,23 +126,23 @@ def _found(name: str) -> Iterator[tuple[Price, str]]:
 
 def tell_price(name: str, price: Price) -> Path:
     """Remember the price of a model on this machine; gives the file that has it."""
-    path = _told_path()
+    path = _user_prices_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    record = {**_told(), name: (price.prompt, price.completion, price.cached)}
+    record = {**_user_prices(), name: (price.prompt, price.completion, price.cached)}
     path.write_text(json.dumps(record, indent=1), encoding="utf-8")
     return path
 
 
-def _told_path() -> Path:
+def _user_prices_path() -> Path:
     return cache_directory() / "prices.json"
 
 
-def _told() -> Mapping[str, Any]:
-    path = _told_path()
+def _user_prices() -> Mapping[str, Any]:
+    path = _user_prices_path()
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:
-        raise UsageError(f"{path} is no table of prices ({error}); mend or delete it") from error
+        raise UsageError(f"{path} is no table of prices ({error}); fix or delete it") from error
 
 
 @cache

@@ -84,7 +84,7 @@ def render_calls(calls: Sequence[ToolCall], format: PromptFormat = "python") -> 
 
 
 def render_result(message: ToolMessage) -> str:
-    """What a call came to, as something that a user says."""
+    """The result of a call, as a user message."""
     return f"Result of {message.name}: {message.text}"
 
 

@@ -119,14 +119,14 @@ class PromptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as the wrapped model writes it, then the whole response.
 
-        With tools, only a constrained answer can be told from a call before it is whole; any other
-        text comes in one piece at the end, as all of it does when the wrapped model does not
-        stream. Errors are those of the wrapped model.
+        With tools, only a constrained answer can be distinguished from a call before it is
+        complete; any other text comes in one piece at the end, as all of it does when the wrapped
+        model does not stream. Errors are those of the wrapped model.
         """
         offers, written, shown = _offers_tools(request), "", 0
         if isinstance(self.inner, StreamingChatModel) and (self._constrained or not offers):
-            asked = self._with_tools(request) if offers else self._without_tools(request)
-            async for event in self.inner.stream(asked):
+            inner_request = self._with_tools(request) if offers else self._without_tools(request)
+            async for event in self.inner.stream(inner_request):
                 if isinstance(event, ModelResponse):
                     response = self._understood(request, event) if offers else event
                     break
@@ -194,18 +194,18 @@ class PromptedModel:
         instructions = [m.text for m in messages if isinstance(m, SystemMessage)]
         if prompt or instructions:
             yield SystemMessage(text="\n\n".join(filter(None, [prompt, *instructions])))
-        said: list[str] = []
+        texts: list[str] = []
         for message in messages:
             if isinstance(message, UserMessage):
-                said.append(message.text)
+                texts.append(message.text)
             elif isinstance(message, ToolMessage):
-                said.append(render_result(message))
+                texts.append(render_result(message))
             elif isinstance(message, AssistantMessage):
-                yield from _said(said)
-                said = []
+                yield from _said(texts)
+                texts = []
                 written = self._written(message, is_offering=bool(prompt))
                 yield AssistantMessage(text=written, provider_items=message.provider_items)
-        yield from _said(said)
+        yield from _said(texts)
 
     def _written(self, message: AssistantMessage, *, is_offering: bool) -> str:
         """An earlier answer as this model would have written it."""

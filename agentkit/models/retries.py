@@ -1,4 +1,4 @@
-"""When a request to a model is sent again, and how long to wait: for an attempt, and between."""
+"""Retries of model requests: when, how long an attempt may take, and the wait between."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 Answer = TypeVar("Answer")
 
 Attempt: TypeAlias = Callable[[ModelError, int, float], None]
-"""Is told of a request that will be sent again: its error, how many failed, seconds to wait."""
+"""Called before a request is sent again: its error, failures so far, seconds to wait."""
 
 RETRYING: ContextVar[Attempt | None] = ContextVar("retrying", default=None)
-"""Who wants to hear of retries in this context, such as the span of the request."""
+"""The retry callback of this context, such as the span of the request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +92,7 @@ DEFAULT_RETRY = RetryPolicy()
 
 
 async def with_retries(policy: RetryPolicy, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
-    """What ``attempt`` returns, tried as often as the policy allows.
+    """Return ``attempt``'s result, retrying as often as the policy allows.
 
     Raises:
         ModelError: The last failure; a note says how many attempts were made.
@@ -111,9 +111,9 @@ def delay_or_raise(policy: RetryPolicy, error: ModelError, failures: int) -> flo
     """Seconds to wait before the next attempt; raises ``error`` when there is none."""
     if policy.allows_another(error, failures):
         delay = policy.delay(failures, error)
-        told = RETRYING.get()
-        if told is not None:
-            told(error, failures, delay)
+        on_retry = RETRYING.get()
+        if on_retry is not None:
+            on_retry(error, failures, delay)
         return delay
     if failures > 1:
         error.add_note(f"gave up after {failures} attempts")
@@ -123,7 +123,7 @@ def delay_or_raise(policy: RetryPolicy, error: ModelError, failures: int) -> flo
 async def stream_with_retries(
     policy: RetryPolicy, attempt: Callable[[], AsyncGenerator[Answer, None]]
 ) -> AsyncGenerator[Answer, None]:
-    """What ``attempt`` yields; tried again only as long as nothing was yielded.
+    """Yield from ``attempt``, retrying only as long as nothing was yielded.
 
     Raises:
         ModelError: The last failure, or the first after something was yielded.
@@ -161,7 +161,7 @@ class IdleTimeout:
     seconds: float
 
     async def wait(self, awaited: Awaitable[Answer]) -> Answer:
-        """What ``awaited`` gives.
+        """The result of ``awaited``.
 
         Raises:
             TimeoutError: It took too long and was cancelled.

@@ -20,7 +20,7 @@ _REFUSED = (
 _LIMITED = "The server is limiting requests: send fewer at once, or check the quota"
 _SERVER_FAILED = "The server failed: try again later, or look into its log"
 _NOT_FOUND = (
-    "Check the model's name, and the base URL: that of OpenAI and its like ends in /v1 as a rule, "
+    "Check the model's name, and the base URL: that of OpenAI and its like usually ends in /v1, "
     "that of Anthropic does not"
 )
 _ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.fromkeys(
@@ -42,17 +42,17 @@ _STATUS_OF_CODE = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
-"""What OpenAI and Anthropic answer with these codes where they have not sent status 200 yet."""
+"""The status OpenAI and Anthropic send with these codes, unless they have already sent 200."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """Who was asked for what: the facts that an error message needs.
+    """The endpoint and model of a request, for error messages.
 
     Attributes:
         place: URL of the server, without credentials.
         model: The model's name.
-        key_source: Where the key came from, in words.
+        key_source: Where the key came from, as text.
         api_key: The key, to keep it out of messages; None when none is sent.
         further_keys: Others that may be sent, to keep them out of messages as well.
 
@@ -69,7 +69,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
             raise UsageError(
-                f"the key for {self.model!r} ({self.key_source}) holds a character that can not be "
+                f"the key for {self.model!r} ({self.key_source}) holds a character that cannot be "
                 "sent, such as a line break at its end or a letter that is not ASCII. Set it again"
             )
 
@@ -85,7 +85,7 @@ def status_error(
     """The error for an answer with an error status: what the server said, and what to do.
 
     Args:
-        endpoint: Who was asked.
+        endpoint: The endpoint that was asked.
         status: The status code.
         headers: The answer's headers.
         body: The answer's body.
@@ -94,10 +94,10 @@ def status_error(
     text = body.decode("utf-8", "replace")
     for key in filter(None, (endpoint.api_key, *endpoint.further_keys)):
         text = text.replace(key, "***")
-    said = _message_in(text)
+    message = _message_in(text)
     return ModelStatusError(
         f"{endpoint.place} answered {status} for model {endpoint.model!r}"
-        f"{': ' + said if said else ''}. {_advice(endpoint, status, headers)}",
+        f"{': ' + message if message else ''}. {_advice(endpoint, status, headers)}",
         status=status,
         body=text[:_KEPT_BODY],
         retry_after=retry_after_seconds(headers, now),
@@ -116,8 +116,8 @@ def embedded_error(
     error = answer.get("error")
     if not error:
         return None
-    said = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
-    status = next((found for one in said if (found := _status_of(one)) is not None), 500)
+    codes = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
+    status = next((found for one in codes if (found := _status_of(one)) is not None), 500)
     body = json.dumps({"error": error}).encode()
     return status_error(endpoint, status=status, headers=headers, body=body)
 

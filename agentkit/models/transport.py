@@ -1,6 +1,6 @@
 """The seam to HTTP libraries: ``Transport``, one POST request.
 
-A transport moves bytes and says when it can not. Timeouts, retries, status codes and the protocol
+A transport moves bytes and says when it cannot. Timeouts, retries, status codes and the protocol
 are the model's business. httpx is always there; aiohttp, of the ``fast`` extra, costs a third.
 """
 
@@ -53,7 +53,7 @@ class HttpStream:
     Attributes:
         status: The status code.
         headers: The headers; names in any case.
-        pieces: Gives the body, piece by piece; raises ``ModelConnectionError`` when the connection
+        pieces: Yields the body piece by piece; raises ``ModelConnectionError`` when the connection
             is cut before its end.
     """
 
@@ -73,7 +73,7 @@ class Transport(Protocol):
         Leaving the context early closes the connection.
 
         Raises:
-            ModelConnectionError: The server can not be reached or hung up.
+            ModelConnectionError: The server cannot be reached or hung up.
             ModelTimeoutError: An injected client gave up waiting.
         """
         ...
@@ -318,7 +318,7 @@ def place(url: str) -> str:
 
 
 def trusted_certificates(url: str) -> ssl.SSLContext:
-    """What servers are checked against: the machine's certificates and those of certifi.
+    """The trusted certificates: the machine's and those of certifi.
 
     Both, because a bare machine has none of its own and a company's are not in certifi;
     ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace them. A plain HTTP URL needs none, and reading

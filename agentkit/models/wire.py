@@ -1,4 +1,4 @@
-"""What all providers' protocols share: tool names, calls, event streams, reading foreign JSON.
+"""Shared parts of providers' protocols: tool names, calls, event streams, foreign JSON.
 
 Every complaint about an answer names the path and the value.
 """
@@ -26,7 +26,7 @@ MALFORMED_KEY = "malformed_arguments"
 """Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
 
 MAX_BYTES = 1 << 27
-"""Of an answer, or of a stream. Half a million tokens take some 100 bytes each in a stream."""
+"""Bound of an answer or a stream. Half a million tokens take some 100 bytes each in a stream."""
 
 MISSING = object()
 """Stands for a value that is not there; ``None`` is a value."""
@@ -77,11 +77,11 @@ class WireNames:
 def _assign(names: set[str]) -> dict[str, str]:
     encoded = {name: name for name in names if _ACCEPTED.fullmatch(name)}
     others = sorted(names - encoded.keys())
-    wanted = Counter(map(_acceptable, others))
-    taken = {*encoded, *wanted}
+    counts = Counter(map(_acceptable, others))
+    taken = {*encoded, *counts}
     for name in others:
         wire = _acceptable(name)
-        if wire in encoded or wanted[wire] > 1:
+        if wire in encoded or counts[wire] > 1:
             wire = _with_digest(name, taken)
         taken.add(wire)
         encoded[name] = wire
@@ -134,9 +134,9 @@ def encode_arguments(call: ToolCall) -> str:
 
 
 def not_json(error: Exception) -> UsageError:
-    """The error for a request that can not be written."""
+    """The error for a request that cannot be written."""
     return UsageError(
-        f"the request can not be written as JSON: {error}. Arguments, schemas and "
+        f"the request cannot be written as JSON: {error}. Arguments, schemas and "
         "settings may hold only what JSON can: no sets, dates, NaN or infinity"
     )
 
@@ -255,10 +255,10 @@ def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
     if isinstance(value, kind):
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
+    expected = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
     found = "nothing" if value is MISSING else shown(value)
     raise ModelResponseError(
-        f"the answer does not follow the provider's protocol: {path} should be {wanted}, "
+        f"the answer does not follow the provider's protocol: {path} should be {expected}, "
         f"got {found}"
     )
 

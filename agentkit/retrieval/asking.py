@@ -1,6 +1,6 @@
 """Asking a model a question within a retrieval: a model that fails is a value, not a crash.
 
-Planner and judges are helpers of retrieval. When one of them can not answer, the search goes on
+Planner and judges are helpers of retrieval. When one of them cannot answer, the search goes on
 without it and says so; so whatever a model raises ends here, as ``Asked.failure``.
 """
 
@@ -29,7 +29,7 @@ _CUT = " \u2026 "
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What came of a question.
+    """The result of a question.
 
     Attributes:
         text: The answer, at most ``MAX_ANSWER`` characters; empty when there is none.
@@ -47,7 +47,7 @@ async def ask(model: ChatModel, system: str, user: str, settings: ModelSettings)
     messages = (SystemMessage(text=system), UserMessage(text=user))
     try:
         response = await model.complete(ModelRequest(messages=messages, settings=settings))
-    except Exception as error:  # noqa: BLE001 - any model may be plugged in; the search goes on
+    except Exception as error:  # noqa: BLE001 - any model may be plugged in; the search continues
         failure = f"{model.name} failed: {type(error).__name__}: {error}"
         return Asked(text="", usage=Usage(requests=1), failure=shortened(failure, 300))
     text = _THINKING.sub("", response.message.text[:MAX_ANSWER])
@@ -60,7 +60,7 @@ def values_in(text: str) -> Iterator[Any]:
 
     Prose and code fences around them are passed over; single quotes, bare keys, trailing commas
     and missing closing brackets are tolerated (``agentkit.models.literals``). Where an outer
-    bracket can not be read, what stands inside it is looked at, so that an answer cut off in the
+    bracket cannot be read, what stands inside it is looked at, so that an answer cut off in the
     middle still gives its complete parts.
 
     Example:
@@ -90,7 +90,7 @@ def fitted(text: str, tokens: int, count_tokens: TokenCounter) -> str:
     """The text, cut in its middle so that it costs at most ``tokens``.
 
     The start and the end of a request say most about it, so both are kept, two parts to one. Of
-    a text that can not be cut so far nothing is left.
+    a text that cannot be cut so far nothing is left.
 
     Example:
         >>> fitted("abcdefghijkl", 8, len)

@@ -22,7 +22,7 @@ _REMEMBERED = 10_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Packed:
-    """What fits.
+    """The tools that fit.
 
     Attributes:
         hits: The tools that are shown at all, best first.
@@ -49,7 +49,7 @@ class PricedCard:
 
 
 class PriceList:
-    """What showing a tool costs. The tools that were shown last are remembered.
+    """The cost of showing a tool. The most recently shown tools are cached.
 
     Args:
         count_tokens: Counts the tokens of one text.
@@ -121,7 +121,7 @@ def pack(
 
 @dataclass(kw_only=True, slots=True)
 class _Room:
-    """What of a budget is left, and what the rest was spent on.
+    """The rest of a budget, and what was spent.
 
     Attributes:
         cards: The card of each tool of the shortlist, best first.

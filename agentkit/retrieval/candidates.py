@@ -1,4 +1,4 @@
-"""What passes from stage to stage: the tools still in the running, and their scores."""
+"""The candidates passed from stage to stage, and their scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Candidates:
     """The tools still in the running; immutable, each method returns another one.
 
     A stage may rank tools (``add``), drop some (``where``, ``only``), or drop all that no stage
-    has ranked (``best``). It can not bring a tool back.
+    has ranked (``best``). It cannot bring a tool back.
 
     Attributes:
         library: The snapshot that the run is pinned to.
@@ -108,7 +108,7 @@ class Candidates:
             field: The kind of evidence, under which ``Hit.fields`` keeps what was added.
 
         Returns:
-            The candidates, ranked anew. Ties keep the order that they had; newly ranked tools
+            The reranked candidates. Ties keep the order that they had; newly ranked tools
             come after the others, in the order of ``scores``.
         """
         kinds = {name: {field: score} for name, score in scores.items()}
@@ -172,7 +172,7 @@ class Stage(Protocol):
 
         Args:
             query: What the user asked, unchanged.
-            goal: The step that tools are looked for now.
+            goal: The step for which tools are searched.
             candidates: What earlier stages left.
 
         Returns:

@@ -1,4 +1,4 @@
-"""How a tool is shown: a one-line card or its full schema, and what that costs in a prompt."""
+"""Tool cards: one line or the full schema, and their cost in a prompt."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def card(definition: ToolDefinition) -> str:
     ]
     if len(parameters) < len(signature.properties):
         parameters.append("...")
-    given = "" if signature.result is None else type_text(signature.result)
-    result = "" if given in _SAYS_NOTHING else f" -> {given}"
+    returns = "" if signature.result is None else type_text(signature.result)
+    result = "" if returns in _SAYS_NOTHING else f" -> {returns}"
     sentence = first_sentence(definition.text)
     comment = f"  # {sentence}" if sentence else ""
     return _one_line(f"{definition.name}({', '.join(parameters)}){result}") + comment

@@ -226,7 +226,7 @@ class CascadeRetriever:
         reports: list[StageReport],
         clock: _Clock,
     ) -> list[Candidates]:
-        """What the stages leave for each sub-goal; their reports are added to ``reports``."""
+        """The candidates left for each sub-goal; the stages' reports are added to ``reports``."""
         found = []
         for goal in plan.goals:
             candidates, of_stages = await self._candidates(query, goal, start, clock)
@@ -246,7 +246,7 @@ class CascadeRetriever:
     async def _candidates(
         self, query: str, goal: SubGoal, start: Candidates, clock: _Clock
     ) -> tuple[Candidates, list[StageReport]]:
-        """What the stages leave for one sub-goal, with a report each."""
+        """The candidates left for one sub-goal, with a report of each stage."""
         candidates, reports = start, []
         for stage in self.stages:
             candidates = await _run(stage, query, goal, candidates)
@@ -318,7 +318,7 @@ def default_retriever(
         examples: The same.
 
     Raises:
-        UsageError: The file can not be read as such.
+        UsageError: The file cannot be read as such.
         MissingExtraError: The word vectors that it changes are not installed.
     """
     embedder: object = "auto"
@@ -335,7 +335,7 @@ def default_retriever(
 
 
 def stage_name(stage: Stage) -> str:
-    """What reports call a stage: its ``name``, else the name of the function or of the class."""
+    """A stage's name in reports: its ``name``, else that of its function or class."""
     name = getattr(stage, "name", None) or getattr(stage, "__name__", None)
     return str(name or type(stage).__name__)
 

@@ -1,4 +1,4 @@
-"""From text to vectors: the seam to embedding models, and static word vectors that need no torch.
+"""Turn text into vectors: the seam to embedding models, and static word vectors without torch.
 
 Whatever turns texts into rows of an array will do: ``as_embedder`` takes an ``Embedder``, an object
 with an ``encode`` method as sentence-transformers has it, or a plain function.
@@ -51,7 +51,7 @@ class FunctionEmbedder:
     Args:
         function: Takes a list of texts, returns one vector a text: an array, or rows of numbers.
         name: What the model is called, so that saved vectors are found again. Without a name the
-            model is told by the vectors that it gives to three fixed texts, worked out once.
+            model is identified by the vectors of three fixed texts, computed once.
 
     Example:
         >>> embedder = FunctionEmbedder(lambda texts: [[len(text), 1.0] for text in texts])
@@ -69,7 +69,7 @@ class FunctionEmbedder:
         return self._name or probed(self)
 
     def embed(self, texts: Sequence[str]) -> FloatRows:
-        """What the function returns, checked.
+        """The function's result, checked.
 
         Raises:
             UsageError: It is not one row of finite numbers a text.
@@ -78,7 +78,7 @@ class FunctionEmbedder:
 
 
 def checked_rows(rows: object, count: int) -> FloatRows:
-    """What an embedding model returned for ``count`` texts, as an array.
+    """An embedding model's result for ``count`` texts, as an array.
 
     Raises:
         UsageError: It is not one row of finite numbers a text.
@@ -101,13 +101,13 @@ def checked_rows(rows: object, count: int) -> FloatRows:
     if not np.isfinite(array).all():
         raise UsageError(
             "the embedding function returned numbers that are not finite (nan or infinity); "
-            "return zeros for a text that it can not embed"
+            "return zeros for a text that it cannot embed"
         )
     return array
 
 
 def as_embedder(model: object) -> Embedder:
-    """What was given, as an ``Embedder``.
+    """Convert the argument to an ``Embedder``.
 
     Args:
         model: An ``Embedder``; an object with an ``encode(list of texts)`` method, such as a

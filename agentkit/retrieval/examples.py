@@ -68,7 +68,7 @@ class ExamplePostings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExampleChannel:
-    """How like a request is to the requests that a tool's worked calls answered.
+    """The likeness of a request to the requests a tool's worked calls answered.
 
     A tool is as like a request as its most alike example is. Examples are not poured together into
     one field: then a tool with many of them would share some word with every request, which on
@@ -178,7 +178,7 @@ class ExampleChannel:
     def _found(
         self, index: ToolIndex, keys: Sequence[int]
     ) -> tuple[list[tuple[Part, ExamplePostings, list[NDArray[np.int64]]]], int]:
-        """By segment the living examples that hold each key; and how many examples there are."""
+        """The live examples that hold each key, by segment, and the number of examples."""
         found, total = [], 0
         for part, data in index.data(self):
             alive = None if part.alive is None else part.alive[data.owners]

@@ -29,7 +29,7 @@ PRIMITIVE = GraphFeatures()
 
 
 def graph_features(library: Library, name: str) -> GraphFeatures:
-    r"""Where a tool stands in the DAG of its library.
+    r"""A tool's place in the DAG of its library.
 
     Args:
         library: The library.

@@ -38,17 +38,17 @@ _SMALL = 64
 """Segments of so few tools are joined into one at each insert."""
 
 _MOST_GONE = 0.5
-"""A segment that lost more of its tools than this is written anew without them."""
+"""A segment that lost more of its tools than this is rewritten without them."""
 
 _KEPT_FROM = 256
-"""Tools that a segment has at least to be kept in the store; a smaller one is made anew sooner."""
+"""Tools that a segment has at least to be kept in the store; rebuilding a smaller one is faster."""
 
 _OUTLINE = "agentkit.index.outline/2"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """What a channel keeps about some tools: for each row as many entries as it needs.
+    """A channel's data about some tools: for each row as many entries as it needs.
 
     Attributes:
         counts: int32[rows]: how many entries each row has.
@@ -125,7 +125,7 @@ class Channel(Protocol[D_co]):
         ...
 
     def build(self, definitions: Sequence[ToolDefinition]) -> Rows:
-        """What is kept about ``definitions``, in their order."""
+        """The data about ``definitions``, in their order."""
         ...
 
     def prepared(self, rows: Rows) -> D_co:
@@ -159,7 +159,7 @@ class Segment:
         return {name: row for row, name in enumerate(self.names)}
 
     def data(self, place: int, channel: Channel[D_co]) -> D_co:
-        """What the channel at ``place`` searches, prepared at the first query."""
+        """The searcher of the channel at ``place``, prepared at the first query."""
         if place not in self._prepared:
             self._prepared[place] = channel.prepared(self.rows[place])
         found: D_co = self._prepared[place]
@@ -214,12 +214,12 @@ class Part:
         return slice(self.offset, self.offset + len(self.segment))
 
     def count(self, rows: NDArray[Any]) -> int:
-        """How many of its own ``rows`` are in this version."""
+        """The number of its own ``rows`` in this version."""
         return len(rows) if self.alive is None else int(self.alive[rows].sum())
 
 
 class ToolIndex:
-    """What channels know about the tools of one library version; never changes.
+    """The channels' data about the tools of one library version; immutable.
 
     Tools are numbered: *row* is the place of a tool in this index, from 0 to ``size``. Rows of
     tools that were removed stay in between until segments are joined, and are not ``alive``. A row
@@ -280,7 +280,7 @@ class ToolIndex:
         return None
 
     def data(self, channel: Channel[D_co]) -> Iterator[tuple[Part, D_co]]:
-        """What a channel keeps about each segment.
+        """A channel's data about each segment.
 
         Raises:
             UsageError: The index was made without that channel.
@@ -296,7 +296,7 @@ class ToolIndex:
         return ((part, part.segment.data(place, channel)) for part in self.parts)
 
     def once(self, key: object, work: Callable[[], T]) -> T:
-        """What ``work`` gives, worked out once for this version."""
+        """The result of ``work``, computed once for this version."""
         if key not in self._worked_out:
             self._worked_out[key] = work()
         found: T = self._worked_out[key]
@@ -402,14 +402,14 @@ class _SavedSegments:
     ) -> tuple[list[tuple[Segment, Mask | None]], list[ToolDefinition]]:
         """Segments that are made of these definitions, half of each at least; and what is in none.
 
-        A segment whose bytes are gone or damaged is made anew with the rest.
+        A segment whose bytes are gone or damaged is rebuilt with the rest.
         """
         import numpy as np
 
-        wanted = {one.digest: one for one in definitions}
+        by_digest = {one.digest: one for one in definitions}
         parts: list[tuple[Segment, Mask | None]] = []
         for digests in reversed(self._outline()):
-            rows = [wanted.get(digest) for digest in digests]
+            rows = [by_digest.get(digest) for digest in digests]
             mask = np.fromiter((row is not None for row in rows), bool, len(rows))
             if mask.mean() < _MOST_GONE:
                 continue
@@ -418,8 +418,8 @@ class _SavedSegments:
                 parts.append((segment, None if mask.all() else mask))
                 self.known[id(segment)] = digests
                 for digest in digests:  # of a tool in two segments the later one counts
-                    wanted.pop(digest, None)
-        return parts[::-1], list(wanted.values())
+                    by_digest.pop(digest, None)
+        return parts[::-1], list(by_digest.values())
 
     def keep(self, segments: Sequence[Segment], definitions: Mapping[str, ToolDefinition]) -> None:
         """Write large segments down, if there are new ones among them."""
@@ -446,7 +446,7 @@ class _SavedSegments:
         try:
             outline: list[list[str]] = [] if blob is None else json.loads(blob)
         except ValueError as error:
-            logger.warning("the outline of a kept index can not be read: %r", error)
+            logger.warning("the outline of a kept index cannot be read: %r", error)
             return []
         return outline
 
@@ -458,7 +458,7 @@ class _SavedSegments:
         try:
             return Segment(tuple(names), tuple(_unpacked(blobs[key]) for key in keys))
         except (ValueError, KeyError, OSError) as error:
-            logger.warning("a kept index can not be read and is made anew: %r", error)
+            logger.warning("a kept index cannot be read and is rebuilt: %r", error)
             return None
 
     def _keys(self, digests: Sequence[str]) -> list[str]:
@@ -504,12 +504,12 @@ def key_of(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inverted:
-    """For each key the entries that have it.
+    """The entries that have each key.
 
     Attributes:
         keys: uint64[keys], ascending, each once.
         starts: int64[keys + 1]; the entries of key ``i`` are at ``starts[i]:starts[i + 1]``.
-        order: int64[entries]: where each entry stood before it was sorted by key.
+        order: int64[entries]: the place of each entry before it was sorted by key.
     """
 
     keys: NDArray[np.uint64]
@@ -518,7 +518,7 @@ class Inverted:
 
     @classmethod
     def of(cls, keys: NDArray[np.uint64]) -> Inverted:
-        """From the key of each entry; entries of one key stay in order."""
+        """Build from the key of each entry; entries of one key stay in order."""
         import numpy as np
 
         order = np.argsort(keys, kind="stable")
@@ -526,14 +526,14 @@ class Inverted:
         return cls(keys=distinct, starts=np.append(starts, len(keys)), order=order)
 
     def find(self, keys: Sequence[int]) -> list[tuple[int, int]]:
-        """Where the entries of each key start and end; (0, 0) for one that no entry has."""
+        """Start and end of each key's entries; (0, 0) for one that no entry has."""
         import numpy as np
 
         if not len(self.keys):
             return [(0, 0)] * len(keys)
-        wanted = np.array(keys, np.uint64)
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        known = self.keys[places] == wanted
+        searched = np.array(keys, np.uint64)
+        places = np.minimum(np.searchsorted(self.keys, searched), len(self.keys) - 1)
+        known = self.keys[places] == searched
         starts, ends = self.starts[places] * known, self.starts[places + 1] * known
         return list(zip(starts.tolist(), ends.tolist(), strict=True))
 

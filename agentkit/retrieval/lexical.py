@@ -166,7 +166,7 @@ class LexicalChannel:
     def _places(
         self, index: ToolIndex, terms: Collection[str]
     ) -> tuple[list[tuple[Part, Postings, list[tuple[int, int]]]], list[int]]:
-        """Where the postings of each term are in each segment, and how many tools hold it."""
+        """The postings of each term in each segment, and the number of tools that hold it."""
         keys = [key_of(term) for term in terms]
         parts = [(part, data, data.inverted.find(keys)) for part, data in index.data(self)]
         counts = [0] * len(keys)
@@ -236,11 +236,11 @@ class Matches:
     steps: NDArray[np.float32]
     numbers: NDArray[np.int64]
 
-    def of_terms(self, wanted: Sequence[bool]) -> Matches:
+    def of_terms(self, mask: Sequence[bool]) -> Matches:
         """Those of some of the terms."""
         import numpy as np
 
-        kept = np.array(wanted, bool)[self.numbers]
+        kept = np.array(mask, bool)[self.numbers]
         return Matches(
             size=self.size,
             terms=self.terms,
@@ -268,9 +268,9 @@ class Matches:
         """The terms that each of some tools holds, in the order of the query."""
         import numpy as np
 
-        wanted = np.zeros(self.size, bool)
-        wanted[np.asarray(rows, np.int64)] = True
-        here = wanted[self.rows]
+        mask = np.zeros(self.size, bool)
+        mask[np.asarray(rows, np.int64)] = True
+        here = mask[self.rows]
         found: dict[int, list[int]] = {}
         for row, number in zip(self.rows[here].tolist(), self.numbers[here].tolist(), strict=True):
             found.setdefault(row, []).append(number)

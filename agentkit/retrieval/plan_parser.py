@@ -15,7 +15,7 @@ from typing import Any
 from agentkit.retrieval.asking import shortened, values_in
 
 MAX_STEPS = 8
-"""Most steps of a plan, unless a planner is told otherwise."""
+"""Maximum number of steps of a plan, unless the planner sets another."""
 
 MAX_INTENT = 300
 """Longest intent, in characters."""
@@ -91,7 +91,7 @@ def parse_plan(text: str, *, limit: int = MAX_STEPS) -> tuple[PlannedStep, ...]:
         (PlannedInput(name='city', type='place'),)
         >>> [step.intent for step in parse_plan("1. Find a flight\n2. Book it")]
         ['Find a flight', 'Book it']
-        >>> parse_plan("I am sorry, I can not do that.")
+        >>> parse_plan("I am sorry, I cannot do that.")
         ()
     """
     found: list[PlannedStep] = []
@@ -131,8 +131,8 @@ def _step(fields: Mapping[str, Any]) -> Iterator[PlannedStep]:
     if not _says_something(intent):
         return
     inputs = _inputs(_first(fields, _INPUTS))
-    given = _first(fields, _NAMES)
-    names = [one.name or one.type for one in _inputs(given)]
+    label = _first(fields, _NAMES)
+    names = [one.name or one.type for one in _inputs(label)]
     yield PlannedStep(
         intent=intent,
         inputs=inputs,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.embedders import FloatRows
 
 _OF_MODEL = 0.75
-"""Of what meaning counts, the share of an embedding model where word vectors are there as well."""
+"""The embedding model's share of the meaning score when word vectors are used as well."""
 
 _BY_WORDS = 128
 _BY_MEANING = 32
@@ -50,7 +50,7 @@ _USUAL_COSINE, _USUAL_SPREAD, _USUAL_LEXICAL = 0.08, 0.08, 0.12
 the cosines, and the lexical scores as a share of the highest, that five catalogues have."""
 
 _NAMED = 2.0
-"""What a tool gains that the request calls by its name: twice what the best match has."""
+"""The gain of a tool that the request names: twice the best match's score."""
 
 _REMEMBERED = 256
 _NO_VECTORS = (
@@ -126,7 +126,7 @@ class TextRanker:
 
     Args:
         keep: How many tools it ranks.
-        cut: Whether only these go on to the next stage; otherwise the others stay, unranked, for
+        cut: Whether only these pass to the next stage; otherwise the others stay, unranked, for
             stages that find tools in another way.
         embedder: ``auto`` takes static word vectors where the extra ``vectors`` is installed, and
             says in the trace where it is not. An embedding model (see ``as_embedder``) is taken
@@ -221,8 +221,8 @@ class TextRanker:
         weights = _weights(tuple(vectors), self._meaning)
         scaled = np.stack([_scaled(one, len(index))[rows] for one in scores])
         parts = {"lexical": weights[0] * scaled}
-        for (name, asked), weight in zip(vectors.items(), weights[1:], strict=True):
-            above = self._above_usual(name, candidates, asked, rows)
+        for (name, queries), weight in zip(vectors.items(), weights[1:], strict=True):
+            above = self._above_usual(name, candidates, queries, rows)
             above[(above < _FAINT) & (scaled <= 0)] = 0
             parts[name] = weight * above
         fields = _fused(parts)
@@ -246,10 +246,10 @@ class TextRanker:
         self, candidates: Candidates, texts: Sequence[str]
     ) -> tuple[Matches, list[NDArray[np.float64]]]:
         """The terms of the request, and the lexical scores of all tools for each text."""
-        asked = [self._words.query(text) for text in texts]
-        matches = self._words.match(candidates.index, asked[0])
+        queries = [self._words.query(text) for text in texts]
+        matches = self._words.match(candidates.index, queries[0])
         of_clauses = (
-            matches.of_terms([term in terms for term in matches.terms]) for terms in asked[1:]
+            matches.of_terms([term in terms for term in matches.terms]) for terms in queries[1:]
         )
         together = self._together if self._vectors else min(self._together, _WITHOUT_MEANING)
         return matches, [one.scores(together) for one in (matches, *of_clauses)]
@@ -266,25 +266,25 @@ class TextRanker:
 
         index, mask = candidates.index, candidates.mask
         chosen = [
-            self._vectors[name].nearest(index, asked[0], _BY_MEANING, mask)
-            for name, asked in vectors.items()
+            self._vectors[name].nearest(index, queries[0], _BY_MEANING, mask)
+            for name, queries in vectors.items()
         ]
         by_words = [row for row, _ in index.top(lexical, _BY_WORDS, mask)]
         named = [row for row in before if row is not None]
         return np.unique(np.concatenate([*chosen, np.array([*by_words, *named], np.int64)]))
 
     def _above_usual(
-        self, name: str, candidates: Candidates, asked: FloatRows, rows: NDArray[np.int64]
+        self, name: str, candidates: Candidates, queries: FloatRows, rows: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """How far above what is usual in this catalogue each cosine is, in standard deviations."""
         import numpy as np
 
         channel, index = self._vectors[name], candidates.index
-        mean, variance = channel.usual(index, asked)
+        mean, variance = channel.usual(index, queries)
         count = len(index)
         usual = (count * mean + _PRIOR * _USUAL_COSINE) / (count + _PRIOR)
         spread = np.sqrt((count * variance + _PRIOR * _USUAL_SPREAD**2) / (count + _PRIOR))
-        above = (channel.cosines(index, asked, rows) - usual[:, None]) / spread[:, None]
+        above = (channel.cosines(index, queries, rows) - usual[:, None]) / spread[:, None]
         found: NDArray[np.float64] = np.maximum(above, 0)
         return found
 
@@ -304,7 +304,7 @@ def _scaled(scores: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 
 def _fused(parts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.float64]]:
-    """What each kind of evidence, and ``clauses``, adds to a total whose highest is 1.
+    """The share of each kind of evidence, and of ``clauses``, in a total of at most 1.
 
     Args:
         parts: By kind, float[texts, candidates]: the whole request first, then its clauses.
@@ -327,7 +327,7 @@ def _fused(parts: Mapping[str, NDArray[np.float64]]) -> dict[str, NDArray[np.flo
 
 
 def _weights(kinds: tuple[str, ...], meaning: float) -> tuple[float, ...]:
-    """What words and each kind of vectors count."""
+    """The weights of words and of each kind of vectors."""
     if not kinds:
         return (1.0,)
     if len(kinds) == 1:

@@ -128,9 +128,9 @@ def _spans(text: str) -> _Spans:
 
 
 def _reaches(text: str, words: Sequence[re.Match[str]]) -> list[int]:
-    """For each word where a name that starts there ends at the latest: before which word.
+    """For each word, the word before which a name that starts there must end.
 
-    A name goes on while no space comes, or while every word is capitalised.
+    A name continues until a space, or while every word is capitalised.
     """
     reaches = [0] * len(words)
     unspaced = capitalised = next_start = len(words)
@@ -150,7 +150,7 @@ def _is_capitalised(word: str) -> bool:
 
 
 _SHARE = 0.95
-"""What a tool gets of the score of the tool that needs it: a place right behind it."""
+"""A tool's share of the score of the tool that needs it: it ranks right behind."""
 
 
 class References:
@@ -162,11 +162,11 @@ class References:
     read; a tool that these mention (``NameWordsChannel``) rises to right behind the one that needs
     it, and is read next. Texts without mentions change nothing.
 
-    It can not bring back what an earlier stage dropped, so let the ranking before it keep all:
+    It cannot bring back what an earlier stage dropped, so let the ranking before it keep all:
     ``TextRanker(cut=False)``.
 
     Args:
-        keep: How many tools go on to the next stage.
+        keep: The number of tools passed to the next stage.
         follow: How many of the best tools are read.
         hops: How often: 2 also finds what a needed tool needs itself.
     """
@@ -199,7 +199,7 @@ class References:
     def _needed(
         self, candidates: Candidates, read: dict[str, list[str]]
     ) -> dict[str, tuple[float, str]]:
-        """By name of a tool that is to rise: by how much, and who needs it.
+        """For each tool to raise: by how much, and which tool needs it.
 
         Args:
             candidates: The ranking so far.

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubGoal:
-    """What a tool is looked for: one step of what the user asked.
+    """A sub-goal to find a tool for: one step of the user's request.
 
     Attributes:
-        intent: The step in words; the whole query when nobody split it.
+        intent: The step in words; the whole query when it was not split.
         argument_names: Names of arguments that the step's tool probably takes. A planner model
             that guesses them helps retrieval more than one that guesses types.
         inputs: What the step has to work with; empty when unknown, which changes nothing.
@@ -60,7 +60,7 @@ class Hit:
         """The same tool with more evidence for it.
 
         Args:
-            kinds: What each kind of evidence adds to the score; the kind "" is not told apart.
+            kinds: What each kind of evidence adds to the score; the kind "" has no name.
             reason: Why, in words; "" for nothing to say.
         """
         fields = dict(self.fields)
@@ -77,7 +77,7 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retrieval:
-    """What a retriever found.
+    """The result of a retrieval.
 
     Attributes:
         query: The text that was searched for.
@@ -125,7 +125,7 @@ class StepRetriever(Protocol):
     async def retrieve_next(
         self, query: str, library: Library, in_hand: Sequence[TypedSlot]
     ) -> Retrieval:
-        """As ``Retriever.retrieve``, with typed values that a call can be given."""
+        """Like ``Retriever.retrieve``, with typed values available as arguments."""
         ...
 
 

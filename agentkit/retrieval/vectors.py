@@ -37,7 +37,7 @@ _SAMPLE = 512
 """Tools whose cosines say how alike a request is to any tool: see ``VectorChannel.usual``."""
 
 _FAINTEST = 1e-30
-"""A row without a larger number counts as zeros: it can not be divided by its length."""
+"""A row without a larger number counts as zeros: it cannot be divided by its length."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -129,15 +129,15 @@ class VectorChannel:
             return np.flatnonzero(mask)
         for _, data in index.data(self):
             _check_dimensions(len(vector), data.codes.shape[1])
-        wanted = _signs(vector[None, :] > 0)[:, 0]
-        differing = np.concatenate([_differing(data.signs, wanted) for _, data in index.data(self)])
+        query = _signs(vector[None, :] > 0)[:, 0]
+        differing = np.concatenate([_differing(data.signs, query) for _, data in index.data(self)])
         differing[~mask] = np.iinfo(differing.dtype).max
         up_to = np.cumsum(np.bincount(differing))
         bound = int(np.searchsorted(up_to, count))
         return np.flatnonzero(differing <= min(bound, len(vector)))
 
     def cosines(self, index: ToolIndex, vectors: FloatRows, rows: NDArray[np.int64]) -> FloatRows:
-        """How alike texts and tools are.
+        """The likeness of texts and tools.
 
         The same for equal tools, wherever they stand and whatever else is compared: a product of
         matrices adds in an order that depends on its shape, so both sides are whole numbers small
@@ -208,7 +208,7 @@ class VectorChannel:
         return Rows.single(codes=np.rint(vectors * (127 / largest)).astype(np.int8), draws=draws)
 
     def prepared(self, rows: Rows) -> Vectors:
-        """With lengths and signs."""
+        """The values with lengths and signs."""
         import numpy as np
 
         codes = rows.arrays["codes"]
@@ -220,7 +220,7 @@ class VectorChannel:
 
 
 def _largest_exact(dimensions: int) -> float:
-    """What a vector of length 1 can be scaled by before its products with ``codes`` are rounded.
+    """The largest scale of a vector of length 1 whose products with ``codes`` stay exact.
 
     float32 has all whole numbers up to 2 ** 24. A row of codes has a length of at most 127 times
     the root of the dimensions, rounding adds half that root to the scaled vector, and no product,
@@ -240,7 +240,7 @@ def _check_dimensions(now: int, before: int) -> None:
 
 
 def vector_text(definition: ToolDefinition) -> str:
-    """What of a tool is embedded: ``name: first sentence``, identifiers in words."""
+    """The text of a tool to embed: ``name: first sentence``, identifiers in words."""
     name = _JOINTS.sub(" ", definition.name)
     sentence = _SENTENCE_END.split(definition.text.strip(), maxsplit=1)[0]
     return f"{name}: {sentence[:_LONGEST_SENTENCE]}"
@@ -256,11 +256,11 @@ def _signs(above: NDArray[np.bool_]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
-def _differing(signs: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def _differing(signs: NDArray[np.uint64], query: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """uint16[rows]: in how many numbers the sign of a row is not the wanted one."""
     import numpy as np
 
     total = np.zeros(signs.shape[1], np.uint16)
-    for word, want in zip(signs, wanted, strict=True):
+    for word, want in zip(signs, query, strict=True):
         total += np.bitwise_count(word ^ want)
     return total

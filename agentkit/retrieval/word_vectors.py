@@ -47,16 +47,16 @@ _LONGEST_TEXT = 8_000
 _BATCH = 256
 
 MEANING = 0.65
-"""How much word vectors count beside words on catalogues that they were not trained on."""
+"""The weight of word vectors beside words on catalogues they were not trained on."""
 
 VECTORS_FORMAT = "agentkit.vectors/1"
-"""What the header of a file of trained vectors says."""
+"""Format named in the header of a file of trained vectors."""
 
 _ARRAYS = {"pieces": ("I32", "<i4"), "scales": ("F32", "<f4"), "rows": ("I8", "i1")}
 _LARGEST_FILE = 16_000_000
 _LARGEST_HEADER = 1_000_000
 _LARGEST_SCALE = 8.0
-"""Of a row: its numbers, up to 128 times that, are kept in 16 bits, and texts are sums of them."""
+"""Bound of a row's scale: its numbers, up to 128 times that, are kept in 16 bits and summed."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class StaticEmbedder:
 
     @property
     def meaning(self) -> float:
-        """How much these vectors should count beside words."""
+        """The weight of these vectors beside words."""
         return MEANING if self.trained is None else self.trained.meaning
 
     @cached_property
@@ -143,7 +143,7 @@ class TrainedVectors:
     """Word vectors that were fitted to the requests of one store, as a file holds them.
 
     Only pieces of words that occurred in training are kept, as 8-bit numbers with a scale a row:
-    at most 8.5 MB. Requests can not be read back from them.
+    at most 8.5 MB. Requests cannot be read back from them.
 
     Attributes:
         pieces: int32[pieces]: the rows of the word vectors that these take the place of.
@@ -185,7 +185,7 @@ class TrainedVectors:
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise UsageError(
-                f"{path} can not be read as trained word vectors: {why}; write it anew with "
+                f"{path} cannot be read as trained word vectors: {why}; write it again with "
                 "agentkit-train retriever"
             ) from error
         return found
@@ -212,7 +212,7 @@ class TrainedVectors:
 def digest_of(
     pieces: NDArray[np.int32], scales: NDArray[np.float32], rows: NDArray[np.int8]
 ) -> str:
-    """What names trained vectors: the SHA-256 of their three arrays."""
+    """The digest of trained vectors: the SHA-256 of their three arrays."""
     found = hashlib.sha256()
     for array in (pieces, scales, rows):
         found.update(array.tobytes())
@@ -228,10 +228,10 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
     import numpy as np
 
     header, _ = _read_header(file)
-    told = _object(header.pop("__metadata__", {}))
-    if told.get("format") != VECTORS_FORMAT:
+    metadata = _object(header.pop("__metadata__", {}))
+    if metadata.get("format") != VECTORS_FORMAT:
         raise ValueError(
-            f"its format is {told.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
+            f"its format is {metadata.get('format')!r}, and this release reads {VECTORS_FORMAT!r}"
         )
     body = file.read(_LARGEST_FILE + 1)
     if len(body) > _LARGEST_FILE:
@@ -248,20 +248,22 @@ def _read_trained(file: BinaryIO) -> TrainedVectors:
         raise ValueError("its arrays differ in length")
     if not (np.abs(scales) <= _LARGEST_SCALE).all() or pieces.min(initial=0) < 0:
         raise ValueError("it holds numbers that are too large or none, or rows below 0")
-    meaning = float(told["meaning"])
-    if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != told["digest"]:
+    meaning = float(metadata["meaning"])
+    if not 0 <= meaning <= 1 or digest_of(pieces, scales, rows) != metadata["digest"]:
         raise ValueError("it is damaged: its numbers are not those that its digest names")
     return TrainedVectors(
         pieces=pieces,
         scales=scales,
         rows=rows,
         meaning=meaning,
-        digest=told["digest"],
-        base=told["base"],
+        digest=metadata["digest"],
+        base=metadata["base"],
         provenance={
-            str(key): str(one) for key, one in _object(read_json(told["provenance"])).items()
+            str(key): str(one) for key, one in _object(read_json(metadata["provenance"])).items()
         },
-        figures={str(key): float(one) for key, one in _object(read_json(told["figures"])).items()},
+        figures={
+            str(key): float(one) for key, one in _object(read_json(metadata["figures"])).items()
+        },
     )
 
 
@@ -315,7 +317,7 @@ def packaged_embedder() -> StaticEmbedder | None:
 
 
 def packaged_folder() -> Path | None:
-    """Where the installed package keeps its files, if it is installed and has them."""
+    """The folder of the installed package's files, if it is installed and has them."""
     found = find_spec(_PACKAGE)
     for location in (found and found.submodule_search_locations) or ():
         folder = Path(location)
@@ -325,7 +327,7 @@ def packaged_folder() -> Path | None:
 
 
 def installed_folder(needed_by: str) -> Path:
-    """Where the installed package keeps its files.
+    """The folder of the installed package's files.
 
     Args:
         needed_by: What needs them, for the error.

@@ -1,4 +1,4 @@
-"""From text to search terms: identifiers split, words folded, plurals cut."""
+"""Turn text into search terms: identifiers split, words folded, plurals cut."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def terms(text: str) -> list[str]:
     return [_singular(word) for word in words if word not in STOP_WORDS]
 
 
-@lru_cache(maxsize=16_384)  # words come again and again, and most are looked at in vain
+@lru_cache(maxsize=16_384)  # words recur, and most match nothing
 def _of_ascii_word(word: str) -> tuple[str, ...]:
     """The terms of a run of ASCII letters and digits, which may have humps."""
     parts = _CAMEL.sub(" ", word).lower().split()

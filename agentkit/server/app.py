@@ -69,7 +69,7 @@ def create_app(
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/approvals          calls that wait for a person
-    POST /v1/approvals/{id}    a decision on those of one run, which then goes on
+    POST /v1/approvals/{id}    a decision on those of one run, which then resumes
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: episodes can be kept and no stop was asked for;
@@ -84,7 +84,7 @@ def create_app(
     Args:
         agent: Answers. Its tools, settings and limits are those of its owner; clients choose what
             is said.
-        keys: Who may use it; None lets everybody in.
+        keys: Who may use it; None allows everybody.
         limits: What is taken on.
         model_name: The model's name for clients; None takes the agent's name.
         client_approval: Whether a client may say that a call that needs approval may run, for its
@@ -93,8 +93,8 @@ def create_app(
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
             those of this machine for an application without keys, and any for one with keys.
-        refresh_seconds: How often to take up new versions of the library from the store; None
-            for never. A ``Replica`` does so by itself, and this makes no difference to it.
+        refresh_seconds: How often to load new versions of the library from the store; None
+            for never. A ``Replica`` refreshes itself; this has no effect on it.
         close_agent: Whether the agent is closed at the end.
         deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it
@@ -180,10 +180,10 @@ def assemble(
     Args:
         routes: By path the method, and an ASGI application that finds its exchange in the scope.
         constants: By path what it always says, as JSON.
-        keys: Who may use it; None lets everybody in.
+        keys: Who may use it; None allows everybody.
         limits: What is taken on.
         metrics: Where requests are counted.
-        ready: Gives the answer of ``/readyz``.
+        ready: Returns the answer of ``/readyz``.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: See ``create_app``.
         lifespan: From the first request to the last one.
@@ -201,20 +201,22 @@ def assemble(
         raise missing("starlette") from error
 
     async def say(request: Request) -> Response:
-        return JSONResponse(said[request.scope[SCOPE_KEY].path])
+        return JSONResponse(answers[request.scope[SCOPE_KEY].path])
 
-    async def tell_ready(_: Request) -> Response:
-        told = await ready()
-        return JSONResponse(told, status_code=503 if told["status"] == "unavailable" else 200)
+    async def answer_ready(_: Request) -> Response:
+        readiness = await ready()
+        return JSONResponse(
+            readiness, status_code=503 if readiness["status"] == "unavailable" else 200
+        )
 
     async def count(_: Request) -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
-    said = {HEALTH_PATH: {"status": "ok"}, **constants}
+    answers = {HEALTH_PATH: {"status": "ok"}, **constants}
     every = {
         **routes,
-        **dict.fromkeys(said, ("GET", say)),
-        READY_PATH: ("GET", tell_ready),
+        **dict.fromkeys(answers, ("GET", say)),
+        READY_PATH: ("GET", answer_ready),
         METRICS_PATH: ("GET", count),
     }
     hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
@@ -242,9 +244,9 @@ async def _refused(request: Request, error: Exception) -> Response:
     """Starlette's own errors (no such path, no such method) in our form."""
     status = getattr(error, "status_code", 500)
     words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
-    message, code = words.get(status, ("the request can not be answered", "http_error"))
-    asked = f"{request.method} {request.url.path[:200]}"
-    raise RequestError(status=status, message=f"{message}: {asked}", code=code) from error
+    message, code = words.get(status, ("the request cannot be answered", "http_error"))
+    request_line = f"{request.method} {request.url.path[:200]}"
+    raise RequestError(status=status, message=f"{message}: {request_line}", code=code) from error
 
 
 def missing(package: str) -> MissingExtraError:
@@ -311,7 +313,7 @@ class _Service:
     async def lifespan(
         self, *, refresh_seconds: float | None, close_agent: bool
     ) -> AsyncIterator[None]:
-        """From the first request to the last one."""
+        """Serve from the first request to the last."""
         refreshing = None
         if refresh_seconds is not None and self._agent.store is not None and not self._replica:
             refreshing = asyncio.create_task(self._refreshed(refresh_seconds))
@@ -330,7 +332,7 @@ class _Service:
             try:
                 await asyncio.to_thread(self._agent.refresh)
             except AgentKitError as error:
-                self._log.error("the library stays as it was, the store can not be read", error)
+                self._log.error("the library stays as it was, the store cannot be read", error)
 
 
 def _ask(store: Store | None) -> None:

@@ -60,10 +60,10 @@ class DecisionBody(BaseModel):
         if unknown := sorted(self.calls.keys() - waiting):
             message = f"no call {unknown[0][:100]!r} waits in this run"
             raise RequestError(message=message, code="unknown_call", param="calls")
-        said = {call_id: self.calls.get(call_id, self.approved) for call_id in waiting}
+        decisions = {call_id: self.calls.get(call_id, self.approved) for call_id in waiting}
         return {
             call_id: Approval(approved=yes, reason="" if yes else self.reason)
-            for call_id, yes in said.items()
+            for call_id, yes in decisions.items()
         }
 
 
@@ -93,8 +93,8 @@ class ApprovalsEndpoint:
         self._rates.check(exchange.key)
         if scope["method"] == "GET":
             waiting = () if self.chat.agent.store is None else await self._read(pending_approvals)
-            told = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
-            await exchange.answer(json.dumps({"object": "list", "data": told}).encode())
+            listed = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
+            await exchange.answer(json.dumps({"object": "list", "data": listed}).encode())
             return
         try:
             body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
@@ -121,9 +121,9 @@ class ApprovalsEndpoint:
         is_own = episode.metadata.get(KEY_LABEL, "") == key
         return key in self.approvers or (self.takes_approvals and is_own)
 
-    async def _read(self, read: Any, *given: Any) -> Any:
+    async def _read(self, read: Any, *args: Any) -> Any:
         try:
-            return await asyncio.to_thread(read, self.chat.agent.store, *given)
+            return await asyncio.to_thread(read, self.chat.agent.store, *args)
         except AgentKitError as error:
             raise store_unavailable() from error
 

@@ -87,7 +87,7 @@ class ChatCompletions:
         bodies: Reads what is sent.
         metrics: Where things are counted.
         limits: What is taken on.
-        keys: Who may use it, for the share of each.
+        keys: Who may use it, for per-client limits.
         takes_approvals: Whether clients may say that a call which needs approval may run.
         deps_factory: Makes the deps of a run from Starlette's request.
     """
@@ -122,12 +122,12 @@ class ChatCompletions:
         with self.runs.entered():
             body = await self.bodies.of(exchange)
             with self._places.held(exchange.who):  # only now: a body may take its time
-                asked = self.reader.read(body, exchange.headers.get("x-session-id"))
+                chat_request = self.reader.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
-                work = await self._with_deps(await self._planned(asked, exchange), scope)
+                work = await self._with_deps(await self._planned(chat_request, exchange), scope)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
-                    await self._deliver(asked, work, exchange)
+                    await self._deliver(chat_request, work, exchange)
 
     async def carried_out(
         self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
@@ -137,8 +137,8 @@ class ChatCompletions:
         Args:
             work: The run.
             answers: What it waited for: fields of ``Work``.
-            exchange: Who asks.
-            scope: Of the request, for the deps.
+            exchange: The request.
+            scope: Scope of the request, for the deps.
 
         Raises:
             RequestError: There is no answer.
@@ -162,24 +162,24 @@ class ChatCompletions:
         if self.runs.is_draining:
             raise stopping()
 
-    async def _planned(self, asked: Asked, exchange: Exchange) -> Work:
+    async def _planned(self, chat_request: Asked, exchange: Exchange) -> Work:
         store = self.agent.store
-        if asked.session is not None and store is None and not asked.answers:
+        if chat_request.session is not None and store is None and not chat_request.answers:
             message = "this server keeps no sessions; send the whole conversation instead"
             raise RequestError(message=message, param="session_id", code="no_sessions")
-        if not asked.answers:
-            return new_work(asked, exchange)
+        if not chat_request.answers:
+            return new_work(chat_request, exchange)
         try:
             return await continued_work(
-                asked, exchange, store, takes_approvals=self.takes_approvals
+                chat_request, exchange, store, takes_approvals=self.takes_approvals
             )
         except AgentKitError as error:
-            self._log.error("no run begins, the store can not be read", error)
+            self._log.error("no run begins, the store cannot be read", error)
             raise store_unavailable() from error
 
     @contextmanager
     def _claimed(self, work: Work) -> Iterator[None]:
-        """Two runs at a time can not both go on with one conversation."""
+        """Two runs at a time cannot both go on with one conversation."""
         claim = work.session_id or work.episode_id
         if claim in self._busy and not work.session_id:
             raise already_answered()
@@ -192,14 +192,14 @@ class ChatCompletions:
         finally:
             self._busy.discard(claim)
 
-    async def _deliver(self, asked: Asked, work: Work, exchange: Exchange) -> None:
+    async def _deliver(self, chat_request: Asked, work: Work, exchange: Exchange) -> None:
         completion = Completion(
             episode_id=work.episode_id,
             model=self.reader.model,
-            not_honoured=asked.not_honoured,
-            include_usage=asked.include_usage,
+            not_honoured=chat_request.not_honoured,
+            include_usage=chat_request.include_usage,
         )
-        if asked.stream:
+        if chat_request.stream:
             await self._streamed(work, StreamedAnswer(exchange, completion, self.metrics))
             return
         result = await self._outcome(work, work.carried_out(self.agent), exchange)
@@ -261,7 +261,7 @@ class ChatCompletions:
     async def _outcome(
         self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
     ) -> RunResult:
-        """What came of a run; its episode is recorded in any case.
+        """The result of a run; its episode is always recorded.
 
         Raises:
             RequestError: There is no answer.
@@ -277,22 +277,22 @@ class ChatCompletions:
                 raise
             except Exception as error:
                 await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
-                told = self._failed(work.episode_id, error, exchange)
-                raise replace(told, episode_kept=episode.is_kept) from error
+                failure = self._failed(work.episode_id, error, exchange)
+                raise replace(failure, episode_kept=episode.is_kept) from error
             if not isinstance(ended, RunResult):
                 await self._record(work, episode, "cancelled", f"cut: {ended}")
                 if ended == "disconnected":
                     raise ClientLeftError
-                told = stopping(work.episode_id)
+                failure = stopping(work.episode_id)
                 if ended == "late":
-                    told = RequestError(
+                    failure = RequestError(
                         status=504,
                         message=f"no answer within {seconds:g} s",
                         code="request_timeout",
                         episode_id=work.episode_id,
                     )
-                raise replace(told, episode_kept=episode.is_kept)
-        self.metrics.tell(ended.episode)
+                raise replace(failure, episode_kept=episode.is_kept)
+        self.metrics.observe(ended.episode)
         if ended.stop_reason == "output_invalid":
             raise RequestError(
                 status=502,
@@ -309,7 +309,7 @@ class ChatCompletions:
         if watched.episode is None:
             await self.agent.queue.put(work.unfinished(self.agent, stop_reason, why))
         assert watched.episode is not None
-        self.metrics.tell(watched.episode)
+        self.metrics.observe(watched.episode)
 
     def _failed(self, episode_id: str, error: Exception, exchange: Exchange) -> RequestError:
         match error:
@@ -325,7 +325,7 @@ class ChatCompletions:
                     episode_id=episode_id,
                 )
             case StoreError():
-                self._log.error("no run begins, the store can not be read", error)
+                self._log.error("no run begins, the store cannot be read", error)
                 return store_unavailable(episode_id=episode_id)
             case _:
                 _LOG.error("request %s failed", exchange.request_id, exc_info=error)

@@ -25,7 +25,7 @@ _FINISH: Mapping[str, str] = {
     "blocked": "content_filter",
 }
 ANSWER_PREFIX = "chatcmpl-"
-"""What the id of an answer has before that of its episode."""
+"""Prefix of an answer's id before its episode's id."""
 
 CONTROL = "control"
 """The route of an answer that no candidate had a part in."""
@@ -71,8 +71,8 @@ class Completion:
             message |= {"content": text or None, "tool_calls": self._calls(calls)}
         finish = finish_reason(result)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        told = {"usage": _usage(result.usage), "agentkit": self._told(result)}
-        return _ENCODER.encode(self._head("chat.completion", [choice]) | told).encode()
+        tail = {"usage": _usage(result.usage), "agentkit": self._extension(result)}
+        return _ENCODER.encode(self._head("chat.completion", [choice]) | tail).encode()
 
     def opening(self) -> bytes:
         """The first event of a stream."""
@@ -96,8 +96,8 @@ class Completion:
             self._event({"tool_calls": [{"index": at, **call}]})
             for at, call in enumerate(self._calls(calls))
         ]
-        told = self._told(result)
-        events.append(self._event({}, finish=finish_reason(result), agentkit=told))
+        extension = self._extension(result)
+        events.append(self._event({}, finish=finish_reason(result), agentkit=extension))
         if self.include_usage:
             head = self._head("chat.completion.chunk", [])
             events.append(_framed({**head, "usage": _usage(result.usage)}))
@@ -129,8 +129,8 @@ class Completion:
             for call in calls
         ]
 
-    def _told(self, result: RunResult) -> dict[str, Any]:
-        """What OpenAI's form has no place for."""
+    def _extension(self, result: RunResult) -> dict[str, Any]:
+        """Fields that OpenAI's format has no place for."""
         return {
             "episode_id": self.episode_id,
             "episode_kept": result.is_kept,
@@ -175,8 +175,8 @@ def answer_text(result: RunResult, *, as_json: bool) -> str:
         return json.dumps(result.episode.output, ensure_ascii=False)
     if as_json or result.stop_reason == "blocked":
         return ""
-    said = (turn.message.text for turn in result.episode.turns)
-    return "\n\n".join(text for text in said if text)
+    texts = (turn.message.text for turn in result.episode.turns)
+    return "\n\n".join(text for text in texts if text)
 
 
 def _usage(usage: Usage) -> dict[str, Any]:
@@ -248,7 +248,7 @@ class StreamedAnswer:
         await self._write(self._completion.progress(tool, text))
 
     def paragraph_ended(self) -> None:
-        """What is said next begins a new paragraph: it belongs to another turn of the model."""
+        """Begin a new paragraph: the next text belongs to another turn of the model."""
         self._between = "\n\n"
 
     async def keep_open(self, seconds: float) -> None:

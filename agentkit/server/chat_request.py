@@ -123,7 +123,7 @@ class _Body(_Record):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """What a client wants.
+    """A client's request.
 
     Attributes:
         messages: What was said, oldest first.
@@ -147,7 +147,7 @@ class Asked:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """What was said before the last user message."""
+        """The messages before the last user message."""
         last = [at for at, one in enumerate(self.messages) if isinstance(one, UserMessage)]
         return self.messages[: last[-1]] if last else ()
 
@@ -176,7 +176,7 @@ class Reader:
             session: The value of the session header, if there is one.
 
         Raises:
-            RequestError: It can not be answered as it is.
+            RequestError: It cannot be answered as it is.
         """
         record = _parsed(body)
         if session is not None:
@@ -190,18 +190,18 @@ class Reader:
         except ValidationError as error:
             raise refused(error) from error
         self._check_fitting(read.model, record)
-        said = _conversation(read.messages)
-        answers = _last_answers(said)
-        if read.session_id is not None and not answers and [type(m) for m in said] != [UserMessage]:
+        sent = _conversation(read.messages)
+        answers = _last_answers(sent)
+        if read.session_id is not None and not answers and [type(m) for m in sent] != [UserMessage]:
             message = (
                 "the server keeps this session's conversation: send the new user message alone, "
                 "or leave the session out and send the whole conversation"
             )
             raise RequestError(message=message, param="messages", code="history_with_session")
-        # With a prefix the client's labels can not be mistaken for agentkit's own.
+        # With a prefix the client's labels cannot be mistaken for agentkit's own.
         labels = {f"client.{name}": text for name, text in (read.metadata or {}).items()}
         return Asked(
-            messages=said,
+            messages=sent,
             answers=answers,
             stream=bool(read.stream),
             include_usage=(read.stream_options or {}).get("include_usage") is True,
@@ -218,16 +218,18 @@ class Reader:
         for name, (harmless, why) in _REFUSED.items():
             if record.get(name) is not None and record[name] not in harmless:
                 raise RequestError(message=why, param=name, code="unsupported_parameter")
-        wanted, own = record.get("response_format"), self.output_schema
+        response_format, own = record.get("response_format"), self.output_schema
         accepted: list[object] = [None, {"type": "text"}]
         if own is not None:
             accepted = [None, {"type": "json_object"}]
-            described = wanted.get("json_schema") if isinstance(wanted, dict) else None
+            described = (
+                response_format.get("json_schema") if isinstance(response_format, dict) else None
+            )
             if isinstance(described, dict) and described.get("schema") == own:
-                accepted.append(wanted)
-        if wanted not in accepted:
+                accepted.append(response_format)
+        if response_format not in accepted:
             has = "text" if own is None else "JSON of the agent's own schema"
-            message = f"this agent answers with {has}; response_format can not change that"
+            message = f"this agent answers with {has}; response_format cannot change that"
             raise RequestError(message=message, param="response_format", code="unsupported_value")
 
 

@@ -90,8 +90,8 @@ class FeedbackBody(BaseModel):
     def _says_one_thing(self) -> Self:
         if (self.episode_id is None) == (self.response_id is None):
             raise ValueError("give episode_id or response_id, one of them")
-        said = [self.thumbs is not None, self.rating is not None]
-        if all(said) or not (any(said) or self.corrected_call):
+        ratings = [self.thumbs is not None, self.rating is not None]
+        if all(ratings) or not (any(ratings) or self.corrected_call):
             raise ValueError("give thumbs, rating or corrected_call; not thumbs and rating")
         if self.corrected_call and (self.thumbs == "up" or (self.rating or 0) > 0):
             raise ValueError("a call that has to be corrected was not good; leave thumbs out")
@@ -105,7 +105,7 @@ class FeedbackBody(BaseModel):
         return (self.episode_id or self.response_id or "").removeprefix(ANSWER_PREFIX)
 
     def of(self, sender: str) -> UserFeedback:
-        """What is kept of it."""
+        """The record to store."""
         rating = float(self.thumbs == "up") if self.rating is None else self.rating
         call = self.corrected_call
         return UserFeedback(
@@ -138,7 +138,7 @@ class FeedbackEndpoint:
     def __post_init__(self) -> None:
         self._rates = RateLimiter(self.limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
-        self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
+        self._turn = asyncio.Lock()  # duplicates sent at once are handled one by one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in one request."""
@@ -147,36 +147,36 @@ class FeedbackEndpoint:
             raise stopping()
         self._rates.check(exchange.key)
         with self.runs.entered():
-            given = _read(await self.bodies.of(exchange, most=MAX_BODY_BYTES))
+            feedback = _read(await self.bodies.of(exchange, most=MAX_BODY_BYTES))
             if self.queue.is_failing:
                 raise store_unavailable(_NOT_TAKEN, retry_after=self.queue.state.retry_after)
             try:
                 async with self._turn:
-                    kept = await asyncio.to_thread(self._kept, given, exchange.key)
+                    kept = await asyncio.to_thread(self._kept, feedback, exchange.key)
             except AgentKitError as error:
-                self._log.error("feedback can not be kept", error)
+                self._log.error("feedback cannot be kept", error)
                 raise store_unavailable(_NOT_TAKEN) from error
             verdict = kept.verdict
-            told = {
+            answer = {
                 "object": "feedback",
                 "id": kept.episode_id,
-                "episode_id": given.about,
+                "episode_id": feedback.about,
                 "passed": verdict is not None and verdict.passed,
             }
-            await exchange.answer(json.dumps(told).encode())
+            await exchange.answer(json.dumps(answer).encode())
 
-    def _kept(self, given: FeedbackBody, key: str) -> Episode:
+    def _kept(self, feedback: FeedbackBody, key: str) -> Episode:
         """The record; the store is read, so it is called in a thread."""
         store = self.store
-        episode = None if store is None else store.get(given.about)
+        episode = None if store is None else store.get(feedback.about)
         if store is None or episode is None or not _is_of(episode, key):
             raise RequestError(
                 status=404,
                 message="no answer of that id was given to this key",
                 code="unknown_episode",
-                param="response_id" if given.episode_id is None else "episode_id",
+                param="response_id" if feedback.episode_id is None else "episode_id",
             )
-        return keep_feedback(store, episode, given.of(key))
+        return keep_feedback(store, episode, feedback.of(key))
 
 
 _NOT_TAKEN = "the store is not available, so the feedback was not taken"

@@ -93,11 +93,11 @@ class Keys:
     ) -> Keys:
         """Keys out of a file, one ``name=key`` a line; ``#`` begins a comment.
 
-        The file is read again when it changes, at the latest a second after. When it can not be
+        The file is read again within a second of a change. When it cannot be
         used then, the keys that were known stay, and the log says why.
 
         Raises:
-            UsageError: The file can not be read, or holds no usable key.
+            UsageError: The file cannot be read, or holds no usable key.
         """
         return _FileKeys(Path(path), clock)
 
@@ -126,7 +126,7 @@ class _FileKeys(Keys):
             with open_plain(self._path) as file:
                 text = read_stored(file).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{place} can not be read: {type(error).__name__}") from error
+            raise UsageError(f"{place} cannot be read: {type(error).__name__}") from error
         lines = (line.partition("#")[0] for line in text.splitlines())
         return _digests(_pairs("\n".join(lines)), place), stamp
 

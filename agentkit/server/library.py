@@ -87,7 +87,7 @@ def create_library_app(
 
     Args:
         store: Where definitions and events are kept.
-        keys: Who may read; None lets everybody in.
+        keys: Who may read; None allows everybody.
         limits: What is taken on.
         open_metrics: Whether ``/metrics`` needs no key.
         allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
@@ -146,10 +146,10 @@ class LibraryReader:
         self._kept = lru_cache(maxsize=_KEPT_BODIES)(self._newest)
 
     def head(self) -> Head:
-        """What is newest, of definitions and events together.
+        """The newest definitions and events together.
 
         Raises:
-            StoreError: The store can not be read, or changed each time that it was looked at.
+            StoreError: The store cannot be read, or changed each time that it was looked at.
         """
         with self._lock:
             for _ in range(_TRIES):
@@ -201,7 +201,7 @@ class LibraryReader:
         )
 
     def _last_event(self) -> LibraryEvent | None:
-        """The end of the chain; read anew where another chain is in its place."""
+        """The end of the chain; read again when another chain has taken its place."""
         after = 0 if self._last is None else self._last.sequence - 1
         found = self.store.events(after=after)  # the last one again, to see it is the same
         if self._last is not None and (not found or found[0].hash != self._last.hash):
@@ -287,7 +287,7 @@ class LibraryEndpoints:
             except StoreLookupError as error:
                 raise RequestError(status=404, message=str(error), code="not_found") from error
             except AgentKitError as error:
-                self._log.error("the store can not be read", error)
+                self._log.error("the store cannot be read", error)
                 message = "the store of the library is not available"
                 raise store_unavailable(message) from error
 
@@ -316,7 +316,7 @@ class LibraryEndpoints:
         """The head as it is now. However many ask at a time, the store is looked at once.
 
         Raises:
-            StoreError: The store can not be read.
+            StoreError: The store cannot be read.
         """
         loop = asyncio.get_running_loop()
         came = loop.time()
@@ -328,7 +328,7 @@ class LibraryEndpoints:
             return self._known
 
     async def _read(self, exchange: Exchange, read: Callable[[], bytes]) -> bytes:
-        """What a thread reads, which holds a place until its end: no thread can be cut."""
+        """Read in a thread, which holds a slot until it ends: no thread can be cancelled."""
         who = exchange.who
         if not self.reading.take(who):
             raise self.reading.refusal(who)
@@ -345,7 +345,7 @@ class LibraryEndpoints:
     def _read_ended(self, done: asyncio.Future[bytes], who: str) -> None:
         self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
-            _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
+            _LOG.info("a reading failed: %s", error)  # perhaps no request waits for it any more
 
     async def _send(self, exchange: Exchange, body: bytes, headers: Sequence[Header]) -> None:
         self._bytes.add(exchange.path, by=len(body))
@@ -357,13 +357,13 @@ class LibraryEndpoints:
 
 
 def _number(query: Query, name: str) -> int:
-    given = query.get(name, ["0"])[0]
-    if given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
-        return int(given)
+    value = query.get(name, ["0"])[0]
+    if value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS:
+        return int(value)
     raise RequestError(message=f"?{name}= takes a whole number from 0", param=name)
 
 
 def _etags(exchange: Exchange) -> frozenset[str]:
-    """What the client has; a proxy that compressed it may have made the ETags weak."""
-    given = exchange.headers.get("if-none-match", "")
-    return frozenset(one.strip().removeprefix("W/").strip('"') for one in given.split(",")) - {""}
+    """The client's ETags; a proxy that compressed the answer may have made them weak."""
+    header = exchange.headers.get("if-none-match", "")
+    return frozenset(one.strip().removeprefix("W/").strip('"') for one in header.split(",")) - {""}

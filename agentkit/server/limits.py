@@ -1,4 +1,4 @@
-"""What one server takes on: bounds, rates and places for all clients and for each."""
+"""Limits of one server: bounds, rates and slots for all clients and for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ServerLimits:
         body_seconds: Longest wait for the body of a request; 408 afterwards.
         send_seconds: How long a client may read nothing of what is sent to it; it counts as gone
             then.
-        drain_seconds: How long runs may go on after the server was told to stop; those that are
+        drain_seconds: How long runs may continue after the server was asked to stop; those that are
             not done by then are cut and answered with 503.
         heartbeat_seconds: A stream that has nothing to say sends a comment this often, so that
             proxies keep it open.
@@ -56,7 +56,7 @@ class ServerLimits:
                 raise UsageError(f"ServerLimits.{one.name} is {value}; use a number above 0")
 
     def share(self, keys: Keys | None) -> int:
-        """How many runs one client may have at once: with a single key, or none, all of them.
+        """The number of concurrent runs of one client: with a single key, or none, all of them.
 
         Keys may come and go while the server runs. Without keys, clients are addresses, and behind
         a proxy all of them are one.
@@ -130,7 +130,7 @@ class Slots:
 
     Args:
         most: For all together.
-        each: Gives how many for one client; asked each time, for keys may come and go.
+        each: Returns the limit of one client; called each time, since keys may come and go.
 
     Example:
         >>> slots = Slots(most=3, each=lambda: 2)
@@ -171,7 +171,7 @@ class Slots:
             self.free(who)
 
     def refusal(self, who: str) -> RequestError:
-        """What a client reads that found none."""
+        """The message for a client that got no slot."""
         is_full = len(self) >= self._most
         count, whose = (self._most, "") if is_full else (self._taken[who], " of this client")
         return RequestError(

@@ -1,4 +1,4 @@
-"""What a server counts, in Prometheus' text format 0.0.4.
+"""A server's metrics, in Prometheus' text format 0.0.4.
 
 The few lines that a server needs of it; all of it runs on one event loop, so nothing is locked.
 """
@@ -70,7 +70,7 @@ class Gauge:
 
 
 class Histogram:
-    """How values are spread, for each combination of labels.
+    """The distribution of values, for each combination of labels.
 
     Args:
         name: The metric's name, with its unit.
@@ -141,7 +141,7 @@ class RunMetrics(Metrics):
     """The numbers of a server of an agent.
 
     Args:
-        gauges: What is looked up.
+        gauges: The values to read.
     """
 
     def __init__(self, *gauges: Gauge) -> None:
@@ -158,7 +158,7 @@ class RunMetrics(Metrics):
         counted = (self._ended, self._tokens, self._calls, self._failures)
         super().__init__(self.first_text, self.runs, *counted, *gauges)
 
-    def tell(self, episode: Episode) -> None:
+    def observe(self, episode: Episode) -> None:
         """Count what is in an episode."""
         self._ended.add(episode.stop_reason)
         usage = episode.usage
@@ -178,7 +178,7 @@ class RunMetrics(Metrics):
 def store_gauges(
     queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
 ) -> list[Gauge]:
-    """What is looked up of the ways between an agent and its store."""
+    """The state of the layers between an agent and its store."""
     read: dict[str, tuple[str, Callable[[], float]]] = {
         "episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
         "episodes_not_kept_total": (
@@ -201,7 +201,7 @@ def store_gauges(
                 lambda: replica.status.state == "away",
             ),
             "library_behind": (
-                "1 while the store answers and its newest library can not be taken up.",
+                "1 while the store answers and its newest library cannot be taken up.",
                 lambda: replica.status.state == "behind",
             ),
             "library_refreshes_total": (

@@ -1,4 +1,4 @@
-"""What every request passes before an endpoint: ids, keys, errors in one form, counting."""
+"""Middleware before every endpoint: ids, keys, uniform errors, counting."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ Header: TypeAlias = tuple[bytes, bytes]
 _LOG = logging.getLogger(__name__)
 
 SCOPE_KEY = "agentkit"
-"""Where the exchange is found in the scope of a request."""
+"""Key of the exchange in a request's scope."""
 
 CLIENT_LEFT = 499
 """nginx' status for a client that did not wait for the answer; it stands in logs and metrics."""
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""What this machine calls itself."""
+"""Names of this machine."""
 
 CLOSE: Header = (b"connection", b"close")
 NO_RETRY: Header = (b"x-should-retry", b"false")
@@ -60,7 +60,7 @@ _OTHER = "(other)"
 
 @dataclass(kw_only=True, eq=False)
 class RequestError(Exception):
-    """Why a request is not answered; whoever finds it raises it, and the client reads it.
+    """Why a request is not answered; raised where found, and sent to the client.
 
     Attributes:
         status: The HTTP status.
@@ -68,7 +68,7 @@ class RequestError(Exception):
         code: A word for programs, such as ``invalid_api_key``.
         param: The field of the request, such as ``messages[2].content``.
         retry_after: Whole seconds after which the same request may succeed.
-        episode_id: The episode of the run, if one had begun.
+        episode_id: The episode of the run, if one had started.
         episode_kept: Whether the store has that episode; otherwise it is tried again.
         headers: Further headers of the answer.
     """
@@ -134,13 +134,13 @@ class Exchange:
         path: Its path, below the one that the application is mounted at.
         headers: Its headers, names in lower case; repeated ones are joined by commas (RFC 9110,
             5.3). So two Authorization headers are none: a proxy might have looked at the other.
-        receive: Gives the body, and tells when the client left.
+        receive: Yields the body, and reports when the client disconnects.
         send_raw: Takes the answer.
         request_id: Names the exchange, in the answer and in records.
         send_seconds: How long one message may wait for the client to read.
         client: The client's address, as far as the server below knows it.
         key: Name of the key that was shown; empty when none is asked for.
-        status: Status of the answer; 0 as long as it has not begun.
+        status: Status of the answer; 0 before it starts.
         left: Whether the client is known to be gone.
     """
 
@@ -165,7 +165,7 @@ class Exchange:
         """Hand on one ASGI message; the first one gets the id of the request.
 
         Nothing is sent to a client that left. One that keeps its connection and reads nothing
-        from it counts as gone, so that it holds up nobody.
+        from it counts as gone, so that it delays nobody.
         """
         if self.left:
             return
@@ -212,7 +212,7 @@ class Exchange:
         headers = list(error.headers)
         if error.retry_after is not None:
             headers.append((b"retry-after", str(error.retry_after).encode()))
-        if error.episode_id is not None:  # a run had begun: what its tools did is done
+        if error.episode_id is not None:  # a run had started: what its tools did is done
             headers.append(NO_RETRY)
         await self.answer(error.encoded(), status=error.status, headers=headers)
 
@@ -278,7 +278,7 @@ class Exchange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Admission:
-    """Who gets in.
+    """Admission control.
 
     Attributes:
         keys: The keys; None lets everybody in.
@@ -295,7 +295,7 @@ class Admission:
         """Note the key of a request.
 
         Raises:
-            RequestError: It is not let in.
+            RequestError: It is not admitted.
         """
         if self.hosts and _host(exchange.headers.get("host", "")) not in self.hosts:
             message = "this server does not answer to that host name"
@@ -324,7 +324,7 @@ class Front:
 
     Attributes:
         app: What answers.
-        admission: Who gets in.
+        admission: Decides who is admitted.
         metrics: Where requests are counted.
         routes: Paths that are counted under their own name.
         send_seconds: How long a client may read nothing of what is sent to it.
@@ -350,20 +350,20 @@ class Front:
             await self.app(scope, exchange.receive, exchange.send)
         except ClientLeftError:
             exchange.status = exchange.status or CLIENT_LEFT
-        except Exception as error:  # noqa: BLE001 - told to the client, or raised again
+        except Exception as error:  # noqa: BLE001 - sent to the client, or raised again
             await self._failed(exchange, error)
         finally:
             self._count(exchange, time.perf_counter() - began)
 
     async def _failed(self, exchange: Exchange, error: Exception) -> None:
-        told = error
-        if not isinstance(told, RequestError):
+        reported = error
+        if not isinstance(reported, RequestError):
             _LOG.error("request %s failed", exchange.request_id, exc_info=error)
             message = f"something unexpected went wrong ({type(error).__name__})"
-            told = RequestError(status=500, message=message, code="internal_error")
+            reported = RequestError(status=500, message=message, code="internal_error")
         if exchange.status:
             raise error  # too late for a status: the server cuts the connection
-        await exchange.answer_error(told)
+        await exchange.answer_error(reported)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:
         route = exchange.path if exchange.path in self.routes else _OTHER
@@ -385,14 +385,14 @@ def _exchange(scope: Scope, receive: Receive, send: Send, *, send_seconds: float
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    wanted, path, root = headers.get("x-request-id", ""), scope["path"], scope.get("root_path", "")
+    sent_id, path, root = headers.get("x-request-id", ""), scope["path"], scope.get("root_path", "")
     return Exchange(
         method=scope["method"],
         path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=headers,
         receive=receive,
         send_raw=send,
-        request_id=wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}",
+        request_id=sent_id if _REQUEST_ID.fullmatch(sent_id) else f"req_{os.urandom(12).hex()}",
         send_seconds=send_seconds,
         client=str((scope.get("client") or ("",))[0]),
     )

@@ -42,19 +42,19 @@ def serve(
     on_start: Callable[[str], None] | None = None,
     on_stop: Callable[[], None] | None = None,
 ) -> None:
-    """Serve an application of ``create_app`` until SIGTERM or Ctrl-C, end in good order, return.
+    """Serve an application of ``create_app`` until SIGTERM or Ctrl-C, shut down in order, return.
 
-    Told to stop, the server closes its socket, lets runs end for ``ServerLimits.drain_seconds``,
-    cuts the others, which are kept as cancelled episodes and answered with 503, and closes the
-    agent. A second Ctrl-C cuts at once, and is no loss either.
+    When asked to stop, the server closes its socket, gives runs ``ServerLimits.drain_seconds`` to
+    finish, cuts the others, which are kept as cancelled episodes and answered with 503, and closes
+    the agent. A second Ctrl-C cuts them at once and loses nothing either.
 
     Args:
         app: The application.
         host: The address to listen at.
         port: The port; 0 takes a free one.
         insecure: Listen at an address that other machines reach although there are no keys.
-        on_start: Told the URL when the server listens.
-        on_stop: Told that the server was asked to stop.
+        on_start: Called with the URL when the server listens.
+        on_stop: Called when the server is asked to stop.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
@@ -117,7 +117,7 @@ def _listening(host: str, port: int, *, send_seconds: float) -> Iterator[socket.
     # each answer waits 40 ms for the client's acknowledgement.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections that nobody reads from
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections with no reader
             longest = max(1, round(min(_LONGEST_MS, send_seconds * 1000)))
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, longest)
         listener.setblocking(False)

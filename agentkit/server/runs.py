@@ -1,4 +1,4 @@
-"""What is under way and how it is cut short; whether the store answers."""
+"""Active runs and how they are cut short; whether the store answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Runs:
 
         Args:
             work: The run.
-            receive: Where the client's leaving is told.
+            receive: Reports when the client disconnects.
             seconds: How long it may take.
 
         Raises:
@@ -142,8 +142,8 @@ class Probe:
         """Why it is not well; None when it is."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._ask())
-            # Perhaps nobody asks again, and asyncio would complain of an error that nobody saw.
-            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+            # There may be no further request, and asyncio would complain of an unseen error.
+            self._asking.add_done_callback(lambda future: future.cancelled() or future.exception())
         try:
             await asyncio.wait_for(asyncio.shield(self._asking), self._seconds)
         except TimeoutError:

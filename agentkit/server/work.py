@@ -34,17 +34,17 @@ ANONYMOUS = "anonymous"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What the agent is to do.
+    """The work for the agent.
 
     Attributes:
         episode_id: Id of the episode that it will be.
-        request: What the user says; empty when a run goes on.
+        request: The user's message; empty when a run resumes.
         history: What was said before, when no store has it.
         session_id: The conversation, as the store knows it.
         labels: For the episode.
-        waiting: The run that goes on; None for a new one.
-        values: Results by call id, for a run that goes on.
-        approvals: Decisions by call id, for a run that goes on.
+        waiting: The run that resumes; None for a new one.
+        values: Results by call id, for a run that resumes.
+        approvals: Decisions by call id, for a run that resumes.
         deps: What tools find in their ``RunContext``.
     """
 
@@ -59,7 +59,7 @@ class Work:
     deps: Any = None
 
     async def carried_out(self, agent: Agent) -> RunResult:
-        """What comes of it.
+        """The outcome.
 
         Raises:
             RunError: As for ``Agent.run``.
@@ -99,57 +99,57 @@ class Work:
         )
 
 
-def new_work(asked: Asked, exchange: Exchange) -> Work:
+def new_work(chat_request: Asked, exchange: Exchange) -> Work:
     """A new run for a user message.
 
     Whatever the client leaves out, the episode names a user: requests of one person must not count
     as two witnesses when evidence is learned from.
     """
-    labels = {"user": exchange.key or ANONYMOUS, **asked.labels}
+    labels = {"user": exchange.key or ANONYMOUS, **chat_request.labels}
     labels[REQUEST_LABEL] = exchange.request_id
     if exchange.key:
         labels[KEY_LABEL] = exchange.key
     return Work(
         episode_id=new_episode_id(),
-        request=asked.messages[-1].text,
-        history=() if asked.session else asked.messages[:-1],
-        session_id=_session_id(asked, exchange),
+        request=chat_request.messages[-1].text,
+        history=() if chat_request.session else chat_request.messages[:-1],
+        session_id=_session_id(chat_request, exchange),
         labels=labels,
     )
 
 
-def _session_id(asked: Asked, exchange: Exchange) -> str | None:
+def _session_id(chat_request: Asked, exchange: Exchange) -> str | None:
     """The session as the store knows it: no key reaches the conversations of another one."""
-    if asked.session is None or not exchange.key:
-        return asked.session
-    return f"{exchange.key}/{asked.session}"
+    if chat_request.session is None or not exchange.key:
+        return chat_request.session
+    return f"{exchange.key}/{chat_request.session}"
 
 
 async def continued_work(
-    asked: Asked, exchange: Exchange, store: EpisodeStore | None, *, takes_approvals: bool
+    chat_request: Asked, exchange: Exchange, store: EpisodeStore | None, *, takes_approvals: bool
 ) -> Work:
     """The run that goes on with the client's answers to its calls.
 
     Args:
-        asked: The request, which ends in tool messages.
-        exchange: Who asks.
-        store: Where the run that waits is kept.
+        chat_request: The request, which ends in tool messages.
+        exchange: The request.
+        store: Holds the waiting run.
         takes_approvals: Whether this client may say that a call may run.
 
     Raises:
         RequestError: No run waits for these answers, or they are not what it waits for.
     """
-    ids = {call_id.partition(".")[0] for call_id in asked.answers}
+    ids = {call_id.partition(".")[0] for call_id in chat_request.answers}
     waiting = None
     if store is not None and len(ids) == 1:
         waiting = await asyncio.to_thread(store.get, ids.pop())
-    if store is None or waiting is None or not _may_go_on(waiting, asked, exchange):
+    if store is None or waiting is None or not _may_go_on(waiting, chat_request, exchange):
         message = "no run waits for these calls; tool_call_id must be as the answer had it"
         raise RequestError(message=message, param="messages", code="unknown_tool_call")
-    work = await asyncio.to_thread(_going_on, waiting, asked, store)
+    work = await asyncio.to_thread(_going_on, waiting, chat_request, store)
     if await asyncio.to_thread(store.get, work.episode_id) is not None:
         raise already_answered()
-    return _with_answers(work, waiting, asked.answers, takes_approvals=takes_approvals)
+    return _with_answers(work, waiting, chat_request.answers, takes_approvals=takes_approvals)
 
 
 def already_answered() -> RequestError:
@@ -158,27 +158,30 @@ def already_answered() -> RequestError:
     return RequestError(status=409, message=message, code="already_answered", headers=(NO_RETRY,))
 
 
-def _may_go_on(waiting: Episode, asked: Asked, exchange: Exchange) -> bool:
+def _may_go_on(waiting: Episode, chat_request: Asked, exchange: Exchange) -> bool:
     return (
         waiting.stop_reason == "deferred"
         and not is_imported(waiting.metadata)
         and waiting.metadata.get(KEY_LABEL, "") == exchange.key
-        and (asked.session is None or waiting.session_id == _session_id(asked, exchange))
+        and (
+            chat_request.session is None
+            or waiting.session_id == _session_id(chat_request, exchange)
+        )
     )
 
 
-def _going_on(waiting: Episode, asked: Asked, store: EpisodeStore) -> Work:
+def _going_on(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> Work:
     """The work without its answers. The store is read, so it is called in a thread."""
     return Work(
         episode_id=continuation_id(waiting.episode_id),
-        history=() if waiting.session_id else _said_before(waiting, asked, store),
+        history=() if waiting.session_id else _said_before(waiting, chat_request, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
         waiting=waiting,
     )
 
 
-def _said_before(waiting: Episode, asked: Asked, store: EpisodeStore) -> tuple[Message, ...]:
+def _said_before(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> tuple[Message, ...]:
     """The conversation before the waiting run: the client's part, and runs that it went on from."""
     chain = [waiting]
     while chain[0].resumes is not None:
@@ -186,8 +189,8 @@ def _said_before(waiting: Episode, asked: Asked, store: EpisodeStore) -> tuple[M
         if earlier is None:
             break
         chain.insert(0, earlier)
-    said = conversation(chain)
-    return (*asked.history, *said[: len(said) - len(waiting.messages())])
+    history = conversation(chain)
+    return (*chat_request.history, *history[: len(history) - len(waiting.messages())])
 
 
 def _with_answers(
@@ -210,7 +213,7 @@ def _with_answers(
     return replace(work, values=values, approvals=approvals)
 
 
-def _approval(call: ToolCall, said: object, *, takes_approvals: bool) -> Approval:
+def _approval(call: ToolCall, decision: object, *, takes_approvals: bool) -> Approval:
     if not takes_approvals:
         message = (
             f"{call.name} waits for a person on the server's side; this server takes no approvals "
@@ -218,8 +221,8 @@ def _approval(call: ToolCall, said: object, *, takes_approvals: bool) -> Approva
         )
         code = "approval_not_accepted"
         raise RequestError(status=403, message=message, code=code, param="messages")
-    approved = said.get("approved") if isinstance(said, Mapping) else None
-    reason = said.get("reason", "") if isinstance(said, Mapping) else ""
+    approved = decision.get("approved") if isinstance(decision, Mapping) else None
+    reason = decision.get("reason", "") if isinstance(decision, Mapping) else ""
     if not isinstance(approved, bool) or not isinstance(reason, str):
         message = (
             f"{call.name} waits for an approval; its tool message must be "

@@ -151,7 +151,7 @@ def round_to(value: float, digits: int = 0) -> float:
 
 def _check_divisor(a: float, b: float) -> None:
     if b == 0:
-        raise ModelRetry(f"{a} can not be divided by zero; give another b, or leave the step out")
+        raise ModelRetry(f"{a} cannot be divided by zero; give another b, or leave the step out")
 
 
 # --- statistics ---
@@ -396,7 +396,7 @@ def filter_rows(rows: list[Row], predicate: str) -> list[Row]:
         condition = Expression.parse(predicate, ("row",))
     except CompositeError as error:
         why = "; ".join(f"{problem.message}. {problem.advice}" for problem in error.problems)
-        raise ModelRetry(f"the predicate {predicate!r} can not be used: {why}") from error
+        raise ModelRetry(f"the predicate {predicate!r} cannot be used: {why}") from error
     fuel = max(_LEAST_ROW_FUEL, min(LIMITS.fuel, _TABLE_FUEL // (len(rows) or 1)))
     limits = replace(LIMITS, fuel=fuel)
     return [row for at, row in enumerate(rows) if _holds(condition, row, at, limits)]

@@ -103,7 +103,7 @@ class ReplayModel:
         self._read()
 
     reports_cost = True
-    """What answers cost is recorded with their usage."""
+    """The recorded usage includes the cost."""
 
     @property
     def name(self) -> str:
@@ -195,18 +195,18 @@ class ReplayModel:
         return [self._redacted(item) for item in value] if isinstance(value, list) else value
 
     def _difference(self, request: JsonObject) -> str:
-        """How a request differs from the recorded one that is most like it."""
+        """The difference between a request and the most similar recorded one."""
         if not self._requests:
             return "It is empty"
-        wanted, known = _lines(request), [_lines(recorded) for recorded in self._requests]
-        matcher = difflib.SequenceMatcher(b=wanted, autojunk=False)
+        own, known = _lines(request), [_lines(recorded) for recorded in self._requests]
+        matcher = difflib.SequenceMatcher(b=own, autojunk=False)
 
         def likeness(lines: list[str]) -> float:
             matcher.set_seq1(lines)
             return matcher.ratio()
 
         nearest = max(known, key=likeness)
-        lines = list(difflib.unified_diff(nearest, wanted, "recorded", "asked", n=1, lineterm=""))
+        lines = list(difflib.unified_diff(nearest, own, "recorded", "asked", n=1, lineterm=""))
         more = len(lines) - _SHOWN_LINES
         shown = lines[:_SHOWN_LINES] + ([f"... {more} more lines"] if more > 0 else [])
         return "The nearest recorded request differs:\n" + "\n".join(shown)
@@ -236,7 +236,7 @@ def _without_secret_fields(value: Any) -> Any:
 
 
 def _request_to_json(request: ModelRequest) -> dict[str, Any]:
-    """What a request is recognised by, in readable form.
+    """The key of a request, in readable form.
 
     Tools are their names and digests, so a changed description is another request. How long to
     wait for an answer makes no difference.

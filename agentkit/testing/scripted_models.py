@@ -13,7 +13,7 @@ from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 
 Answer: TypeAlias = str | Sequence[ToolCall] | AssistantMessage | ModelResponse
-"""What a function may answer: text, calls, a message, or a whole response."""
+"""Possible answers of a function: text, calls, a message, or a whole response."""
 
 
 class FunctionModel:
@@ -54,7 +54,7 @@ class FunctionModel:
         return self._name
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        """What the function returns for ``request``, as a response."""
+        """The function's answer to ``request``, as a response."""
         self.requests.append(request)
         answer = self._function(request)
         if inspect.isawaitable(answer):

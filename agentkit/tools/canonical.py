@@ -24,14 +24,14 @@ asks, at a twentieth of the cost of ``rfc8785``."""
 def canonical_json(value: Any) -> bytes:
     """Serialise ``value`` so that equal data give equal bytes (RFC 8785).
 
-    Integers beyond ±(2**53 - 1), which RFC 8785 can not carry, are written as strings with a
+    Integers beyond ±(2**53 - 1), which RFC 8785 cannot carry, are written as strings with a
     trailing ``n``, as JavaScript writes them; real schemas do hold such bounds.
 
     Args:
         value: JSON data; tuples count as arrays.
 
     Raises:
-        ValueError: The data hold something that JSON can not, such as NaN.
+        ValueError: The data hold something that JSON cannot, such as NaN.
     """
     if _is_plain(value):
         return _AS_PLAIN.encode(value).encode()
@@ -51,7 +51,7 @@ def digest(value: Any) -> str:
 def is_json(value: Any) -> bool:
     """Whether JSON in UTF-8 can write the value and read it back the same.
 
-    Half of a surrogate pair it can not write, nor what is not finite, nor an integer of more digits
+    Half of a surrogate pair it cannot write, nor what is not finite, nor an integer of more digits
     than Python reads.
 
     Example:
@@ -84,7 +84,7 @@ def same_json(left: Any, right: Any) -> bool:
 
 
 def json_key(value: Any) -> Hashable:
-    """What values that are the same JSON data, and no others, have in common (``same_json``)."""
+    """A key shared exactly by values that are the same JSON data (``same_json``)."""
     if isinstance(value, list):
         return ("list", *map(json_key, value))
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What a model clearly meant: values that break a schema, in the form that it asks for.
+"""Coerce values that break a schema into what the model clearly meant.
 
 Models write ``"3"`` for an integer, ``"true"`` for a boolean or a list as JSON text. ``coerce``
 converts such values where they break the schema, and ``canonical_arguments`` brings arguments into
@@ -139,7 +139,7 @@ class _Coercion:
         return value
 
     def _meant(self, error: SchemaError) -> Any:
-        """What was meant by a value that breaks a keyword; itself when that is not clear."""
+        """The value meant by one that breaks a keyword; itself when that is not clear."""
         value = error.value
         if error.keyword == "type" and isinstance(value, str):
             return _read(value.strip(), error.limit, value)
@@ -187,7 +187,7 @@ class _Coercion:
         depth: int,
         followed: frozenset[str],
     ) -> dict[str, Any]:
-        """What optional properties that are left out have, by themselves or their reference."""
+        """The defaults of omitted optional properties, their own or their reference's."""
         needed = part.get("required", ())
         found: dict[str, Any] = {}
         for name, schema in properties.items():

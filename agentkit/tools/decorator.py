@@ -15,7 +15,7 @@ Text = TypeVar("Text", bound=str)
 
 
 class ToolOptions(TypedDict, total=False):
-    """What ``tool`` takes beside the function; ``tool`` says what each means."""
+    """Options of ``tool``, documented there."""
 
     name: str | None
     description: str | None
@@ -74,7 +74,7 @@ def tool(
         The tool, or the decorator that makes it.
 
     Raises:
-        DefinitionError: A model can not call the function; the message names the parameter.
+        DefinitionError: A model cannot call the function; the message names the parameter.
         UsageError: ``timeout_seconds`` or ``max_retries`` is out of range, or there is no such
             option.
 
@@ -88,14 +88,14 @@ def tool(
     """
     if unknown := options.keys() - ToolOptions.__annotations__.keys():
         raise UsageError(f"@tool knows no {', '.join(sorted(unknown))}")
-    said: dict[str, Any] = {**options}
-    deferred = said.pop("deferred", False)
-    _check_bounds(said.get("timeout_seconds"), said.get("max_retries"))
-    running = {name: said.pop(name) for name in _RUNNING if name in said}
-    said["examples"] = tuple(said.get("examples", ()))
+    settings: dict[str, Any] = {**options}
+    deferred = settings.pop("deferred", False)
+    _check_bounds(settings.get("timeout_seconds"), settings.get("max_retries"))
+    running = {name: settings.pop(name) for name in _RUNNING if name in settings}
+    settings["examples"] = tuple(settings.get("examples", ()))
     for name in _COLLECTIONS:
-        if not isinstance(said.get(name), Effects):
-            said[name] = as_tuple(name, said.get(name, ()))
+        if not isinstance(settings.get(name), Effects):
+            settings[name] = as_tuple(name, settings.get(name, ()))
 
     def make(wrapped: Callable[..., Any]) -> Tool:
         if isinstance(wrapped, Tool):
@@ -103,7 +103,7 @@ def tool(
                 f"{wrapped.name!r} is a tool already; give its options where it is made, or use "
                 "Tool.with_definition"
             )
-        reading = sources.read_function(wrapped, sources.DefinitionOptions(**said))
+        reading = sources.read_function(wrapped, sources.DefinitionOptions(**settings))
         more = running if reading.convert is None else {**running, "convert": reading.convert}
         return Tool(
             definition=reading.definition,
@@ -116,15 +116,15 @@ def tool(
     return make if function is None else make(function)
 
 
-def as_tuple(option: str, given: Iterable[Text]) -> tuple[Text, ...]:
+def as_tuple(option: str, values: Iterable[Text]) -> tuple[Text, ...]:
     """Texts as a tuple.
 
     Raises:
         UsageError: They are a single text, which would be taken letter by letter.
     """
-    if isinstance(given, str):
-        raise UsageError(f"{option} is a collection, not one string; write {option}=[{given!r}]")
-    return tuple(given)
+    if isinstance(values, str):
+        raise UsageError(f"{option} is a collection, not one string; write {option}=[{values!r}]")
+    return tuple(values)
 
 
 def _check_bounds(timeout_seconds: float | None, max_retries: int | None) -> None:

@@ -43,7 +43,7 @@ _LONGEST_SHOWN = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effects:
-    """What running a tool does to the world, in the words of MCP's tool annotations.
+    """The effects of running a tool, in the terms of MCP's tool annotations.
 
     None means "not declared": such a tool is treated as one that may write, and is not treated
     as destructive.
@@ -69,16 +69,16 @@ class Effects:
         Raises:
             DefinitionError: A name is not an effect.
         """
-        given = set(names)
-        unknown = given - set(get_args(EffectName))
+        selected = set(names)
+        unknown = selected - set(get_args(EffectName))
         if unknown:
             raise DefinitionError(
                 f"unknown effects {sorted(unknown)}; use some of {list(get_args(EffectName))}"
             )
-        declared: dict[str, bool] = dict.fromkeys(given, True)
-        if "reads" in given and not given & {"writes", "destructive"}:
+        declared: dict[str, bool] = dict.fromkeys(selected, True)
+        if "reads" in selected and not selected & {"writes", "destructive"}:
             declared["writes"] = False
-        if "destructive" in given:
+        if "destructive" in selected:
             declared["writes"] = True
         return cls(**declared)
 
@@ -175,7 +175,7 @@ class Specification:
         text: Conditions in words; they rank, they never gate.
         complexity: Cost in words, such as ``O(n log n)`` or ``two database reads``.
         rules: What was learned about calls beyond the contract, see ``agentkit.tools.rules``. They
-            narrow the offered schema, are told to models, and refuse calls that break them.
+            narrow the offered schema, are shown to models, and refuse calls that break them.
     """
 
     pre: tuple[str, ...] = ()
@@ -206,7 +206,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Where a definition came from.
+    """The origin of a definition.
 
     Attributes:
         kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp`` or ``composite``.
@@ -286,8 +286,8 @@ class ToolDefinition:
 
         Raises:
             DefinitionError: Name or description are no text, or the parameters are no schema of an
-                object with named properties, or a schema asks too much of whoever walks it or
-                holds what JSON can not.
+                object with named properties, or a schema is too expensive to walk or
+                holds what JSON cannot.
         """
         _check_outline(name, description, parameters)
         check_bounds(parameters, max_depth=MAX_DEPTH)
@@ -509,7 +509,7 @@ def _check_writable(name: str, parts: list[object]) -> None:
         json.dumps(parts, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise DefinitionError(
-            f"the tool {name!r} can not be written as JSON: {error}", tool_name=name
+            f"the tool {name!r} cannot be written as JSON: {error}", tool_name=name
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""From an error of a schema to the sentence that a model reads.
+"""Turn a schema error into the sentence that a model reads.
 
 Each keyword has one sentence: what must be, and what was got. The deepest relevant error of an
 ``anyOf`` is worded, not the fact that no branch fits.
@@ -134,7 +134,7 @@ def _is_of_type(error: SchemaError, depth: int) -> bool:
 
 
 def _is_of_constant(error: SchemaError) -> bool:
-    """Whether a constant is wrong, which is how branches are usually told apart."""
+    """Whether a constant is wrong, which is how branches usually differ."""
     return error.keyword in {"const", "enum"}
 
 
@@ -240,12 +240,14 @@ _SENTENCES: Mapping[str, str] = {
     "oneOf": "must fit exactly one of the alternatives, not several, {got}",
     "pattern": "must match the pattern {limit}, {got}",
     "type": "must be {kinds}, {got}",
+    "unevaluatedItems": "must hold no items beyond those that its schema describes, got {size}",
+    "unevaluatedProperties": "must not hold {names}",
     "uniqueItems": "must not hold an item twice",
 }
 
 
 def _sentence(error: SchemaError) -> str:
-    """What must be, and what was got."""
+    """The expected and the actual value."""
     template = _SENTENCES.get(error.keyword, "must fit the schema: {keyword} {value}")
     if error.branches:  # no alternative fits
         template = _SENTENCES["type"] if _kinds(error) else "must fit one alternative, {got}"
@@ -287,7 +289,7 @@ _PARTS: Mapping[str, Callable[[SchemaError], Any]] = {
     "size": lambda error: len(error.value),
     "value": lambda error: value_text(error.limit),
 }
-"""What stands in the braces of a sentence."""
+"""Values for the braces of a sentence."""
 
 
 # --- names and values in sentences ----------------------------------------------------------------
@@ -299,7 +301,7 @@ _LONGEST_COMPARED = 64
 _MOST_GUESSES = 5
 """Names and values of one call that are compared with the known ones."""
 _MOST_NAMES = 20
-"""Unknown or missing names of one object that are told."""
+"""Maximum number of unknown or missing names listed for one object."""
 
 
 def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -311,32 +313,32 @@ def close_to(name: str, known: Iterable[str]) -> tuple[str, ...]:
     import difflib
     import heapq
 
-    wanted = name[:_LONGEST_COMPARED].casefold()
+    name_folded = name[:_LONGEST_COMPARED].casefold()
     folded: dict[str, str] = {}
-    akin = _akin(wanted, known)
+    akin = _akin(name_folded, known)
     for candidate in heapq.nsmallest(_MOST_COMPARED, akin, lambda one: abs(len(one) - len(name))):
         folded.setdefault(candidate[:_LONGEST_COMPARED].casefold(), candidate)
-    close = difflib.get_close_matches(wanted, folded, n=3, cutoff=0.6)
-    inside = [text for text in folded if _hold_one_another(text, wanted) and text not in close]
+    close = difflib.get_close_matches(name_folded, folded, n=3, cutoff=0.6)
+    inside = [text for text in folded if _hold_one_another(text, name_folded) and text not in close]
     return tuple(folded[text] for text in [*close, *inside][:3])
 
 
-def _akin(wanted: str, known: Iterable[str]) -> Iterator[str]:
-    first, words, slack = wanted[:1], set(wanted.split("_")), 4 + len(wanted) // 4
+def _akin(name_folded: str, known: Iterable[str]) -> Iterator[str]:
+    first, words, slack = name_folded[:1], set(name_folded.split("_")), 4 + len(name_folded) // 4
     for other in known:
         folded = other[:_LONGEST_COMPARED].casefold()
         is_alike = folded[:1] == first or not words.isdisjoint(folded.split("_"))
-        is_alike = is_alike and abs(len(folded) - len(wanted)) <= slack
-        if is_alike or _hold_one_another(folded, wanted):
+        is_alike = is_alike and abs(len(folded) - len(name_folded)) <= slack
+        if is_alike or _hold_one_another(folded, name_folded):
             yield other
 
 
-def _hold_one_another(text: str, wanted: str) -> bool:
-    return len(text) > 2 and len(wanted) > 2 and (wanted in text or text in wanted)
+def _hold_one_another(text: str, name_folded: str) -> bool:
+    return len(text) > 2 and len(name_folded) > 2 and (name_folded in text or text in name_folded)
 
 
 _LONGEST_STEP = 200
-"""Characters of one key in a path; keys come from whoever called."""
+"""Characters of one key in a path; keys come from the caller."""
 
 
 def path_text(path: tuple[str | int, ...]) -> str:

@@ -30,7 +30,7 @@ _SHOWN = 300
 
 
 TOOL_ERRORS = (Exception, SystemExit, BaseExceptionGroup)
-"""What a tool may raise and fail by, where ``is_tool_error`` says so, too."""
+"""Errors by which a tool may fail, if ``is_tool_error`` agrees."""
 
 
 def is_tool_error(error: BaseException) -> bool:
@@ -95,12 +95,12 @@ def _post(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None
     try:
         loop.call_soon_threadsafe(callback)
     except RuntimeError:
-        if not loop.is_closed():  # closed between the check and the call: nobody waits any more
+        if not loop.is_closed():  # closed between the check and the call: no one waits any more
             raise
 
 
 class UnserialisableError(ValueError):
-    """A tool returned something that JSON can not hold."""
+    """A tool returned something that JSON cannot hold."""
 
 
 def encode_result(value: object) -> tuple[Any, str]:
@@ -110,7 +110,7 @@ def encode_result(value: object) -> tuple[Any, str]:
     dates, decimals, enums, sets and paths are converted first.
 
     Raises:
-        UnserialisableError: JSON can not hold the value: NaN, a cycle, an open file.
+        UnserialisableError: JSON cannot hold the value: NaN, a cycle, an open file.
     """
     if isinstance(value, str):
         return value, value
@@ -127,8 +127,8 @@ def described(error: BaseException) -> str:
     """Kind and text of an exception, whose text may be anything."""
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
-        text = f"its text can not be read, {type(broken).__name__}"
+    except Exception as broken:  # noqa: BLE001 - ``str`` runs code of the exception's author
+        text = f"its text cannot be read, {type(broken).__name__}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
@@ -153,7 +153,7 @@ def _converted(value: object) -> Any:
 
 
 def _complaint(value: object, error: Exception) -> str:
-    return f"It returned a {type(value).__name__} that JSON can not hold ({str(error)[:200]})"
+    return f"It returned a {type(value).__name__} that JSON cannot hold ({str(error)[:200]})"
 
 
 # --- the context of a run -------------------------------------------------------------------------
@@ -163,14 +163,14 @@ DepsFactory: TypeAlias = Callable[[Any], Any]
 
 
 async def made_deps(factory: DepsFactory | None, request: object) -> Any:
-    """What a factory makes of a request; None without a factory."""
+    """The factory's deps for a request; None without a factory."""
     made = None if factory is None else factory(request)
     return await made if inspect.isawaitable(made) else made
 
 
 @dataclass(kw_only=True, slots=True)
 class RunFacts:
-    """What the contexts of one run share.
+    """State shared by the contexts of one run.
 
     Attributes:
         deps: What the caller gave the run.
@@ -180,7 +180,7 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         is_over: Whether the run has ended.
-        on_progress: Is told how far a call is: its id, its tool, and words; None for nobody.
+        on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
     """
 
     deps: Any = None
@@ -201,7 +201,7 @@ class RunContext(Generic[DepsT]):
         run: What all contexts of the run share; a test can leave it out.
         attempt: Number of the attempt at this call, from 1.
         call_id: The call; empty where instructions or guardrails are given the context.
-        tool_name: Whose call it is. In a composite, call, attempt and token are the composite's.
+        tool_name: The tool called. In a composite, call, attempt and token are the composite's.
 
     Attributes:
         run_id: Id of the episode that the run will be.
@@ -242,27 +242,27 @@ class RunContext(Generic[DepsT]):
 
     @property
     def deps(self) -> DepsT:
-        """What the caller gave the run, such as a database handle or who the user is."""
+        """The caller's dependencies for the run, such as a database handle or the user."""
         deps: DepsT = self._live.deps
         return deps
 
     @property
     def usage(self) -> Usage:
-        """What the run has spent on models so far."""
+        """The run's usage of models so far."""
         return self._live.usage
 
     def progress(self, text: str) -> None:
-        """Tell whoever listens to the run how far this call is: a ``ToolProgress`` event.
+        """Report this call's progress to the run's listeners: a ``ToolProgress`` event.
 
         It costs nothing where nobody listens, and may be called from any thread. The model and the
         episode do not see it.
         """
-        tell = self._live.on_progress
-        if tell is not None:
-            tell(self.call_id, self.tool_name, text)
+        on_progress = self._live.on_progress
+        if on_progress is not None:
+            on_progress(self.call_id, self.tool_name, text)
 
     def add_usage(self, usage: Usage) -> None:
-        """Count what a tool spent on models by itself, for the limits and the record of the run."""
+        """Count what a tool itself spent on models, for the limits and the record of the run."""
         self._live.usage += usage
 
     @property
@@ -301,7 +301,7 @@ def current_context(tool_name: str) -> RunContext[Any]:
 
 @contextmanager
 def entered(context: RunContext[Any]) -> Iterator[None]:
-    """Calls inside have this context; one that does not end well is told to stop."""
+    """Calls inside have this context; one that fails is cancelled."""
     token = _CURRENT.set(context)
     try:
         yield
@@ -328,10 +328,10 @@ def check_deps(deps: object, deps_type: object) -> None:
         UsageError: It is not.
     """
     if _is_class(deps_type) and not isinstance(deps, deps_type):
-        given = "nothing" if deps is None else f"a {type(deps).__name__}"
+        actual = "nothing" if deps is None else f"a {type(deps).__name__}"
         raise UsageError(
             f"deps is to be a {deps_type.__name__}, as deps_type says, and the run was given "
-            f"{given}; pass deps=... to the run"
+            f"{actual}; pass deps=... to the run"
         )
 
 
@@ -341,17 +341,17 @@ def check_tool_deps(tool_name: str, annotation: object, deps_type: object) -> No
     Raises:
         UsageError: It is not.
     """
-    (wanted,) = get_args(annotation) or (None,)
-    if not _is_class(wanted) or wanted in (object, Any, type(None)):
+    (expected,) = get_args(annotation) or (None,)
+    if not _is_class(expected) or expected in (object, Any, type(None)):
         return
-    if _is_class(deps_type) and not issubclass(deps_type, wanted):
-        given = "none" if deps_type is ANY_DEPS else deps_type.__name__
+    if _is_class(deps_type) and not issubclass(deps_type, expected):
+        actual = "none" if deps_type is ANY_DEPS else deps_type.__name__
         raise UsageError(
-            f"the tool {tool_name} takes RunContext[{wanted.__name__}], and deps_type of the agent "
-            f"is {given}; make it with deps_type={wanted.__name__}"
+            f"the tool {tool_name} takes RunContext[{expected.__name__}], and deps_type of the "
+            f"agent is {actual}; make it with deps_type={expected.__name__}"
         )
 
 
-def _is_class(given: object) -> TypeGuard[type]:
-    """Whether values can be told to be of this type; not of a protocol or ``dict[str, str]``."""
-    return isinstance(given, type) and not getattr(given, "_is_protocol", False)
+def _is_class(value: object) -> TypeGuard[type]:
+    """Whether values can be checked against this type; not of a protocol or ``dict[str, str]``."""
+    return isinstance(value, type) and not getattr(value, "_is_protocol", False)

@@ -15,10 +15,10 @@ from agentkit.tools.definition import EffectName, Effects, ToolDefinition
 from agentkit.tools.schema import with_references
 
 EFFECTS_KEY = "agentkit.dev/effects"
-"""In ``_meta`` of a tool: the effects as we declare them."""
+"""Key in a tool's ``_meta``: the effects as we declare them."""
 
 WRAPPED_KEY = "agentkit.dev/wrapped"
-"""In ``_meta`` of a tool: its result is the field ``result`` of the object that is sent."""
+"""Key in a tool's ``_meta``: its result is the field ``result`` of the object sent."""
 
 RESULT_FIELD = "result"
 """Under which a value that is no object is sent, as the official server library does it."""
@@ -133,7 +133,9 @@ def exact_effects(record: JsonObject) -> Effects | None:
         Effects(reads=True, writes=True, destructive=None, idempotent=None, open_world=None)
     """
     meta = record.get("_meta")
-    said = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
-    if not isinstance(said, Mapping) or not said.keys() <= _EFFECTS:
+    effects = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(effects, Mapping) or not effects.keys() <= _EFFECTS:
         return None
-    return Effects(**said) if all(isinstance(value, bool) for value in said.values()) else None
+    return (
+        Effects(**effects) if all(isinstance(value, bool) for value in effects.values()) else None
+    )

@@ -1,6 +1,6 @@
 r"""Regular expressions in schemas: matched in linear time, because both sides are foreign.
 
-A pattern comes from whoever wrote the definition and the text from a model or a server. Python's
+A pattern comes from the definition's author and the text from a model or a server. Python's
 ``re`` backtracks without a limit and holds the interpreter while it does, so patterns are matched
 by the Rust engine that pydantic brings along: its time is bounded by the size of the pattern times
 the length of the text, whatever both are.
@@ -9,7 +9,7 @@ Patterns mean what JSON Schema says, which is ECMA 262: they are searched, ``$``
 text, ``\d`` and ``\w`` are ASCII. Look-around and back-references have no linear-time match; a
 pattern that uses them is refused where its tool is imported or first checked.
 
-The formats that are checked, and the characters of a text that nobody sees, stand here as well.
+The checked formats and the invisible characters of a text are defined here as well.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ _MEMBERS_SPELLED |= {"--": r"-\-", r"\D": "[^0-9]", r"\W": "[^0-9A-Za-z_]", r"\0
 
 
 def why_unusable(pattern: str) -> str:
-    """Why a pattern can not be matched, in words that follow its text; empty when it can.
+    """Why a pattern cannot be matched, in words that follow its text; empty when it can.
 
     Example:
         >>> why_unusable("^(a|a)*$"), why_unusable("(?=a)b")
-        ('', 'uses look-around or back-references, which can not be matched in linear time')
+        ('', 'uses look-around or back-references, which cannot be matched in linear time')
     """
     found = _read(pattern)
     return found if isinstance(found, str) else ""
@@ -74,7 +74,7 @@ def pattern_holds(pattern: str, text: str) -> bool:
     """Whether ``pattern`` is found in ``text``; it is not anchored, as in JSON Schema.
 
     Raises:
-        ValueError: The pattern can not be matched.
+        ValueError: The pattern cannot be matched.
     """
     found = _read(pattern)
     if isinstance(found, str):
@@ -84,7 +84,7 @@ def pattern_holds(pattern: str, text: str) -> bool:
 
 
 def pattern_steps(pattern: str, text: str) -> int:
-    """How long ``pattern_holds`` can take, in steps of some ten microseconds."""
+    """The cost of ``pattern_holds``, in steps of some ten microseconds."""
     return pattern_weight(pattern) * len(text) // _STATES_A_STEP
 
 
@@ -95,7 +95,7 @@ def _read(pattern: str) -> SchemaValidator | str:
 
 
 def _compile(pattern: str) -> SchemaValidator | str:
-    """What matches a pattern, or why nothing does."""
+    """The matcher of a pattern, or why there is none."""
     from pydantic_core import SchemaError, SchemaValidator, core_schema
 
     try:
@@ -103,10 +103,10 @@ def _compile(pattern: str) -> SchemaValidator | str:
             core_schema.str_schema(pattern=_translated(pattern), regex_engine="rust-regex")
         )
     except (SchemaError, re.error) as error:
-        said = str(error)
-    if "look-around" in said or "backreferences" in said:
-        return "uses look-around or back-references, which can not be matched in linear time"
-    return "is too large to be matched" if "size limit" in said else "is no regular expression"
+        message = str(error)
+    if "look-around" in message or "backreferences" in message:
+        return "uses look-around or back-references, which cannot be matched in linear time"
+    return "is too large to be matched" if "size limit" in message else "is no regular expression"
 
 
 _compiled = lru_cache(maxsize=1024)(_compile)
@@ -190,7 +190,7 @@ def _states(token: str) -> int:
 
 
 def _most(quantifier: str) -> int:
-    """How often a quantifier writes out what it repeats."""
+    """The number of times a quantifier expands what it repeats."""
     counts = [int(count) for count in re.findall(r"\d+", quantifier)]
     return max(1, *counts) if counts else 1
 
@@ -322,14 +322,14 @@ FORMAT_EXAMPLES: Mapping[str, str] = MappingProxyType(
 """A value of each format, for messages."""
 
 
-# --- characters that nobody sees ------------------------------------------------------------------
+# --- invisible characters -------------------------------------------------------------------------
 
 _JOINERS = {"\u200c", "\u200d"}
 _KEPT_CONTROLS = {"\t", "\n", "\r"}
 
 
 def invisible(text: str) -> tuple[str, ...]:
-    r"""The characters of ``text`` that nobody sees, each once, in order.
+    r"""The invisible characters of ``text``, each once, in order.
 
     Control characters, zero-width spaces, marks of text direction, tag characters. Joiners count
     only between ASCII characters: Persian, Indic scripts and emoji need them.

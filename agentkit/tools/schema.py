@@ -70,7 +70,7 @@ def copied(value: Any) -> Any:
 
 
 def resolve_local(root: JsonObject, reference: str, nowhere: Any = None) -> Any:
-    """What a local reference such as ``#/$defs/Address`` points at.
+    """The target of a local reference such as ``#/$defs/Address``.
 
     Args:
         root: The document.
@@ -108,7 +108,7 @@ def pointer_keys(reference: str) -> Iterator[str]:
 def schemas_in(document: Any) -> Iterator[JsonObject]:
     """Every object of a schema document that may be a schema, in document order.
 
-    Data such as defaults are not searched; what stands under a keyword that nobody knows is.
+    Data such as defaults are not searched; the content of an unknown keyword is.
     """
     waiting: list[tuple[Any, bool]] = [(document, True)]
     while waiting:
@@ -136,7 +136,7 @@ def with_references(schema: Any, change: Callable[[str], str], *, are_names: boo
 
     Args:
         schema: A schema, a list of schemas, or a map of them.
-        change: Gives the new reference for an old one.
+        change: Returns the new reference for an old one.
         are_names: Whether the keys are names that the author chose.
     """
     if isinstance(schema, list | tuple):
@@ -266,7 +266,7 @@ def _unbounded(why: str) -> DefinitionError:
 
 
 def _schemas_for_value(part: Any, root: Any, known: dict[int, int]) -> int:
-    """How many schemas one value is held against, references and combinations followed."""
+    """The number of schemas one value is checked against, following references and combinations."""
     if not isinstance(part, Mapping) or not isinstance(root, Mapping):
         return 1
     if id(part) not in known:
@@ -371,7 +371,7 @@ _MAX_VIEWS = 5_000
 
 
 def places(schema: JsonObject, parameter: str) -> dict[Steps, list[Any]]:
-    """What a dotted path leads to: the steps down, and the parts of the schema found there.
+    """The target of a dotted path: the steps down, and the parts of the schema found there.
 
     The path is read along the schema, through references and alternatives, since a name may itself
     hold a dot. There is usually one way and one part: several parts when alternatives of ``anyOf``
@@ -398,7 +398,7 @@ class _PathSearch:
         self._left = _MAX_VIEWS
 
     def named(self, part: Any, path: str, above: Steps) -> Iterator[tuple[Steps, Any]]:
-        """What a path leads to that starts with the name of a property of ``part``."""
+        """The target of a path that starts with the name of a property of ``part``."""
         for view in self._views(part):
             properties = view.get("properties")
             for name, below in properties.items() if isinstance(properties, Mapping) else ():

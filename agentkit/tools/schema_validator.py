@@ -2,14 +2,14 @@
 
 ``fits`` is the quick question and ``schema_errors`` the whole answer; both are one walk. Schemas
 and values come from strangers: references may double at every level, alternatives may nest, and a
-schema of a kilobyte can ask for years. Each schema that is looked at therefore counts, weighted by
+schema of a kilobyte can ask for years. Each schema visited therefore counts, weighted by
 the size of what it looks at, and the walk ends with ``UncheckableError`` when the count is used up.
 Patterns are matched by ``agentkit.tools.patterns``; nothing is ever fetched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,12 +28,12 @@ _NAMES_A_STEP = 8
 
 
 class UncheckableError(ValueError):
-    """A value can not be held against a schema; the message says why."""
+    """A value cannot be held against a schema; the message says why."""
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """How much work is left, in schemas looked at; several questions may share it."""
+    """The remaining work, in schemas visited; several validations may share it."""
 
     left: int = _QUICK_STEPS
 
@@ -95,7 +95,7 @@ def schema_errors(
     steps: StepBudget | None = None,
     limit: int | None = 20,
 ) -> Sequence[SchemaError]:
-    """What is wrong with a value, up to ``limit`` errors; empty when nothing is.
+    """The errors of a value, up to ``limit``; empty when it is valid.
 
     Args:
         value: Decoded JSON.
@@ -154,7 +154,7 @@ _FINE: Errors = ()
 
 
 class _At(NamedTuple):
-    """Where the walk stands: in which schema, at which value, and how deep."""
+    """The position of the walk: schema, value and depth."""
 
     schema: JsonObject
     path: tuple[str | int, ...] = ()
@@ -179,7 +179,7 @@ class _Walk:
     def errors(
         self, value: Any, schema: Any, path: tuple[str | int, ...] = (), depth: int = 0
     ) -> Errors:
-        """What is wrong with a value under a schema, ``depth`` schemas down."""
+        """The errors of a value under a schema, ``depth`` schemas down."""
         if not isinstance(schema, dict):
             if schema is True:
                 return _FINE
@@ -200,7 +200,7 @@ class _Walk:
         return found
 
     def below(self, value: Any, schema: Any, at: _At, *steps: str | int) -> Errors:
-        """What is wrong with a part of a value, or with the value itself."""
+        """The errors of a part of a value, or of the value itself."""
         path = (*at.path, *steps) if steps and not self.is_brief else at.path
         return self.errors(value, schema, path, at.depth)
 
@@ -230,7 +230,7 @@ class _Walk:
             raise UncheckableError(str(error)) from error
 
     def target(self, reference: Any) -> Any:
-        """What a reference points at.
+        """The target of a reference.
 
         Raises:
             UncheckableError: It points out of the document; nothing is fetched.
@@ -260,7 +260,7 @@ class _Walk:
 
 
 def _steps_of(value: Any) -> int:
-    """How much more a long value counts."""
+    """The extra cost of a long value."""
     if isinstance(value, str):
         return len(value) // _CHARACTERS_A_STEP
     return len(value) // _NAMES_A_STEP if isinstance(value, list | dict) else 0
@@ -568,6 +568,73 @@ def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     return _FINE if least <= count <= most else _error("contains", rule, value, at)
 
 
+# --- what nothing else speaks of ------------------------------------------------------------------
+
+
+def _unevaluated(walk: _Walk, keyword: str, value: Any, at: _At) -> Errors:
+    """Fields or items that no other keyword speaks of: refused, or held against the rule."""
+    rule = at.schema[keyword]
+    known = _evaluated(walk, value, {**at.schema, keyword: None}, at)
+    all_of_it: Iterable[Any] = value if isinstance(value, dict) else range(len(value))
+    others = [one for one in all_of_it if one not in known]
+    if rule is False:
+        names = others if isinstance(value, dict) else ()
+        return _error(keyword, rule, value, at, names=names) if others else _FINE
+    return _joined(walk, (walk.below(value[one], rule, at, one) for one in others))
+
+
+def _unevaluated_properties(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
+    is_object = isinstance(value, dict)
+    return _unevaluated(walk, "unevaluatedProperties", value, at) if is_object else _FINE
+
+
+def _unevaluated_items(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
+    is_list = isinstance(value, list)
+    return _unevaluated(walk, "unevaluatedItems", value, at) if is_list else _FINE
+
+
+def _evaluated(walk: _Walk, value: Any, schema: Any, at: _At) -> set[Any]:
+    """The names or indexes that a schema, or what it applies to the same value, speaks of."""
+    if not isinstance(schema, dict):
+        return set()
+    if at.depth > _MAX_DEPTH:
+        raise UncheckableError("a value is nested too deeply")
+    walk.spend(1 + len(value) // _NAMES_A_STEP)
+    at = _At(schema, at.path, at.depth + 1)
+    if isinstance(value, dict):
+        known = set(value)
+        if schema.get("additionalProperties", schema.get("unevaluatedProperties")) is None:
+            properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+            known = {
+                name
+                for name in value
+                if name in properties or any(walk.matches(one, name) for one in patterns)
+            }
+    else:
+        known = set(range(len(value)))
+        if schema.get("items", schema.get("unevaluatedItems")) is None:
+            known = set(range(len(schema.get("prefixItems", ()))))
+            if (part := schema.get("contains")) is not None:
+                known |= {n for n, item in enumerate(value) if walk.holds(item, part, at)}
+    for beside in _beside(walk, value, schema, at):
+        known |= _evaluated(walk, value, beside, at)
+    return known
+
+
+def _beside(walk: _Walk, value: Any, schema: JsonObject, at: _At) -> Iterator[Any]:
+    """The schemas that a schema applies to the same value, and that hold."""
+    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        if keyword in schema:
+            yield walk.target(schema[keyword])
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        yield from (one for one in schema.get(keyword, ()) if walk.holds(value, one, at))
+    if "if" in schema:
+        decided = walk.holds(value, schema["if"], at)
+        yield from (schema["if"], schema.get("then")) if decided else (schema.get("else"),)
+    named = schema.get("dependentSchemas", {})
+    yield from (part for name, part in named.items() if name in value)
+
+
 _KEYWORDS: Mapping[str, _Keyword] = {
     "$id": _own_base,
     "$ref": _reference,
@@ -593,7 +660,9 @@ _KEYWORDS: Mapping[str, _Keyword] = {
     "propertyNames": _property_names,
     "required": _required,
     "type": _type,
+    "unevaluatedItems": _unevaluated_items,
+    "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique,
     **{keyword: _bound(keyword, kind, holds) for keyword, (kind, holds) in _BOUNDS.items()},
 }
-"""The keywords that constrain; unknown ones do not, nor do those of what is left *unevaluated*."""
+"""The keywords that constrain; unknown ones do not."""

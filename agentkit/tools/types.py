@@ -11,7 +11,7 @@ the one above it (an ``airport`` is a ``place``), and two on different branches 
 The list is ours, chosen by what the parameters of public catalogues hold; an identifier may name
 its owner (``id:hotel``).
 
-A part of a schema that can not be read as a type is taken as undeclared, never as forbidden:
+A part of a schema that cannot be read as a type is taken as undeclared, never as forbidden:
 catalogues hold schemas that contradict themselves, and a type is a hint for finding tools.
 Arguments are held against the schema itself (``agentkit.tools.validation``).
 """
@@ -74,7 +74,7 @@ MEANINGS: Mapping[str, str] = MappingProxyType(dict(_meanings()))
 """Each meaning and the wider one above it; an empty text is no meaning in particular."""
 
 OWNED_ID = "id:"
-"""How the meaning of an identifier that names its owner begins, as in ``id:hotel``."""
+"""Prefix of the meaning of an identifier that names its owner, as in ``id:hotel``."""
 
 
 @lru_cache(maxsize=4_096)
@@ -147,10 +147,10 @@ class Alternative:
         if not self.fields:
             return True
         theirs = dict(other.fields)
-        return all(name in theirs and theirs[name] <= wanted for name, wanted in self.fields)
+        return all(name in theirs and theirs[name] <= kind for name, kind in self.fields)
 
     def meet(self, other: Alternative) -> Alternative | None:
-        """What both allow; None when that is nothing."""
+        """The values both allow; None for none."""
         value = self.value if other.value is None else other.value
         if self.value not in (None, value):
             return None
@@ -410,7 +410,7 @@ _MOST_BRANCHES = 32
 """Alternatives are compared in pairs; a longer ``anyOf`` is taken as undeclared."""
 
 _MOST_VALUES = 64
-"""Of an ``enum``; a longer one is taken as its type."""
+"""Maximum length of an ``enum``; a longer one counts as its type."""
 
 _WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
 _SCALARS: tuple[Base, ...] = ("string", "number", "integer", "boolean")
@@ -532,7 +532,7 @@ def _bases(schema: JsonObject) -> list[Base]:
 
 
 def _both(left: TypeSet, right: TypeSet) -> TypeSet:
-    """What both declare; where they contradict each other, what either does."""
+    """The intersection of both; where they contradict each other, their union."""
     if left.is_any or right.is_any:
         return right if left.is_any else left
     met = left & right
@@ -584,7 +584,7 @@ class TypedSlot:
 
 
 def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
-    """The slot of a value that the caller has; untyped where JSON can not write the value.
+    """The slot of a value that the caller has; untyped where JSON cannot write the value.
 
     Example:
         >>> slot = slot_of_value(7, name="hotel_id")
@@ -597,7 +597,7 @@ def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
         return TypedSlot(name=name, bound=True)
 
 
-def can_take(wanted: TypeSet, given: TypeSet) -> bool:
+def can_take(declared: TypeSet, offered: TypeSet) -> bool:
     """Whether a value may serve where a type is declared, written in another form if need be.
 
     Example:
@@ -606,12 +606,12 @@ def can_take(wanted: TypeSet, given: TypeSet) -> bool:
         >>> can_take(TypeSet.of("boolean"), TypeSet.one_of([7]))
         False
     """
-    if not (wanted & given).is_never:
+    if not (declared & offered).is_never:
         return True
-    if any(pair in WRITTEN_ALSO for pair in product(given.bases, wanted.bases)):
+    if any(pair in WRITTEN_ALSO for pair in product(offered.bases, declared.bases)):
         return True
-    lists = (one.items or ANY for one in wanted.alternatives if one.base == "array")
-    return any(can_take(items, given) for items in lists)
+    lists = (one.items or ANY for one in declared.alternatives if one.base == "array")
+    return any(can_take(items, offered) for items in lists)
 
 
 _TEXT: frozenset[Base] = frozenset({"string"})

@@ -27,7 +27,7 @@ from agentkit.tools.schema_validator import UncheckableError, fits, schema_error
 def validate_arguments(
     definition: ToolDefinition, arguments: object
 ) -> tuple[ArgumentProblem, ...]:
-    """What is wrong with arguments; empty when nothing is.
+    """The problems of arguments; empty when they are valid.
 
     For many calls of one tool keep an ``ArgumentValidator``.
 
@@ -51,7 +51,7 @@ class ArgumentValidator:
     """Checks the arguments of one tool. Build one for each tool and keep it.
 
     Args:
-        definition: The tool. Its schema is looked at when ``prepare`` or ``check`` is called.
+        definition: The tool. Its schema is read when ``prepare`` or ``check`` is called.
     """
 
     __slots__ = ("_definition", "_prepared")
@@ -88,7 +88,7 @@ class ArgumentValidator:
         self._prepared = True
 
     def check(self, arguments: object) -> tuple[ArgumentProblem, ...]:
-        """What is wrong with arguments, the most useful problem first; empty when nothing is.
+        """The problems of arguments, the most useful first; empty when they are valid.
 
         Args:
             arguments: Decoded JSON.
@@ -101,13 +101,13 @@ class ArgumentValidator:
             rule = f"the arguments must be an object, got {value_text(arguments)}"
             return (ArgumentProblem(path=(), rule=rule, keyword="type"),)
         try:
-            if fits(given := dict(arguments), self._definition.signature.parameters):
+            if fits(values := dict(arguments), self._definition.signature.parameters):
                 return ()
-            errors = schema_errors(given, self._described)
+            errors = schema_errors(values, self._described)
             return tuple(problems_of(errors, owner=f"an argument of {self._definition.name}"))
         except (UncheckableError, RecursionError) as error:
             why = "they are nested too deeply" if isinstance(error, RecursionError) else str(error)
-        rule = f"the arguments can not be checked: {why}"
+        rule = f"the arguments cannot be checked: {why}"
         return (ArgumentProblem(path=(), rule=rule, keyword=""),)
 
     def is_plainly_valid(self, arguments: JsonObject) -> bool:

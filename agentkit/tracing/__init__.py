@@ -1,4 +1,4 @@
-"""What an agent does, told while it does it: OpenTelemetry spans and metrics, and lines of a log.
+"""What an agent does, live: OpenTelemetry spans and metrics, and log lines.
 
 ``Agent(..., tracing=Tracing())`` follows OpenTelemetry's GenAI conventions.
 """

@@ -1,4 +1,4 @@
-"""What was said, asked and returned, for those who want it in their traces.
+"""Opt-in content of traces: messages, arguments and results.
 
 Messages have the shape of the GenAI semantic conventions, as JSON text. Every text in them passes
 ``redact`` first and is then cut; numbers and structure stay, so a value to hide has to be a text.
@@ -40,7 +40,7 @@ def unredacted(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContentPolicy:
-    """How content is written into traces.
+    """Settings for content in traces.
 
     Attributes:
         max_chars: Longest text; a longer one ends in ``…``. An attribute has at most about 16 times
@@ -125,9 +125,9 @@ def of_run(
     value: object,
     policy: ContentPolicy,
 ) -> dict[str, str]:
-    """What a run was asked and answered."""
-    asked = [*history, *([UserMessage(text=request)] if request else [])]
-    found = _said(asked, [instructions] if instructions else [], policy)
+    """The request and answer of a run."""
+    messages = [*history, *([UserMessage(text=request)] if request else [])]
+    found = _said(messages, [instructions] if instructions else [], policy)
     if isinstance(value, Episode) and value.turns:
         last = value.turns[-1]
         found |= _answered(last.message, last.finish_reason or "stop", policy)
@@ -135,7 +135,7 @@ def of_run(
 
 
 def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """What a model read and wrote."""
+    """The messages a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
     found = _said(request.messages, system, policy)
     if request.tools:
@@ -149,8 +149,8 @@ def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict
 def _said(
     messages: Iterable[Message], system: Sequence[str], policy: ContentPolicy
 ) -> dict[str, str]:
-    said = [one for one in messages if not isinstance(one, SystemMessage)]
-    found = {"gen_ai.input.messages": policy.newest(said, _message)}
+    visible = [one for one in messages if not isinstance(one, SystemMessage)]
+    found = {"gen_ai.input.messages": policy.newest(visible, _message)}
     if system:
         found["gen_ai.system_instructions"] = policy.first(system, _part)
     return found
@@ -162,7 +162,7 @@ def _answered(message: AssistantMessage, finish: str, policy: ContentPolicy) -> 
 
 
 def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """The arguments of a call, and what the model was told of it.
+    """The arguments of a call, and the result shown to the model.
 
     Of a call inside a composite: what it gave, as a tuple of one, if anything.
     """
@@ -176,7 +176,7 @@ def of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, s
 
 
 def of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
-    """What was searched for, and what was found."""
+    """The query of a search, and its hits."""
     found = {"gen_ai.retrieval.query.text": policy.text(query)}
     if isinstance(value, Retrieval):
         found["gen_ai.retrieval.documents"] = policy.first(value.hits, _document)

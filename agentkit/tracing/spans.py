@@ -133,10 +133,10 @@ def tell_children(
 ) -> None:
     """Tell of the calls that a composite made, each below the one that made it.
 
-    They are told when the composite has ended, with the times that they had.
+    They are written when the composite has ended, with their original times.
 
     Args:
-        tracing: Is told.
+        tracing: Receives them.
         parent: The span of the composite's call.
         call_id: Id of that call.
         library: The pinned snapshot.

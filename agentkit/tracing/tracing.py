@@ -30,7 +30,7 @@ CONVENTIONS_VERSION: Final = "1.41.1"
 """The last release of OpenTelemetry's semantic conventions that holds those of GenAI."""
 
 ChildSpans = Literal["all", "errors", "off"]
-"""Which calls inside composites are told: all of them, those of composites that failed, or none."""
+"""Which calls inside composites are traced: all, those of failed composites, or none."""
 
 Fact: TypeAlias = "str | bool | int | float | tuple[str, ...]"
 P = ParamSpec("P")
@@ -173,7 +173,7 @@ def _safe(method: Callable[Concatenate[Span, P], None]) -> Callable[Concatenate[
     def safely(span: Span, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             method(span, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the run goes on
+        except Exception as error:  # noqa: BLE001 - whatever an exporter raises, the run continues
             span.tracing.failed(error)
 
     return safely
@@ -260,14 +260,14 @@ class Span:
             self._span.add_event("agentkit.retry", about)
 
     def end(self, error: BaseException | None = None, *, at_ns: int | None = None) -> None:
-        """It is over; called by leaving the block, or for what is told afterwards."""
+        """End it; called on leaving the block, or for spans written afterwards."""
         ended = at_ns or time.time_ns()
-        self._tell_outcome(error)
+        self._record_outcome(error)
         self._write(error)
         self._finish(ended)
 
     @_safe
-    def _tell_outcome(self, error: BaseException | None) -> None:
+    def _record_outcome(self, error: BaseException | None) -> None:
         if error is not None:
             self.facts["error.type"] = error_type(error)
         if self.outcome is not None:

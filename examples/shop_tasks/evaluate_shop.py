@@ -48,7 +48,7 @@ ANSWERS: dict[str, Sequence[str | Sequence[ToolCall]]] = {
     ],
     "cancel the desk lamp": [
         LOOK["A-101"],
-        "I am sorry, order A-101 was shipped already, so it can not be cancelled.",
+        "I am sorry, order A-101 was shipped already, so it cannot be cancelled.",
     ],
     "still in its box": [
         LOOK["A-103"],
@@ -62,7 +62,7 @@ ANSWERS: dict[str, Sequence[str | Sequence[ToolCall]]] = {
     ],
     "Refund my toasters": [
         LOOK["A-104"],
-        "They came more than 30 days ago, so I can not refund them.",
+        "They came more than 30 days ago, so I cannot refund them.",
     ],
     "Send order A-103": [  # a mistake: it is the order of somebody else
         call("change_address", order_id="A-103", address="Mill Lane 3, Aker"),

@@ -154,4 +154,4 @@ def test_condition_that_can_not_be_read_counts_as_broken(call):
     )
 
     assert result.failure.kind == "contract_violated"
-    assert "can not be read" in result.text
+    assert "cannot be read" in result.text

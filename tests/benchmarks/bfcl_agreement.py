@@ -283,7 +283,7 @@ class Comparison:
             if matched.passed and self.upstream.judge(question, decoded(ordered)).valid:
                 return "upstream takes the first call that fits"
         if output.calls is None:
-            return "arguments that can not be read count as a call where none is expected"
+            return "arguments that cannot be read count as a call where none is expected"
         if not output.is_json:
             return "a tuple, which no JSON call holds"
         options = (
@@ -492,7 +492,7 @@ async def multi_turn(options: argparse.Namespace) -> list[dict[str, Any]]:
     sys.path.insert(0, str(options.package))
     package = installed_bfcl()
     if package is None:
-        raise SystemExit("bfcl_eval can not be imported; see the top of this file")
+        raise SystemExit("bfcl_eval cannot be imported; see the top of this file")
     benchmark = load_bfcl_multi_turn(package)
     altering = Altering(benchmark.tasks, random.Random(options.seed))
     tasks = benchmark.tasks

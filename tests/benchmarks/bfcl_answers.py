@@ -485,4 +485,4 @@ KINDS: Mapping[str, tuple[Callable[[Task, Turns], Iterator[Any]], Callable[..., 
     "wrong type": (_named, _wrong_type),
     "held-out call": (_before_offer, _held_out),
 }
-"""By kind where the gold can be altered, and how; False where it can not be after all."""
+"""By kind where the gold can be altered, and how; False where it cannot be after all."""

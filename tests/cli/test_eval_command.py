@@ -122,7 +122,7 @@ def test_reports_are_written_as_html_and_markdown(evaluate, script, tmp_path):
     ],
 )
 def test_misuse_is_told_before_anything_is_asked(invoke, script, arguments, message):
-    """What can not work ends with status 2 and says what to do."""
+    """What cannot work ends with status 2 and says what to do."""
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())

@@ -94,7 +94,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         ("tools", "import", "first.json", "--on-conflict", "replace"),
     ):
         result = invoke(*command, *place)
-        assert (result.exit_code, "can not be written to" in result.stderr) == (1, True)
+        assert (result.exit_code, "cannot be written to" in result.stderr) == (1, True)
     gone = invoke("tools", "list", "--store", "artifact:absent.json")
     assert (gone.exit_code, "no such file" in gone.stderr) == (2, True)
 

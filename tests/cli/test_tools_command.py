@@ -52,7 +52,7 @@ def test_tools_of_a_file_are_added_and_listed(invoke, as_json, tools_file):
     [
         ("nowhere.py", "there is no such file"),
         ("desk.py:missing", "has no 'missing'; it has:"),
-        ("broken.py", "can not be imported (ZeroDivisionError"),
+        ("broken.py", "cannot be imported (ZeroDivisionError"),
     ],
 )
 def test_a_bad_target_is_misuse(invoke, tools_file, target, complaint):
@@ -219,7 +219,7 @@ paths:
 
 
 def test_a_description_is_recognised_and_reported(invoke, as_json, tmp_path):
-    """What can be mapped is in the library; what can not is told, and the exit status is 1."""
+    """What can be mapped is in the library; what cannot is told, and the exit status is 1."""
     (tmp_path / "pets.yaml").write_text(SPEC)
     result = invoke("tools", "import", "pets.yaml")
     assert result.exit_code == 1

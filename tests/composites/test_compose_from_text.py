@@ -247,14 +247,14 @@ def test_a_worked_call_is_an_example(
         (">>> f(c=2)\n1", 4, "'c' does not name one more parameter"),
         (">>> f(1) + 1\n2", 4, "is not a plain call"),
         (">>> f(b'x')\n1", 4, "bytes is not JSON"),
-        (">>> f(1e999)\n1", 4, "a number that JSON can not write"),
+        (">>> f(1e999)\n1", 4, "a number that JSON cannot write"),
         (">>> f('one')\n1", 4, "break the declared types"),
         (">>> f(1)\n'one'", 4, "the result 'one' of a worked call breaks the declared type"),
         (">>> f(1)\n1.0\n>>> f()\n2", 6, "break the declared types"),
     ],
 )
 def test_a_worked_call_that_is_none_is_a_problem(shown: str, line: int, why: str) -> None:
-    """An example that can not be read or does not fit is told at its prompt."""
+    """An example that cannot be read or does not fit is told at its prompt."""
     with pytest.raises(CompositeError) as caught:
         composed(f"Add.\n\n{shown}\n")
     (problem,) = caught.value.problems

@@ -11,7 +11,9 @@ import pytest
 
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_from_json, program_to_json
+from agentkit.composites.composite import Composite
 from agentkit.composites.parser import parse
+from agentkit.composites.problems import READING_LIMITS
 from agentkit.composites.rendering import render
 from agentkit.errors import CompositeError
 from agentkit.tools.tool import Tool
@@ -130,6 +132,44 @@ def test_a_newer_form_asks_for_an_upgrade() -> None:
     """What a newer agentkit wrote is not half understood."""
     with pytest.raises(CompositeError, match="Upgrade agentkit-evolve"):
         program_from_json({"format": 3, "source": "def f(): return 1"})
+
+
+def lines_of(body: str) -> dict[str, Any]:
+    """What a store keeps of a function of ``x`` with these lines."""
+    return {"format": 2, "source": f"def f(x):\n{body}"}
+
+
+FLAG = {"kind": "Builtin", "function": "len", "arguments": [], "keywords": []}
+FLAG["arguments"] = [{"kind": "ListLiteral", "items": [{"kind": "Constant", "value": 1}]}]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lines_of("    if len([1]) > 0:\n        return x\n    return 0\n"),
+        returning(
+            {
+                "kind": "Conditional",
+                "test": FLAG,
+                "then": {"kind": "Name", "name": "x"},
+                "otherwise": {"kind": "Constant", "value": 0},
+            }
+        ),
+    ],
+    ids=["text", "tree"],
+)
+def test_only_new_programs_are_refused_for_their_style(record: Any) -> None:
+    """A stored program that would run does run, also where a new one is refused."""
+    assert refused(record, is_new=True) == "constant_condition"
+    assert Composite(program_from_json(record), {}, name="f").run({"x": 7}) == 7
+
+
+def test_a_long_program_is_read_under_the_limits_for_reading() -> None:
+    """A program of half a mebibyte, written under limits of its author's own, is still there."""
+    texts = ", ".join(f"'{letter * 90_000}'" for letter in "abcdef")
+    record = lines_of(f"    return [x, {texts}]\n")
+    assert refused(record) == "too_large"
+    assert len(program_from_json(record, limits=READING_LIMITS).body) == 1
 
 
 def test_the_rules_of_the_language_hold_for_data() -> None:

@@ -12,7 +12,7 @@ from agentkit.testing import StoreConformance
 
 
 class TestMemoryStore(StoreConformance):
-    """A store of this process: it can not be opened again, so those tests are skipped."""
+    """A store of this process: it cannot be opened again, so those tests are skipped."""
 
     @pytest.fixture
     def store(self) -> Iterator[Store]:

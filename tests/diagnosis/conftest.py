@@ -58,7 +58,7 @@ async def hanging() -> str:
 
 @tool
 def unshowable() -> object:
-    """Return what JSON can not hold."""
+    """Return what JSON cannot hold."""
     return object()
 
 

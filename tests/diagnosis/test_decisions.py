@@ -126,7 +126,7 @@ TURNS: dict[str, Case] = {
     "a postcondition does not hold": lambda h: (executable(h, "count_rooms"), 0),
     "the tool gives up (`ToolFailed`)": lambda h: (executable(h, "raising", kind="final"), 0),
     "the tool does not finish in time": lambda h: (executable(h, "hanging"), 0),
-    "the result can not be shown": lambda h: (executable(h, "unshowable"), 0),
+    "the result cannot be shown": lambda h: (executable(h, "unshowable"), 0),
     "a person refuses the call": lambda h: (
         h.said(h.run([h.call("sell_house")], "done", approve=lambda *_: False), PASSED),
         0,

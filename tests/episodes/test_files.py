@@ -209,7 +209,7 @@ def test_a_value_that_json_can_not_hold_is_refused(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are a matter of POSIX")
 def test_a_file_keeps_its_readers_and_its_links(form, tmp_path):
-    """Who could not read the old file can not read the new one, and a link leads on to it."""
+    """Who could not read the old file cannot read the new one, and a link leads on to it."""
     path, link = tmp_path / f"episodes.{form}", tmp_path / f"link.{form}"
     path.touch()
     path.chmod(0o600)

@@ -126,7 +126,7 @@ def test_every_extra_of_users_has_a_script(project_root) -> None:
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_a_tool_call_with_nothing_else_installed(run, extra) -> None:
-    """What the extra does not bring can not be imported, and the call is made all the same."""
+    """What the extra does not bring cannot be imported, and the call is made all the same."""
     if not is_installed(extra):
         pytest.skip(f"the extra {extra} is not installed")
     made = run(f"with_{extra}.py", brought(extra))

@@ -162,7 +162,7 @@ class Disk:
     is_small: bool
 
     def fill(self, server: int) -> None:
-        """Leave no room; without a small disk, SQLite's log can not grow, and PostgreSQL can."""
+        """Leave no room; without a small disk, SQLite's log cannot grow, and PostgreSQL can."""
         if self.is_small:
             with (self.folder / "ballast").open("wb") as file:
                 step = 1 << 24

@@ -316,7 +316,7 @@ def effects_recorded(records: Records, booked: Counter[str]) -> Iterator[Figure]
 
 
 def requests_refused(records: Records) -> Iterator[Figure]:
-    """What can not be answered is refused, whatever else goes on."""
+    """What cannot be answered is refused, whatever else goes on."""
     wrong = Counter(
         (one["kind"], one["status"], one["code"])
         for one in records.replies.values()

@@ -16,7 +16,7 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import AgentKitError, StoreError
 from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
-from agentkit.testing.conformance.writer import batch, commit_many, told
+from agentkit.testing.conformance.writer import batch, commit_many, with_event
 from agentkit.tools.definition import Description
 
 pytestmark = pytest.mark.faults
@@ -37,7 +37,7 @@ def test_commits_stop_and_go_on(url_in, small_disk):
     with closing(open_store(url)) as store:
         refused = None
         while refused is None:
-            asked = told(change(version), last, version=version + 1)
+            asked = with_event(change(version), last, version=version + 1)
             try:
                 version = store.commit(asked, expected_version=version)
                 last = asked.events[-1]

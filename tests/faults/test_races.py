@@ -28,7 +28,7 @@ def test_four_processes_lose_no_proposal(store_url, *, is_shared):
         assert list(store.check()) == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system can not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 def test_nothing_is_lost_doubled_or_torn(store_url):
     """After each kill all that was answered is there, all that was sent is whole and there once."""
     runs = fault_runs(5)

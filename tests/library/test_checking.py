@@ -64,7 +64,7 @@ def checked(path, **options):
 
 
 def looked_at(path):
-    """Why a file can not be opened, or else the faults that a check of it finds."""
+    """Why a file cannot be opened, or else the faults that a check of it finds."""
     try:
         with closing(open_to_read(str(path))) as store:
             return "", check_store(store).faults
@@ -97,7 +97,7 @@ def test_a_sound_store_has_no_faults(path, wrap):
             ["version 1", "definition"],
             "changed where it lies",
         ),
-        ("UPDATE definitions SET body = '{\"name\"'", ["definition"], "can not be read"),
+        ("UPDATE definitions SET body = '{\"name\"'", ["definition"], "cannot be read"),
         ("DELETE FROM definitions WHERE name = 'a'", ["revisions", "versions"], "does not hold"),
         ("DELETE FROM library_events WHERE sequence = 3", ["event 3"], "missing"),
         (
@@ -105,7 +105,7 @@ def test_a_sound_store_has_no_faults(path, wrap):
             ["event 2"],
             "changed",
         ),
-        ("UPDATE library_events SET body = 'x' WHERE sequence = 2", ["events"], "can not be read"),
+        ("UPDATE library_events SET body = 'x' WHERE sequence = 2", ["events"], "cannot be read"),
         ("UPDATE episodes SET body = '{' WHERE sequence = 3", ["episodes"], "reading ends here"),
         ("UPDATE versions SET evidence = 'x' WHERE version = 2", ["versions"], "evidence"),
         ("DROP TRIGGER IF EXISTS library_events_update", ["library_events"], "trigger"),
@@ -128,7 +128,7 @@ def test_damage_is_told_with_its_place(path, tamper, statement, places, words):
 
 
 def test_flipped_bytes_are_no_surprise(path):
-    """With random bytes of the file changed a check ends with faults, or says why it can not.
+    """With random bytes of the file changed a check ends with faults, or says why it cannot.
 
     What no check can find are bytes that nobody reads, and words that no digest covers.
     """
@@ -166,7 +166,7 @@ def test_a_definition_that_a_program_changed_in_place_is_found():
 
 
 def test_a_store_that_is_away_is_not_called_damaged(path):
-    """That a store can not be reached says nothing of what it holds."""
+    """That a store cannot be reached says nothing of what it holds."""
     with closing(open_to_read(str(path))) as store:
         away = BareStore(store)
 

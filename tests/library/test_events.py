@@ -78,7 +78,7 @@ def nested(depth: int) -> list:
 )
 def test_facts_that_json_can_not_hold_are_refused(facts):
     """The error names the event and what is wrong, before anything is written."""
-    with pytest.raises(StoreError, match="'assessed' about 'weather' can not be kept"):
+    with pytest.raises(StoreError, match="'assessed' about 'weather' cannot be kept"):
         chained(None, [draft(tool_name="weather", facts=facts)], at=AT)
 
 
@@ -122,7 +122,7 @@ def test_an_event_that_could_not_be_read_again_is_refused(parts):
     """A store takes no event that would be unreadable afterwards, for it would end the chain."""
     (event,) = chained(None, [draft()], at=AT)
     store = MemoryStore()
-    with pytest.raises(StoreError, match="can not be stored"):
+    with pytest.raises(StoreError, match="cannot be stored"):
         store.commit(
             LibraryChange(proposal_id="p", events=(replace(event, **parts),)), expected_version=0
         )
@@ -451,12 +451,12 @@ def test_keys_do_not_show_themselves(pem):
     [
         ("", "0 characters"),
         ("secret", "too easy to guess"),
-        ("-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----", "can not be read"),
-        ("-----BEGIN CERTIFICATE-----", "can not be read"),
+        ("-----BEGIN PRIVATE KEY-----\nnonsense\n-----END PRIVATE KEY-----", "cannot be read"),
+        ("-----BEGIN CERTIFICATE-----", "cannot be read"),
     ],
 )
 def test_what_is_no_key_is_refused(text, complaint):
-    """A text that can not be a key says why."""
+    """A text that cannot be a key says why."""
     if text.startswith("-----"):
         pytest.importorskip("cryptography")
     with pytest.raises(UsageError, match=complaint):

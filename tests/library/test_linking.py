@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,8 @@ from agentkit.composites.language import Call, Program, Return
 from agentkit.composites.problems import CompositeLimits
 from agentkit.composites.source import compose
 from agentkit.errors import CompositeRunError, ContractViolation, LibraryError
+from agentkit.evolution.insertion import Refused, check_composite
+from agentkit.interop.export.artifact import dag_of
 from agentkit.library import LibraryChange
 from agentkit.library.dag import ancestors
 from agentkit.library.library import broken_links, link, link_report
@@ -85,7 +88,7 @@ def test_a_child_that_vanished_leaves_no_code(library):
     assert not rest["twice"].is_bound
     assert not rest["four"].is_bound
     assert problems(rest) == {"twice": ["missing_child"], "four": ["missing_child"]}
-    assert "'four' calls 'twice', which can not run" in broken_links(rest, "four")[0].message
+    assert "'four' calls 'twice', which cannot run" in broken_links(rest, "four")[0].message
 
 
 def test_a_child_that_changed_leaves_no_code(library):
@@ -255,7 +258,7 @@ def test_a_circle_can_not_be_repinned(houses):
     """A digest that would have to contain itself is refused, with the path."""
     twice, frame = houses["twice"].definition, houses["frame"].definition
     circular = replace(twice, body=frame.body)
-    with pytest.raises(LibraryError, match="twice -> twice can not be moved"):
+    with pytest.raises(LibraryError, match="twice -> twice cannot be moved"):
         repinned(houses, [circular])
 
 
@@ -315,6 +318,44 @@ def test_programs_of_any_origin_keep_the_rules(sound):
     twice = {**body, "source": f"{body['source']}    return 1\n"}
     (fault,) = library_faults(changed_both(sound, body=twice))
     assert fault.code == "unreachable_code"
+
+
+OLD = """def old(x):
+    y = look(x=x)
+    if len([1]) > 0:
+        return look(x=x)
+    return x
+"""
+
+
+@tool(effects=Effects.pure())
+def look(x: float) -> float:
+    """Look."""
+    return x
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/library.db", "dir:{}/tools"])
+def test_an_unreadable_composite_leaves_the_others(url, tmp_path):
+    """It alone has no code, for one reason; what an older checker let pass runs as before."""
+    made = compose('def seen(x: float) -> float:\n    "See."\n    return look(x)', {"look": look})
+    bodies = {"old": {"format": 2, "source": OLD}, "newer": {"format": 9}}
+    others = (replace(made, name=name, body=body) for name, body in bodies.items())
+    with closing(open_store(url.format(tmp_path))) as store:
+        upserts = (look.definition, made, *others)
+        change = LibraryChange(proposal_id="one", upserts=upserts, reason="These came before.")
+        store.commit(change, expected_version=0)
+        held = store.load()
+    report = link_report(held.bind({"look": look}))
+    assert set(report.bound) == {"seen", "old"}
+    assert report.library["old"](x=2) == report.library["seen"](x=2) == 2
+    assert problems(held.bind({"look": look})) == {"newer": ["malformed_program"]}
+    (fault,) = library_faults(held)
+    assert (fault.tool, fault.code) == ("newer", "malformed_program")
+    assert "flat_size" in dag_of(held)["old"]
+    assert "flat_size" not in dag_of(held)["newer"]
+    for name in ("old", "newer"):
+        with pytest.raises(Refused):
+            check_composite(held[name].definition, held, is_new=True)
 
 
 def test_conditions_of_composites_must_be_readable(sound):

@@ -145,7 +145,7 @@ def test_a_plugin_answers_for_its_scheme(install):
 
 @pytest.mark.parametrize("value", ["missing_module:Shelf", "shelf_store:Missing"])
 def test_a_broken_plugin_is_named(install, value):
-    """A plugin that can not be imported raises with its name, not with an import error alone."""
+    """A plugin that cannot be imported raises with its name, not with an import error alone."""
     install("shelf", shelf=value)
     with pytest.raises(StoreError, match=value) as caught:
         open_store("shelf:")

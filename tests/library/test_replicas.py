@@ -140,7 +140,7 @@ def test_events_alone_are_noticed(kept, far, replicate, eventually):
 
 
 def test_a_follower_that_fails_is_said_and_asked_again(kept, replicate, put, eventually):
-    """One who can not take up a version does not keep others from it, and is no secret."""
+    """One who cannot take up a version does not keep others from it, and is no secret."""
     replica, seen, broken = replicate(kept), [], threading.Event()
 
     def fragile(library):

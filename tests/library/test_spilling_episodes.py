@@ -232,7 +232,7 @@ def test_nowhere_to_write_is_told(store, kept, tmp_path):
     place.write_text("a file where the folder should be")
     store.away()
     with SpillingEpisodes(store, folder=place) as episodes:
-        with pytest.raises(StoreUnavailableError, match="can not be written"):
+        with pytest.raises(StoreUnavailableError, match="cannot be written"):
             episodes.append(episode("a"))
         place.unlink()
         episodes.append(episode("a"))
@@ -319,8 +319,8 @@ class TestSpilling(EpisodeStoreConformance):
 
 
 def test_a_store_that_keeps_all_is_refused():
-    """A store that can not let episodes go says so."""
-    with pytest.raises(UsageError, match="can not let episodes go"):
+    """A store that cannot let episodes go says so."""
+    with pytest.raises(UsageError, match="cannot let episodes go"):
         pruning(object())
 
 

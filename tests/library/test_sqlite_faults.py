@@ -510,7 +510,7 @@ def test_the_log_of_a_killed_program_outlives_what_a_fork_inherited(tmp_path):
 
 @forks
 def test_a_fork_in_the_middle_of_a_commit_is_refused(tmp_path):
-    """What a thread of the other process was using can not be closed: the file stays closed here."""
+    """What a thread of the other process was using cannot be closed: the file stays closed here."""
     told, after = said(IN_USE, tmp_path / "store.db")
     assert "was in use by another thread when process" in told
     assert "spawn" in told

@@ -160,7 +160,7 @@ async def test_stream_that_is_abandoned_frees_the_connection(open_model, questio
     ids=["deep", "no end", "wide"],
 )
 async def test_an_answer_without_end_is_refused(open_model, question, body) -> None:
-    """Few bytes that stand for many levels or values are an answer that can not be used."""
+    """Few bytes that stand for many levels or values are an answer that cannot be used."""
     with FaultyServer([RawReply(body=body)] * 4) as server:
         async with open_model(server) as model:
             with pytest.raises(ModelResponseError, match=r"nested too deeply|values"):

@@ -254,7 +254,7 @@ async def test_what_json_can_not_hold_is_refused_before_sending(open_model, ques
     request = replace(question, messages=(AssistantMessage(tool_calls=(call,)),))
     with FaultyServer([]) as server:
         async with open_model(server) as model:
-            with pytest.raises(UsageError, match="can not be written as JSON"):
+            with pytest.raises(UsageError, match="cannot be written as JSON"):
                 await model.complete(request)
         assert server.requests == []
 

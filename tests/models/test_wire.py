@@ -426,7 +426,7 @@ def test_chunk_off_the_protocol(delta, message) -> None:
 
 
 def test_streamed_call_without_a_name() -> None:
-    """A call that never got a name can not be made."""
+    """A call that never got a name cannot be made."""
     assembler = CompletionAssembler()
     assembler.add(chunk({"tool_calls": [{"index": 0, "id": "1"}]}))
     with pytest.raises(ModelResponseError, match=r"function\.name should be str, got nothing"):

@@ -85,7 +85,7 @@ def test_the_first_sentence(text, sentence):
     option=st.text(),
 )
 def test_a_card_is_one_line(name, summary, parameter, option):
-    """Whatever names and texts hold, a card can not run into the next one."""
+    """Whatever names and texts hold, a card cannot run into the next one."""
     schema = {"type": "object", "properties": {parameter: {"enum": [option, "b"]}}}
     shown = card(ToolDefinition.from_schema(name, summary, schema))
     assert len(shown.splitlines()) == 1

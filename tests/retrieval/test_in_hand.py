@@ -43,7 +43,7 @@ def names(found):
 
 
 async def test_a_tool_that_takes_what_was_given_moves_up():
-    """The name may be written otherwise; a value of a type that it can not take does not count."""
+    """The name may be written otherwise; a value of a type that it cannot take does not count."""
     retriever = CascadeRetriever()
     assert isinstance(retriever, StepRetriever)
     before = await retriever.retrieve("hotels", LIBRARY)

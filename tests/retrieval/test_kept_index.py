@@ -151,7 +151,7 @@ def test_entries_that_are_whole_but_no_index_are_made_anew(store_at, caplog):
 
 
 def test_a_locked_file_costs_time_and_nothing_else(store_at, tmp_path, caplog):
-    """What can not be written is worked out again next time, and the log says so."""
+    """What cannot be written is worked out again next time, and the log says so."""
     store = store_at(timeout_seconds=0.05)
     commit(store, *map(tool, range(300)))
     with closing(sqlite3.connect(tmp_path / "library.db")) as other:

@@ -70,7 +70,7 @@ async def test_a_plan_has_intents_types_and_argument_names():
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ("I can not help with that.", "no plan in the answer"),
+        ("I cannot help with that.", "no plan in the answer"),
         ("", "answered nothing"),
         ("<think>1. hmm\n2. hmm</think>", "answered nothing"),
         (ModelTimeoutError("no answer within 5 s"), "ModelTimeoutError: no answer within 5 s"),
@@ -269,7 +269,7 @@ def test_plain_lists_are_read(answer):
 
 @pytest.mark.parametrize(
     "answer",
-    ["", "   ", "I am sorry, I can not do that.", "[]", "{}", "null", "42", "[1, 2, 3]", "[[[]]]",
+    ["", "   ", "I am sorry, I cannot do that.", "[]", "{}", "null", "42", "[1, 2, 3]", "[[[]]]",
      '{"intent": ""}', '[{"intent": "..."}]', '[{"intent": 5}]', "<<<>>>", "[" * 5000],
 )  # fmt: skip
 def test_an_answer_without_a_plan_is_none(answer):

@@ -84,7 +84,7 @@ async def test_a_tool_called_by_name_does_not_share_that(library):
 
 
 async def test_dropped_tools_stay_dropped(library):
-    """References can not bring back what an earlier stage dropped."""
+    """References cannot bring back what an earlier stage dropped."""
     stage = References()
     candidates = Candidates.of(library, stage.channels).where(
         lambda one: one.name != "Search_Hotels"

@@ -1,4 +1,4 @@
-"""Requests that can not be answered are refused in OpenAI's form, and nothing runs."""
+"""Requests that cannot be answered are refused in OpenAI's form, and nothing runs."""
 
 import json
 

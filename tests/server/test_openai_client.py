@@ -188,7 +188,7 @@ async def test_a_run_that_began_is_not_repeated(client, make_app, served, store,
 
 
 async def test_labels_come_into_the_episode(client, make_app, served, store):
-    """``user`` and ``metadata`` are kept; a client can not write labels of agentkit's own."""
+    """``user`` and ``metadata`` are kept; a client cannot write labels of agentkit's own."""
     with served(make_app()) as url:
         async with client(url) as sdk:
             await sdk.chat.completions.create(

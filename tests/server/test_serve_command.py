@@ -44,7 +44,7 @@ def invoke(tmp_path, monkeypatch):
         (["--host", "::"], "can be reached from other machines and there are no keys"),
         (["--host", "shop.example"], "can be reached from other machines"),
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
-        (["--keys-from", "no/such/file"], "no/such/file can not be read"),
+        (["--keys-from", "no/such/file"], "no/such/file cannot be read"),
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
         (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
         (["--mcp", "stdio", "--rate", "60", "--yes"], "so leave --rate, --yes out"),

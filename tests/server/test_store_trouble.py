@@ -160,7 +160,7 @@ async def test_a_server_that_stops_says_how_many_runs_are_not_kept(start, tmp_pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
 async def test_a_full_disk_stops_runs_and_recovers(start, tmp_path, no_tls):
-    """A real file that can not grow: runs are refused, and with room again all is kept."""
+    """A real file that cannot grow: runs are refused, and with room again all is kept."""
     async with (
         start() as (process, url),
         httpx.AsyncClient(verify=no_tls, base_url=url, timeout=60) as client,

@@ -129,7 +129,7 @@ def sample(random: Random, kind: Kind) -> Any:
 
 
 def json_sample(random: Random, kind: Kind) -> Any:
-    """A value of a kind that JSON can hold; another kind for one that it can not."""
+    """A value of a kind that JSON can hold; another kind for one that it cannot."""
     return sample(random, kind if kind in JSON_KINDS else random.choice(JSON_KINDS))
 
 
@@ -888,6 +888,6 @@ def _finished(random: Random, text: str) -> str | None:
             return None
         try:
             return source if random.random() < 0.75 else ast.unparse(ast.parse(source)) + "\n"
-        except ValueError:  # quotes in an f-string that ``ast`` can not write
+        except ValueError:  # quotes in an f-string that ``ast`` cannot write
             return source
     return None

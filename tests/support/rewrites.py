@@ -43,7 +43,7 @@ def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:
     """The changes of a corpus: columns by tabs, named in the first line, or JSON lines.
 
     Needed are ``tool``, ``place`` and ``text``. The text is JSON when it starts with a quotation
-    mark (for escapes of what can not be seen), or the place with a slash (for any value). In a file
+    mark (for escapes of what cannot be seen), or the place with a slash (for any value). In a file
     that ends in ``.jsonl`` the text is any JSON value, and ``evidence`` is a list of texts.
 
     Raises:

@@ -73,7 +73,7 @@ class ServedStoreConformance(StoreConformance):
         assert list(store.versions()) == [1, 2, 3]
         assert [one.proposal_id for one in store.history("p_0")] == ["p-0", "p-1"]
 
-    @pytest.mark.skipif(not _CAN_FORK, reason="the system can not fork and kill")
+    @pytest.mark.skipif(not _CAN_FORK, reason="the system cannot fork and kill")
     def test_writers_killed_in_mid_commit_lose_double_and_tear_nothing(
         self, store_url: str
     ) -> None:

@@ -3,7 +3,7 @@
 Proposals of several writers change the same ten tools, so that whoever builds on a stale snapshot
 loses an update, and ``race_faults`` tells.
 ``run_race`` starts them. Each runs ``python -m support.store_race URL FIRST COUNT OF PATIENCE``: it
-offers COUNT proposals of OF, from number FIRST around, and prints JSON; a store that can not be
+offers COUNT proposals of OF, from number FIRST around, and prints JSON; a store that cannot be
 reached is asked again for PATIENCE seconds.
 """
 
@@ -45,7 +45,7 @@ class Racer:
 
     Args:
         store: Where they are offered.
-        patience_seconds: How long to offer one again to a store that can not be reached.
+        patience_seconds: How long to offer one again to a store that cannot be reached.
     """
 
     def __init__(self, store: Store, *, patience_seconds: float = 0) -> None:
@@ -188,7 +188,7 @@ def run_race(
         writers: How many programs.
         each: How many proposals each of them offers.
         is_shared: All offer the same proposals, each from another one on.
-        patience_seconds: How long they offer one again to a store that can not be reached.
+        patience_seconds: How long they offer one again to a store that cannot be reached.
 
     Raises:
         StoreError: A program failed; what it said stands on stderr.

@@ -114,7 +114,7 @@ class UnreliableStore:
         self.append_many((episode,))
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
-        """As the store does, one by one where it can not do better, or with the next fault."""
+        """As the store does, one by one where it cannot do better, or with the next fault."""
         store = self._reached()
         fault = next(self._episode_faults, None)
         if fault is not None:

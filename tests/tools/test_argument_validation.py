@@ -200,13 +200,38 @@ def validator_of(**properties) -> ArgumentValidator:
     ],
 )
 def test_broken_schema_is_found_when_prepared(schema, fragment) -> None:
-    """A schema that can not be used is refused before any call, naming tool and place."""
+    """A schema that cannot be used is refused before any call, naming tool and place."""
     with pytest.raises(DefinitionError) as caught:
         validator_of(x=schema).prepare()
     assert caught.value.tool_name == "probe"
     assert fragment in str(caught.value)
     with pytest.raises(DefinitionError):
         validator_of(x=schema).check({"x": 1})
+
+
+def test_unevaluated_names_and_items_are_refused() -> None:
+    """What a reference, a branch that holds, a condition or a dependency speaks of is known."""
+    schema = {
+        "$defs": {"base": {"properties": {"a": {}}}},
+        "$ref": "#/$defs/base",
+        "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}, True],
+        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
+        "then": {"properties": {"d": {}}},
+        "else": {"properties": {"e": {}}},
+        "dependentSchemas": {"a": {"properties": {"f": {}}}},
+        "unevaluatedProperties": {"type": "integer"},
+    }
+    assert fits({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}, schema)
+    assert fits({"a": "", "e": "", "f": ""}, schema)
+    for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
+        assert fits(unknown, schema) is False, unknown
+    parts = {"properties": {"a": {}}, "unevaluatedProperties": False}
+    items = {"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": False}
+    validator = validator_of(x={"allOf": [parts]}, y=items)
+    assert validator.check({"x": {"a": 1}, "y": [1]}) == ()
+    named, listed = validator.check({"x": {"a": 1, "b": 1}, "y": [1, 2]})
+    assert named.rule == "`x` must not hold `b`"
+    assert "no items beyond those that its schema describes" in listed.rule
 
 
 def test_remote_reference_never_touches_the_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_python_dialect() -> None:
     assert [(change.pointer, change.rule) for change in found.changes] == [
         ("/type", "type dict -> object"),
         ("/properties/city/type", "type str -> string"),
-        ("/properties/city/description", "description dropped, it can not be null"),
+        ("/properties/city/description", "description dropped, it cannot be null"),
         ("/properties/days/type", "type int -> integer"),
         ("/properties/where/type", "type tuple -> array"),
         ("/properties/where/items/type", "type float -> number"),

@@ -258,14 +258,14 @@ def test_quick_schema_equals_pydantics(annotation) -> None:
         assert any_order(quick) == any_order(theirs)
 
 
-# --- functions that a model can not call ----------------------------------------------------------
+# --- functions that a model cannot call ----------------------------------------------------------
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
 
 class Connection:
-    """Something that JSON can not hold."""
+    """Something that JSON cannot hold."""
 
 
 class Arguments(BaseModel):

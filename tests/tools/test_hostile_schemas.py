@@ -130,7 +130,7 @@ async def test_a_hostile_schema_does_not_stop_the_loop() -> None:
     run = await Agent(ScriptedModel([[call], "done"]), tools=[tool]).run("Go.")
     heart.cancel()
     (result,) = run.episode.results
-    assert "can not be checked" in result.text
+    assert "cannot be checked" in result.text
     assert longest < 5
 
 
@@ -178,7 +178,7 @@ def test_what_a_validator_did_not_expect_refuses_the_call(schema) -> None:
     call = ToolCall(call_id="1", name="f", arguments={"x": 1})
     run = Agent(ScriptedModel([[call], "done"]), tools=[tool]).run_sync("Go.")
     (result,) = run.episode.results
-    assert "can not be checked" in result.text
+    assert "cannot be checked" in result.text
     assert run.output == "done"
 
 

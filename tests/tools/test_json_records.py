@@ -110,7 +110,7 @@ def test_result_schema(result, expected) -> None:
     ],
 )
 def test_what_is_no_definition_is_refused(record, message) -> None:
-    """A record that can not be a tool is refused with what is wrong and what it was."""
+    """A record that cannot be a tool is refused with what is wrong and what it was."""
     with pytest.raises(DefinitionError, match=message):
         definition_from_json(record)
 

@@ -26,7 +26,7 @@ SECRET = "wombat-4711"
 def remember(note: str, fail: str = "") -> dict[str, str]:
     """Keep a note."""
     if fail == "error":
-        raise ValueError(f"can not keep {note}")
+        raise ValueError(f"cannot keep {note}")
     if fail == "retry":
         raise ModelRetry(f"not {note}, please")
     if fail == "constraint":

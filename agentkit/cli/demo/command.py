@@ -54,7 +54,7 @@ from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.cascade import default_retriever
 
 QUERY = "What does a loan of 4800 over four years cost a month?"
-"""What one tool among thousands is found with."""
+"""The retriever that finds one tool among thousands."""
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -80,12 +80,12 @@ class QuestionRun:
 
     @property
     def right(self) -> int:
-        """How many answers are right."""
+        """The number of right answers."""
         return sum(map(_is_right, self.answers))
 
     @property
     def refused(self) -> dict[str, Episode]:
-        """By tool the first answer that it refused."""
+        """The first refused answer of each tool."""
         found: dict[str, Episode] = {}
         for one in self.answers:
             if _refusal(one):
@@ -93,7 +93,7 @@ class QuestionRun:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """What was measured, with Wilson's 95 % interval."""
+        """The measured share, with Wilson's 95 % interval."""
         return {
             "right": self.right,
             "of": len(self.answers),
@@ -116,7 +116,7 @@ def _arguments(answer: Episode) -> Mapping[str, Any]:
 
 
 def _refusal(answer: Episode) -> str:
-    """What a tool said against a call; empty where it took it."""
+    """Why a tool refused a call; empty when it accepted it."""
     return next((one.failure.rule for one in answer.results if one.failure is not None), "")
 
 
@@ -131,7 +131,7 @@ class Demo:
         store: Keeps the library and every answer; without episodes of an earlier demo.
         model: Answers.
         questions: The three parts.
-        begin: Begins to tell of the progress of a step with that title.
+        begin: Starts the progress display of a step with that title.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class Demo:
         return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
 
     def difference(self, before: QuestionRun, after: QuestionRun) -> Interval:
-        """How much larger the second share is, with a paired 95 % interval."""
+        """The difference of the two shares, with a paired 95 % interval."""
         reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
@@ -223,7 +223,7 @@ def demo(
         questions: How many questions the table reports on.
         seed: Draws the questions.
         store_url (URL): An empty store to keep everything in. [default: demo.db in your cache
-            folder, made anew]
+            folder, recreated]
 
     Examples:
       agentkit demo
@@ -235,7 +235,7 @@ def demo(
     chosen = resolve_model(model)
     drawn = draw_questions(seed, questions)
     url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
-    with _own_store(url, anew=store_url is None) as store:
+    with _own_store(url, fresh=store_url is None) as store:
         if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
             raise UsageError(
                 f"{url} is in use; the demo begins with an empty store, so name a new one"
@@ -255,11 +255,11 @@ def demo(
 
 
 @contextmanager
-def _own_store(url: str, *, anew: bool) -> Iterator[Store]:
-    """The store to use, by one process at a time; the demo's own is made anew each time."""
+def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
+    """The store to use, by one process at a time; the demo's own is recreated each time."""
     with evolving(url):
         file = file_of(url)
-        if anew and file is not None:
+        if fresh and file is not None:
             for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
                 name.unlink(missing_ok=True)
         with closing(open_store(url)) as store:
@@ -300,8 +300,8 @@ def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
         view.example(again, before, tool)
         old = {one.metadata["task"]: _arguments(one) for one in before.answers}
         same = sum(old[one.metadata["task"]] == _arguments(one) for one in again.answers)
-        told = f"{same} of {len(again.answers)} answers are the old ones again"
-        view.line((told, "bold"))
+        summary = f"{same} of {len(again.answers)} answers are the old ones again"
+        view.line((summary, "bold"))
     return {
         "before": before.to_json(),
         "after": after.to_json(),
@@ -346,7 +346,7 @@ class _View:
             print_line(Text.assemble(*parts), indent=3)
 
     def catalogue(self, benchmark: str, store: Store) -> None:
-        """How many tools there are, and which are found."""
+        """Show the number of tools, and which are found."""
         library, retriever = store.load(), default_retriever()
         wait_for(retriever.retrieve(QUERY, library))  # the index is made once
         began = time.perf_counter()
@@ -360,12 +360,12 @@ class _View:
             self.line(f"  {rank}. {name}  ", (summary, "dim"))
         self.line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
-    def right(self, asked: QuestionRun) -> None:
-        """How many answers are right."""
-        self.line((f"{asked.right} of {len(asked.answers)} right", "bold"))
+    def right(self, questions: QuestionRun) -> None:
+        """Show the number of right answers."""
+        self.line((f"{questions.right} of {len(questions.answers)} right", "bold"))
 
     def evolved(self, outcome: EvolutionReport) -> None:
-        """What the refusals of other questions taught, and what held-out ones said to it."""
+        """Show what was learned from refusals, and the held-out comparison."""
         taught = plural(outcome.looked_at.episodes, "other question")
         self.step(f"evolve: {taught} teach, held-out questions decide")
         for one in outcome.considered:
@@ -374,11 +374,11 @@ class _View:
         for passed in outcome.passed_over:
             self.line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
-    def example(self, asked: QuestionRun, before: QuestionRun, tool: str) -> None:
-        """The answer to the question that stood for a tool before, if it was asked."""
-        stood = before.refused.get(tool)
-        for one in asked.answers:
-            if stood is not None and one.metadata["task"] == stood.metadata["task"]:
+    def example(self, after: QuestionRun, before: QuestionRun, tool: str) -> None:
+        """The answer to the question that represented a tool before, if it was asked."""
+        earlier = before.refused.get(tool)
+        for one in after.answers:
+            if earlier is not None and one.metadata["task"] == earlier.metadata["task"]:
                 self.answer(one)
 
     def answer(self, one: Episode) -> None:
@@ -392,7 +392,7 @@ class _View:
 
 
 def _held_out(one: ProposalOutcome) -> str:
-    """How many held-out questions went better and worse, and why that decided nothing."""
+    """Show how many held-out questions improved or got worse, and why that decided nothing."""
     if one.report is None:
         return shown(one.why, 60)
     counts = one.report.statistics

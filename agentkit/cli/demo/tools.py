@@ -1,6 +1,6 @@
 """Five tools of an office, as anybody writes them: each refuses what its definition does not say.
 
-They are plain code on purpose. What a tool accepts stands in its body alone, where no model reads
+They are plain code on purpose. What a tool accepts is stated only in its body, where no model reads
 it; a call that breaks it gets a sentence back, as a careful backend gives one.
 """
 

@@ -3,7 +3,7 @@
 Tools that are the same tool, or almost, are found without comparing all with all. Each tool is a
 set of features: words of its description and pairs of neighbouring words, words of
 its name, its parameters. A feature weighs as much as it is rare (inverse document frequency), so
-two tools that differ in the one word that matters are told apart. Likeness is the weighted Jaccard
+two tools that differ in the one word that matters stay distinct. Likeness is the weighted Jaccard
 index: the weight of what both have over the weight of what either has.
 
 Two sets whose likeness reaches t share at least one feature among the rarest of each: those that
@@ -106,12 +106,12 @@ class Catalogue:
     Attributes:
         library: The tools, in name order; where several entries of a file claim one name, the
             later ones are called ``name__2``, ``name__3`` here.
-        retriever: Whom the check for confused pairs asks; None for the default retriever.
+        retriever: The retriever for the check for confused pairs; None for the default one.
         usage: What the stored episodes say of each tool; None without episodes.
         providers: Names of the providers whose rules are checked.
         count_tokens: Counts the tokens of a text.
         only: The tools to report on; None for all. The others still matter, as near duplicates.
-        progress: Told how many of how many tools the check for confused pairs, which takes longest,
+        progress: Called with how many of how many tools the longest check, for confused pairs,
             has searched for.
     """
 
@@ -161,7 +161,7 @@ class Catalogue:
 
     @cached_property
     def duplicates(self) -> Mapping[str, frozenset[str]]:
-        """For each tool that has near duplicates, it and them; siblings are none."""
+        """Each tool that has near duplicates, with them; siblings do not count."""
         return {
             name: frozenset(group.tools)
             for group in self.alike
@@ -250,7 +250,7 @@ def near_duplicates(
     kinds.sort(key=lambda group: group[0].name)
     same, siblings = _Links(), _Links()
     for first, second, likeness in _alike([features(group[0]) for group in kinds], min_likeness):
-        apart = _are_told_apart(kinds[first][0], kinds[second][0])
+        apart = _are_distinguishable(kinds[first][0], kinds[second][0])
         (siblings if apart else same).join(first, second, likeness)
     names = [tuple(one.name for one in group) for group in kinds]
     groups = [*_groups(names, same), *_groups(names, siblings, are_siblings=True)]
@@ -258,7 +258,7 @@ def near_duplicates(
 
 
 def features(definition: ToolDefinition) -> Features:
-    """What a tool is compared by."""
+    """The key a tool is compared by."""
     words = terms(definition.text)
     name = definition.origin.original_name or definition.name
     return frozenset(
@@ -286,7 +286,7 @@ def _groups(
             )
 
 
-def _are_told_apart(first: ToolDefinition, second: ToolDefinition) -> bool:
+def _are_distinguishable(first: ToolDefinition, second: ToolDefinition) -> bool:
     """Whether a word of one's name and first sentence is nowhere in the other's."""
     (own_first, all_first), (own_second, all_second) = map(_words, (first, second))
     return bool(own_first - all_second) or bool(own_second - all_first)
@@ -317,7 +317,7 @@ def _alike(sets: Sequence[Features], least: float) -> Iterator[tuple[int, int, f
 
 
 def _prefix(found: Features, weights: Mapping[str, float], least: float) -> Iterator[str]:
-    """The rarest features, up to the weight that two alike sets can not both leave out."""
+    """The rarest features, up to the weight that two alike sets cannot both leave out."""
     ordered = sorted(found, key=lambda feature: (-weights[feature], feature))
     rest = sum(weights[feature] for feature in ordered)
     needed = least * rest
@@ -342,7 +342,7 @@ class _Links:
         self.least: dict[int, float] = {}
 
     def root(self, at: int) -> int:
-        """What stands for the group of ``at``."""
+        """The representative of the group of ``at``."""
         while at in self._above:
             at = self._above[at]
         return at

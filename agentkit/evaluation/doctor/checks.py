@@ -1,4 +1,4 @@
-"""What the doctor looks for: the table ``CHECKS``, each check with the kinds that it can find.
+"""The doctor's checks: the table ``CHECKS``, each with the kinds that it can find.
 
 The kinds themselves, with why each matters and what to do, are in ``kinds.toml``.
 """
@@ -155,7 +155,7 @@ LONGEST_DESCRIPTION = 1024
 ``FunctionObject``; beyond that it is a matter of cost."""
 
 FEWEST_SHARING = 3
-"""From how many tools on a sentence that opens their descriptions counts as shared."""
+"""Minimum number of tools for which an opening sentence counts as shared."""
 
 _FILLERS_TEXT = """
 tool function method api endpoint call execute perform run operation given specified provided
@@ -195,9 +195,9 @@ def _silent(part: Part) -> str:
     if part.role != "property" or part.path.startswith(("$defs.", "definitions.")):
         return ""
     text = part.schema.get("description")
-    is_told = isinstance(text, str) and text.strip()
+    has_text = isinstance(text, str) and text.strip()
     speaks = part.schema.keys() & {"enum", "const", "$ref", "anyOf", "oneOf"}
-    return "" if is_told or speaks else part.path
+    return "" if has_text or speaks else part.path
 
 
 def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
@@ -228,11 +228,11 @@ def _poor_texts(catalogue: Catalogue) -> Iterator[Finding]:
 
 
 def _verdict(text: str, name: str) -> tuple[Kind, str] | None:
-    """What is wrong with a description, if anything."""
+    """The problem of a description, if any."""
     if _PLACEHOLDER.fullmatch(text):
         return KINDS["placeholder"], f"the description is {quoted(text)}"
-    said = set(terms(text))
-    if said and said <= set(terms(name)) | _FILLERS:
+    words = set(terms(text))
+    if words and words <= set(terms(name)) | _FILLERS:
         return KINDS["echo_description"], f"{quoted(text)} says no more than the name"
     if len(text) > LONGEST_DESCRIPTION:
         return KINDS["long_description"], f"{len(text):,} characters: {quoted(text)}"
@@ -368,7 +368,7 @@ def _duplicates(catalogue: Catalogue) -> Iterator[Finding]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Loss:
-    """A request of a tool that another tool won; the tool stood at ``place``, or was not found."""
+    """A request of a tool that another tool won; the tool ranked at ``place``, or was not found."""
 
     rival: str
     query: str
@@ -399,7 +399,7 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
 def _requests(
     catalogue: Catalogue, definition: ToolDefinition, shared: frozenset[str]
 ) -> tuple[str, ...]:
-    """What the tool should be found for, each once."""
+    """The requests the tool should be found for, each once."""
     own = (
         one for one in sentences(definition.description.summary) if sentence_key(one) not in shared
     )
@@ -409,8 +409,8 @@ def _requests(
         *(example.query for example in definition.examples),
         *recorded,
     )
-    wanted = (text for text in texts if len(text.split()) >= _FEWEST_WORDS)
-    return tuple(dict.fromkeys(wanted))[:_MOST_REQUESTS]
+    requests = (text for text in texts if len(text.split()) >= _FEWEST_WORDS)
+    return tuple(dict.fromkeys(requests))[:_MOST_REQUESTS]
 
 
 async def _losses(
@@ -436,7 +436,7 @@ async def _losses(
 
 
 def _confusion(name: str, loss: _Loss) -> str:
-    """In a sentence, what was asked and who won."""
+    """What was asked and which tool won, in one sentence."""
     stands = f"stands at {loss.place}" if loss.place else "is not found"
     return f"for {quoted(loss.query)} {name} {stands} behind {loss.rival}"
 
@@ -526,7 +526,7 @@ CHECKS: tuple[Check, ...] = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Checkup:
-    """What was found in a catalogue.
+    """The findings in a catalogue.
 
     Attributes:
         catalogue: What was examined.
@@ -596,13 +596,13 @@ def examine(
     _require(tools, catalogue.library.tools, "tool", "names are those of the library")
     if tools:
         catalogue = replace(catalogue, only=frozenset(tools))
-    wanted = set(codes or KINDS)
-    checks = [check for check in CHECKS if wanted.intersection(k.code for k in check.kinds)]
+    selected = set(codes or KINDS)
+    checks = [check for check in CHECKS if selected.intersection(k.code for k in check.kinds)]
     found = [
         finding
         for check in checks
         for finding in check.run(catalogue)
-        if finding.kind.code in wanted
+        if finding.kind.code in selected
     ]
     order = {code: at for at, code in enumerate(KINDS)}
 
@@ -620,7 +620,7 @@ def examine(
     )
 
 
-def _require(given: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:
-    unknown = sorted(set(given) - set(known))
+def _require(names: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:
+    unknown = sorted(set(names) - set(known))
     if unknown:
         raise UsageError(f"there is no {what} {', '.join(map(repr, unknown))}; {hint}")

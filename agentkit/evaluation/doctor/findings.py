@@ -1,4 +1,4 @@
-"""What the doctor reports: kinds of findings, and findings."""
+"""The doctor's findings and their kinds."""
 
 from __future__ import annotations
 

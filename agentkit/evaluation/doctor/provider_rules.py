@@ -1,4 +1,4 @@
-"""What providers refuse, as data: one table, and the check that reads it.
+"""Restrictions of providers as data: one table, and the check that reads it.
 
 Each rule names the page or the report that it comes from. Providers change their rules without
 notice; the table was made from what was published in 2026, and each line can be dropped or added
@@ -26,7 +26,7 @@ class ProviderRule:
     """One rule of one provider.
 
     Attributes:
-        provider: Whose it is; ``openai-strict`` is OpenAI with ``strict: true``.
+        provider: The provider; ``openai-strict`` is OpenAI with ``strict: true``.
         kind: What breaking it is called, how bad it is and what to do.
         search: Finds what breaks it.
         source: Where it is written.
@@ -92,9 +92,9 @@ def _root_has(*keywords: str) -> Search:
 def _part_is(test: Callable[[Part], str | None]) -> Search:
     def search(definition: ToolDefinition) -> Iterator[str]:
         for part in parts(definition.signature.parameters):
-            told = test(part)
-            if told:
-                yield f"{told} at {part.path}" if part.path else f"{told} at the top"
+            problem = test(part)
+            if problem:
+                yield f"{problem} at {part.path}" if part.path else f"{problem} at the top"
 
     return search
 
@@ -174,7 +174,7 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
 strict mode: a client can add both without changing what the tool means."""
 
 REFUSALS: tuple[Kind, ...] = tuple(dict.fromkeys(rule.kind for rule in PROVIDER_RULES))
-"""What the rules can find."""
+"""The kinds the rules can find."""
 
 PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(rule.provider for rule in PROVIDER_RULES))
 """Whose rules are known; ``openai-strict`` is OpenAI with ``strict: true``."""

@@ -31,7 +31,7 @@ class Part:
     Attributes:
         path: Dotted path as in ``Description.parameters``: ``address.city``, ``items[].sku``; a
             branch of a union has the path of the union.
-        role: How it stands in the schema above it.
+        role: Its role in the schema above it.
         schema: The sub-schema.
         depth: Objects and arrays above it.
         name: The property's own name; empty for other roles.
@@ -162,7 +162,7 @@ def markup(text: str) -> tuple[str, ...]:
 
 
 def _comments(text: str) -> Iterator[tuple[int, int]]:
-    """Where HTML comments stand; one that is not closed is none."""
+    """The places of HTML comments; unclosed ones do not count."""
     end = 0
     while (start := text.find("<!--", end)) >= 0:
         close = text.find("-->", start)
@@ -188,6 +188,6 @@ def sentences(text: str) -> tuple[str, ...]:
 
 
 def sentence_key(sentence: str) -> str:
-    """What two sentences have in common when they are the same; empty for short ones."""
+    """A key that equal sentences share; empty for short ones."""
     words = sentence.casefold().strip(" .!?").split()
     return " ".join(words) if len(words) >= _FEWEST_WORDS else ""

@@ -1,4 +1,4 @@
-"""What a run of a benchmark found: episodes to reports, two reports side by side, pages to read."""
+"""Results of benchmark runs: reports from episodes, comparisons of two reports, pages."""
 
 import lazy_loader
 

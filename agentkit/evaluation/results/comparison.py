@@ -104,7 +104,7 @@ def compare(a: EvaluationReport, b: EvaluationReport) -> Comparison:
     if a.benchmark != b.benchmark:
         raise UsageError(
             f"run {a.run!r} is of {a.benchmark!r} and run {b.run!r} of {b.benchmark!r}; tasks of "
-            "different benchmarks, or of different releases of one, can not be paired"
+            "different benchmarks, or of different releases of one, cannot be paired"
         )
     results_a, results_b = _by_task(a), _by_task(b)
     pairs = [(one, results_b[task]) for task, one in results_a.items() if task in results_b]
@@ -187,7 +187,7 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
 def sure_difference(drawn: Interval, tasks: int, gained: int, lost: int) -> Interval:
     """The difference of two runs with an interval that is no point.
 
-    That of a paired bootstrap, except where it can not know: with few tasks, and where no resample
+    That of a paired bootstrap, except where it cannot know: with few tasks, and where no resample
     differs. It is then that of Agresti and Min (2005, Statistics in Medicine 24:729): half a pair
     is added to each of the four cells, and the interval is Wald's.
 
@@ -248,7 +248,7 @@ def _warnings(
     if len(changed) > 1:
         yield (
             f"the runs differ in {len(changed)} settings ({', '.join(sorted(changed))}), so the "
-            "difference can not be laid to one of them"
+            "difference cannot be laid to one of them"
         )
     if not changed:
         yield (

@@ -33,7 +33,7 @@ STYLE = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 
 _VOID = frozenset({"meta", "br"})
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""What a browser may load for the page: nothing. A script would not run either."""
+"""The page's content security policy: a browser loads nothing and runs no script."""
 
 _FEW_COLUMNS = 3
 
@@ -145,7 +145,7 @@ def section_html(section: Section) -> Markup:
 
 
 def table_html(table: Table, *, heading: str = "") -> Markup:
-    """A table; nothing when it has no rows. What is too wide for a screen scrolls by itself.
+    """A table; nothing when it has no rows. Wide tables scroll on their own.
 
     Args:
         table: The table.

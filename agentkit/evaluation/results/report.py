@@ -29,7 +29,7 @@ REPORT_FORMAT = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassAtK:
-    """What repeated attempts give.
+    """The statistics of repeated attempts.
 
     Attributes:
         k: Number of attempts.
@@ -68,7 +68,7 @@ class GroupReport:
             as not passed.
         faults: Attempts left out because the reference or the verifier is broken.
         unjudged: Finished attempts left out because no verdict was given.
-        unfinished: Attempts that were begun and never finished.
+        unfinished: Attempts that were started and never finished.
     """
 
     name: str
@@ -96,7 +96,7 @@ class GroupReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolFaults:
-    """What went wrong with one tool.
+    """The failures of one tool.
 
     Attributes:
         tool: Its name.
@@ -212,7 +212,7 @@ class TaskResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationReport:
-    """What one run found.
+    """The results of one run.
 
     Attributes:
         run: Name of the run.

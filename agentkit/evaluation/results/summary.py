@@ -121,10 +121,10 @@ class _Blame(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Row:
-    """What a report needs of one episode.
+    """The parts of one episode that a report needs.
 
     Attributes:
-        labels: Where it stands in the run.
+        labels: Its place in the run.
         session: The try at the attempt that it belongs to.
         episode_id: Its id.
         passed: The verdict; None without one.
@@ -159,7 +159,7 @@ class _Row:
 
     @property
     def order(self) -> tuple[int, str, int, int, str, str]:
-        """How rows are sorted, and in which order examples are preferred.
+        """The sort key of rows and of examples.
 
         The digest of the task comes first, so that the examples of a label are not all from the
         category whose name sorts first.
@@ -226,7 +226,7 @@ def _blames(turn: TurnDiagnosis) -> Iterator[_Blame]:
 
 @dataclass(kw_only=True, slots=True)
 class _Reading:
-    """What is kept of the episodes while they are read."""
+    """The accumulator while episodes are read."""
 
     rows: list[_Row] = field(default_factory=list)
     examples: dict[FailureLabel, dict[tuple[Any, ...], Example]] = field(default_factory=dict)
@@ -327,11 +327,11 @@ def _example(row: _Row, episode: Episode, diagnosis: TurnDiagnosis) -> Example:
 def _finding(one: Evidence) -> str:
     """A finding in a sentence, with the values that its message does not tell already."""
     message = shown(one.message)
-    told = message.replace('"', "'")
+    normalized = message.replace('"', "'")
     for word, value in (("expected", one.expected), ("got", one.actual)):
         text = "" if value is None else shown_value(value)
         start = text[:_ENOUGH].rstrip("…").replace('"', "'")
-        if start and start not in told:
+        if start and start not in normalized:
             message += f", {word} {text}"
     return message
 
@@ -347,7 +347,7 @@ class _Attempt:
 
     @property
     def labels(self) -> EvaluationLabels:
-        """Where it stands in the run."""
+        """Its place in the run."""
         return self.rows[0].labels
 
     @property
@@ -358,8 +358,8 @@ class _Attempt:
     @property
     def is_whole(self) -> bool:
         """Whether everything the user says was said; a conversation may break off before."""
-        said = {row.labels.user_turn for row in self.rows}
-        return len(said) >= self.rows[-1].labels.user_turns
+        user_turns = {row.labels.user_turn for row in self.rows}
+        return len(user_turns) >= self.rows[-1].labels.user_turns
 
     @property
     def fault(self) -> Fault | None:
@@ -368,7 +368,7 @@ class _Attempt:
 
     @property
     def standing(self) -> Literal["counted", "faulty", "unjudged", "unfinished"]:
-        """What becomes of it.
+        """Its outcome.
 
         It is judged by a verdict about one of its episodes; one that broke off before the part
         that is judged has not passed, so that is known as well.
@@ -382,7 +382,7 @@ class _Attempt:
 
     @property
     def passed(self) -> bool:
-        """Of one that counts: whether all was answered, and every judged answer passed."""
+        """Whether a counted attempt answered everything and every judged answer passed."""
         return self.is_whole and all(row.passed is not False for row in self.rows)
 
     @property
@@ -546,7 +546,7 @@ def _decoded(text: str) -> JsonObject:
 
 
 def _reasons(left_out: Iterable[LeftOut]) -> Iterator[LeftOutReason]:
-    """What was left out, by reason, the most frequent first."""
+    """The omissions by reason, the most frequent first."""
     where: dict[str, list[str]] = {}
     for one in left_out:
         where.setdefault(one.reason, []).append(one.where)

@@ -64,11 +64,11 @@ def _table(
     return Table(title=title, columns=columns(*headings), rows=tuple(rows), note=note)
 
 
-# --- what stands before the tables ----------------------------------------------------------------
+# --- before the tables ----------------------------------------------------------------------------
 
 
 def notes(report: EvaluationReport) -> tuple[str, ...]:
-    """What a reader has to know before the numbers, in sentences; empty for a sound, whole run."""
+    """Caveats to read before the numbers, as sentences; empty for a sound, complete run."""
     total = report.total
     broken = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
     sentences = {
@@ -254,7 +254,7 @@ def _listed(names: Sequence[str], count: int) -> str:
 
 
 def example_lines(example: Example) -> Iterator[tuple[str, str]]:
-    """What an example tells, as names and texts; a text that is code has the name ``called``."""
+    """An example as names and texts; code has the name ``called``."""
     where = f"step {example.turn + 1}"
     where += f" of user turn {example.user_turn + 1}" if example.user_turn else ""
     where += f", attempt {example.attempt + 1}" if example.attempt else ""

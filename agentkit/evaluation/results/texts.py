@@ -21,8 +21,8 @@ _LONGEST_READ = 20_000
 def shown(text: str, limit: int = MOST) -> str:
     """A text as people may safely read it.
 
-    Runs of white space are one blank. Characters that nobody sees, or that change the order of
-    those around them (controls, bidirectional marks, lone surrogates), stand as ``U+202E``.
+    Runs of white space are one blank. Characters that are invisible, or that change the order of
+    those around them (controls, bidirectional marks, lone surrogates), are shown as ``U+202E``.
 
     Args:
         text: Any text.
@@ -62,7 +62,7 @@ def shown_value(value: Any, limit: int = MOST) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (TypeError, ValueError, RecursionError) as error:
-        text = f"a {type(value).__name__} that can not be written ({error})"
+        text = f"a {type(value).__name__} that cannot be written ({error})"
     return shown(text, limit)
 
 
@@ -140,7 +140,7 @@ def seconds(value: float) -> str:
 
 
 def dollars(value: float | None) -> str:
-    """A price; ``unknown`` where no adapter told it."""
+    """A price; ``unknown`` where no adapter reported it."""
     if value is None:
         return "unknown"
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.3g}"

@@ -54,8 +54,8 @@ class TextAnswerVerifier:
         if answer is None:
             return without_answer(self.name, episode)
         text, holds = self._expected.text, self._expected.match == "contains"
-        wanted, given = _plain(text), _plain(answer)
-        if wanted in given if holds else wanted == given:
+        expected, actual = _plain(text), _plain(answer)
+        if expected in actual if holds else expected == actual:
             return judged(self.name, ())
         relation = "does not contain" if holds else "is not"
         message = f"the answer {shown(answer)} {relation} {shown(text)}"
@@ -87,20 +87,20 @@ class NumberAnswerVerifier:
 
     async def verify(self, episode: Episode) -> Verdict:
         """Compare the number in the final answer with the expected one."""
-        wanted = self._expected.value
-        gold = read_number(wanted)
+        expected = self._expected.value
+        gold = read_number(expected)
         if gold is None:
-            problem = f"the expected number {shown(wanted)} is no number"
+            problem = f"the expected number {shown(expected)} is no number"
             return faulty(self.name, "gold_error", problem)
         text = answer_text(episode)
         if text is None:
             return without_answer(self.name, episode)
-        given = _given(episode.output)
-        if given is not None and _is_close(given, gold, self._expected.tolerance):
+        actual = _given(episode.output)
+        if actual is not None and _is_close(actual, gold, self._expected.tolerance):
             return judged(self.name, ())
-        found = "no number that can be read" if given is None else f"the number {_number(given)}"
-        message = f"the answer holds {found}, expected {wanted}"
-        return judged(self.name, [_wrong_answer(episode, message, wanted, text)])
+        found = "no number that can be read" if actual is None else f"the number {_number(actual)}"
+        message = f"the answer holds {found}, expected {expected}"
+        return judged(self.name, [_wrong_answer(episode, message, expected, text)])
 
 
 def _given(output: Any) -> Fraction | None:
@@ -116,15 +116,15 @@ def _given(output: Any) -> Fraction | None:
     return Fraction(repr(output)) if math.isfinite(output) else None
 
 
-def _is_close(given: Fraction, gold: Fraction, tolerance: float) -> bool:
-    if tolerance <= _ROUNDING and given.denominator == gold.denominator == 1:
-        return given == gold
+def _is_close(actual: Fraction, gold: Fraction, tolerance: float) -> bool:
+    if tolerance <= _ROUNDING and actual.denominator == gold.denominator == 1:
+        return actual == gold
     slack = Fraction(tolerance) * (abs(gold) if gold else 1)
-    return abs(given - gold) <= slack
+    return abs(actual - gold) <= slack
 
 
 def _number(value: Fraction) -> str:
-    """A value for a sentence; the digits of a very long one can not be printed."""
+    """A value for a sentence; the digits of a very long one cannot be printed."""
     try:
         return shown(value.numerator if value.denominator == 1 else float(value))
     except OverflowError:

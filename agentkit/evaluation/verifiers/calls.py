@@ -69,7 +69,7 @@ class MadeCalls:
     def is_answer(self) -> bool:
         """Whether calls that are not there were left out by the model.
 
-        Without this, an agent whose model can not be reached would be perfect at abstaining.
+        Without this, an agent whose model cannot be reached would be perfect at abstaining.
         """
         return bool(self.calls) or not self.broke_off
 
@@ -173,20 +173,20 @@ class _ExactRule:
         elif made != self._gold:
             yield from self._wrong_arguments(json.loads(made.arguments))
 
-    def _wrong_arguments(self, given: JsonObject) -> Iterator[Mismatch]:
-        wanted = json.loads(self._gold.arguments)
-        for name in dict.fromkeys((*wanted, *given)):
-            value = given.get(name)
-            if name not in given:
+    def _wrong_arguments(self, actual: JsonObject) -> Iterator[Mismatch]:
+        expected = json.loads(self._gold.arguments)
+        for name in dict.fromkeys((*expected, *actual)):
+            value = actual.get(name)
+            if name not in actual:
                 kind: MismatchKind = "missing_argument"
-            elif name not in wanted:
+            elif name not in expected:
                 yield Mismatch(kind="unexpected_argument", argument=name, value=value)
                 continue
-            elif _text(wanted[name]) == _text(value):
+            elif _text(expected[name]) == _text(value):
                 continue
             else:
                 kind = "wrong_value" if self._fits(name, value) else "wrong_type"
-            yield Mismatch(kind=kind, argument=name, value=value, allowed=(wanted[name],))
+            yield Mismatch(kind=kind, argument=name, value=value, allowed=(expected[name],))
 
     def _fits(self, name: str, value: Any) -> bool:
         """Whether a value is of the type that the tool declares."""
@@ -237,7 +237,7 @@ class ExactCallsVerifier:
 
 
 def gold_calls_problem(gold: Iterable[GoldCall], definitions: Iterable[ToolDefinition]) -> str:
-    """Why calls can not be what is right: a tool that is not there; empty when they can.
+    """Why calls cannot be what is right: a tool that is not there; empty when they can.
 
     Args:
         gold: What is held for right.
@@ -308,7 +308,7 @@ def match_evidence(
     *,
     is_exact: bool = False,
 ) -> Iterator[Evidence]:
-    """What keeps calls from being the gold calls, finding by finding.
+    """The differences between calls and gold calls, one finding each.
 
     Args:
         result: The comparison.
@@ -384,8 +384,8 @@ class AnyCallVerifier:
 class NoCallVerifier:
     """Passes when the episode answers without a call (BFCL's irrelevance).
 
-    A call whose arguments can not be read counts as a call, since the model tried. BFCL's checker
-    takes output that it can not decode for an abstention, and lets it pass.
+    A call whose arguments cannot be read counts as a call, since the model tried. BFCL's checker
+    takes output that it cannot decode for an abstention, and lets it pass.
     """
 
     name = "no_call"

@@ -1,4 +1,4 @@
-"""From what a task expects to the verifier that judges it."""
+"""Build the verifier for what a task expects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from agentkit.tools.definition import ToolDefinition
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scene:
-    """What a verifier may need beside the episode.
+    """Context a verifier may need beside the episode.
 
     Attributes:
         definitions: The tools, under the names that the episode's calls use.
@@ -128,9 +128,9 @@ class AllOf:
             score=sum(verdict.score for verdict in verdicts) / len(verdicts),
             evidence=() if passed else evidence,
             verifier=self.name,
-            # gold_error before checker_error: a broken reference can be mended once for all runs
+            # gold_error before checker_error: a broken reference can be fixed once for all runs
             fault=faults[0] if faults else None,
-            # a metric that several parts have is told apart by its place
+            # a metric that several parts have gets its place as a suffix
             metrics=_metrics(verdicts),
             details={"parts": [verdict.to_json() for verdict in verdicts]},
         )

@@ -59,7 +59,7 @@ def final_number(text: str) -> Fraction | None:
         Fraction(72, 1)
         >>> final_number(r"So \boxed{\$1,250.50} for 3 days")
         Fraction(2501, 2)
-        >>> final_number("I can not tell.") is None
+        >>> final_number("I cannot tell.") is None
         True
     """
     plain = _plain(text)

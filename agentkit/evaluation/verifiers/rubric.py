@@ -58,7 +58,7 @@ _LONGEST_VALUE = 2_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What a judge says about one criterion.
+    """A judge's decision about one criterion.
 
     Attributes:
         judgement: Whether it is met.
@@ -70,7 +70,7 @@ class Finding:
 
 
 def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> tuple[Message, ...]:
-    """What to ask about an episode: instructions, then material and criteria.
+    """The judge's prompt for an episode: instructions, then material and criteria.
 
     Args:
         episode: The request, the calls with their results and the final answer are shown.
@@ -94,9 +94,9 @@ def _calls(episode: Episode) -> str:
     for turn in episode.turns:
         texts = {result.call_id: result.text for result in turn.results}
         for call in turn.message.tool_calls:
-            given = call.malformed or json.dumps(dict(call.arguments), ensure_ascii=False)
+            arguments = call.malformed or json.dumps(dict(call.arguments), ensure_ascii=False)
             result = texts.get(call.call_id, "")
-            lines.append(f"{call.name} {clipped(given, _LONGEST_VALUE)}")
+            lines.append(f"{call.name} {clipped(arguments, _LONGEST_VALUE)}")
             lines.append(f"  -> {clipped(result, _LONGEST_VALUE)}")
     return "\n".join(lines)
 
@@ -158,7 +158,7 @@ class RubricVerifier:
     The judge says of each criterion ``met``, ``not_met`` or ``cannot_tell``, with a reason; the
     score is the share that is met. It sees the request, the calls with their results and the
     answer, quoted as data (``agentkit.evaluation.verifiers.rubric``). An answer of the judge
-    that can not be read is asked for once more; after that the verdict is a ``checker_error``.
+    that cannot be read is asked for once more; after that the verdict is a ``checker_error``.
     What judging cost is in the verdict's metrics.
 
     Take a judge of another family than the model that is judged: models favour what they would
@@ -226,7 +226,7 @@ class RubricVerifier:
     async def _findings(
         self, judge: ChatModel, episode: Episode, usages: list[Usage]
     ) -> Mapping[str, Finding] | str:
-        """What the judge says about each criterion, or why that can not be known."""
+        """The judge's decision about each criterion, or why there is none."""
         criteria = self._expected.criteria
         messages = judge_prompt(episode, criteria)
         found: Mapping[str, Finding] | str = ""
@@ -248,7 +248,7 @@ class RubricVerifier:
 
 
 def _costs(usages: Iterable[Usage]) -> dict[str, float]:
-    """What the judge was asked and what it cost, by name of the metric."""
+    """The judge's calls and cost, by name of the metric."""
     usage = sum(usages, Usage())
     costs = {
         "judge_requests": float(usage.requests),

@@ -56,11 +56,11 @@ def state_differences(
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         dot = f"{path}." if path else ""
         own = {f"{dot}{key}": value for key, value in actual.items()}
-        wanted = {f"{dot}{key}": value for key, value in expected.items()}
-        free = own.keys() - wanted.keys() if is_partial else frozenset()
+        parts = {f"{dot}{key}": value for key, value in expected.items()}
+        free = own.keys() - parts.keys() if is_partial else frozenset()
     elif _is_list(actual) and _is_list(expected):
         own = {f"{path}[{at}]": value for at, value in enumerate(actual)}
-        wanted = {f"{path}[{at}]": value for at, value in enumerate(expected)}
+        parts = {f"{path}[{at}]": value for at, value in enumerate(expected)}
         free = frozenset()
     else:
         if not _same(actual, expected):
@@ -68,13 +68,13 @@ def state_differences(
             message = f"{where} is {shown(actual)}, expected {shown(expected)}"
             yield _differs(path, message, expected=expected, actual=actual)
         return
-    for where, value in wanted.items():
+    for where, value in parts.items():
         if where in own:
             yield from state_differences(own[where], value, where, is_partial=is_partial)
         else:
             yield _differs(where, f"{where} is not there, expected {shown(value)}", expected=value)
     for where, value in own.items():
-        if where not in wanted and where not in free:
+        if where not in parts and where not in free:
             message = f"{where} is {shown(value)}, expected nothing there"
             yield _differs(where, message, actual=value)
 
@@ -99,7 +99,7 @@ def _same(actual: Any, expected: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoldRun:
-    """What came of gold calls.
+    """The results of gold calls.
 
     Attributes:
         results: One result a call, up to the one that could not be run.
@@ -114,9 +114,9 @@ async def run_gold(calls: Sequence[GoldCall], world: Environment) -> GoldRun:
     """Run gold calls on a world, one after the other.
 
     A call that returns an error as its value ran: BFCL's gold calls do. So did one whose tool
-    raises ``ToolFailed`` or ``ModelRetry``, since the agent that makes it is told the same and the
-    world is as it should be; its result is ``failed``. Any other exception, an absent tool and
-    arguments that do not fit mean that the gold is broken.
+    raises ``ToolFailed`` or ``ModelRetry``, since an agent that makes the call gets the same
+    message and the world is as it should be; its result is ``failed``. Any other exception, an
+    absent tool and arguments that do not fit mean that the gold is broken.
 
     Args:
         calls: The calls; references to earlier results are not followed.
@@ -230,7 +230,7 @@ def _first(differences: Iterable[Evidence]) -> Iterator[Evidence]:
 
 
 def response_evidence(made: Sequence[ToolResult], gold: Sequence[ToolResult]) -> Iterator[Evidence]:
-    """What gold calls returned that none of the agent's calls did.
+    """Results of gold calls that none of the agent's calls returned.
 
     Each result of the agent answers for one gold result. Only successful results count, on both
     sides; they are compared as JSON data, whichever tool gave them.

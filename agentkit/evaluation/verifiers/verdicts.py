@@ -1,4 +1,4 @@
-"""From findings to verdicts: evidence, faults, and the guard that never raises."""
+"""Turn findings into verdicts: evidence, faults, and the guard that never raises."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ def shown(value: Any) -> str:
     try:
         return clipped(repr(value), 200)
     except Exception as error:  # noqa: BLE001 - a broken __repr__ or an integer too long to print
-        return f"<{type(value).__name__} that can not be shown: {type(error).__name__}>"
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
 
 
 def guarded(verifier: Verifier) -> Verifier:
     """The verifier, with its own failures as verdicts.
 
-    One episode that a verifier can not cope with must not end the evaluation of a thousand others.
+    One episode that a verifier cannot cope with must not end the evaluation of a thousand others.
     What the verifier raises becomes a ``checker_error`` with the exception's type and text; so
     does an answer that is no verdict. Cancellation passes through. Values in evidence that JSON can
     not hold, or that are very large, are kept as text, so that every verdict can be stored.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 from agentkit._version import __version__
-from agentkit.errors import ArtifactError, StoreError, ToolNotFoundError
+from agentkit.errors import ArtifactError, CompositeError, StoreError, ToolNotFoundError
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import ProposalRecord
@@ -23,7 +24,7 @@ FORMAT_VERSION = 1
 """Version of the artifact's form. A newer one is refused, never guessed at."""
 
 UNKNOWN_LICENCE = ""
-"""What tools are filed under whose source names no licence."""
+"""The entry for tools whose source names no licence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +41,7 @@ class Artifact:
         events: The chain of events up to that version, as the store held it.
         evidence: What gates, judges and persons said of the proposals that these tools came from.
         made_with: Version of agentkit that collected it.
-        signature: Of ``digest``, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+        signature: Signs ``digest``, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
 
     library: Library
@@ -66,14 +67,15 @@ class Artifact:
 
     @cached_property
     def dag(self) -> Mapping[str, Mapping[str, Any]]:
-        """Of each composite: the tools it calls and, where no tool is missing, depth and size."""
+        """For each composite: the tools it calls and, if no tool is missing, depth and size."""
         return dag_of(self.library)
 
 
 def dag_of(library: Library) -> dict[str, dict[str, Any]]:
     """What calls what in a library, as JSON data: see ``agentkit.library.dag`` for the words.
 
-    A composite in or above a circle, or above a tool that is missing, has no depth and no size.
+    A composite in or above a circle, or above a tool that is missing, has no depth and no size; one
+    in or above a program that can not be read has no size.
     """
     dag = library.dag
     nodes: dict[str, dict[str, Any]] = {}
@@ -83,7 +85,9 @@ def dag_of(library: Library) -> dict[str, dict[str, Any]]:
             continue
         node: dict[str, Any] = {"children": list(dag.children[name])}
         if name in dag.depths:
-            node |= {"depth": dag.depths[name], "flat_size": dag.flat_size(name)}
+            node["depth"] = dag.depths[name]
+            with suppress(CompositeError):
+                node["flat_size"] = dag.flat_size(name)
         nodes[name] = node
     return nodes
 
@@ -96,7 +100,7 @@ class GateEvidence:
         tool: The tool that it changed.
         proposal_id: The proposal.
         state: Where it stands: ``active``, or what became of it since.
-        digest: Of the definition that it brought.
+        digest: Digest of the new definition.
         author: Who suggested it.
         reason: Why, in words.
         agreed: Who agreed to it: ``judge``, ``person``.
@@ -189,7 +193,7 @@ def artifact_of(
 
     Args:
         source: A store; or a library in memory, which has no history.
-        version: The library version; None for the newest. Nothing later is told.
+        version: The library version; None for the newest. Nothing later is included.
         history: Whether earlier revisions and the events go along. Without them the evidence of
             gates still does.
         only: Names of tools, to take these and what they call instead of all; without history,
@@ -219,9 +223,9 @@ def artifact_of(
         raise StoreError("there is nothing to export: the library holds no tool")
     events = tuple(takewhile(lambda one: one.library_version <= library.version, source.events()))
     evidence = gate_evidence(events)
-    wanted = tuple(only)
-    if wanted or not history:
-        part = _part(library, wanted)
+    names = tuple(only)
+    if names or not history:
+        part = _part(library, names)
         bare = _of_library(part)
         kept = tuple(one for one in evidence if one.tool in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
@@ -248,15 +252,15 @@ def _part(library: Library, names: tuple[str, ...]) -> Library:
     """The tools of these names and all that they call; the whole library for no names."""
     if not names:
         return library
-    wanted: dict[str, None] = {}
+    closed: dict[str, None] = {}
     open_ = list(names)
     while open_:
         name = open_.pop()
-        if name in wanted:
+        if name in closed:
             continue
         if name not in library:
             raise ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
-        wanted[name] = None
+        closed[name] = None
         open_ += library.dag.children[name]
-    kept = [tool for tool in library if tool.name in wanted]
+    kept = [tool for tool in library if tool.name in closed]
     return Library(kept, version=library.version)

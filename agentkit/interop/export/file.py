@@ -38,7 +38,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
     """The artifact as a JSON object, with its digests.
 
     Raises:
-        ArtifactError: It holds what JSON can not.
+        ArtifactError: It holds what JSON cannot.
     """
     held = {one.name: one for one in artifact.library.definitions}
     sections: dict[str, Any] = {
@@ -58,15 +58,15 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
         digests = {name: digest(section) for name, section in sections.items()}
         content = digest({**head, "sections": digests})
     except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"the library can not be written: {error}") from error
+        raise ArtifactError(f"the library cannot be written: {error}") from error
     tools = {name: definition.digest for name, definition in held.items()}
-    told = {"content": content, "sections": digests, "tools": tools}
-    record = {**head, **sections, "digests": told}
+    digests_record = {"content": content, "sections": digests, "tools": tools}
+    record = {**head, **sections, "digests": digests_record}
     return record | ({"signature": artifact.signature} if artifact.signature else {})
 
 
 def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
-    """The inverse of ``to_record``; every digest is worked out anew.
+    """The inverse of ``to_record``; every digest is recomputed.
 
     Args:
         record: The JSON object.
@@ -76,10 +76,10 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         ArtifactError: It is no artifact, of a newer format, or not what its digests say.
     """
     _check_outline(record)
-    told = record["digests"]
-    library = _library(record["library"], told["tools"])
-    _check_sections(record, told)
-    content = told["content"]
+    digests_record = record["digests"]
+    library = _library(record["library"], digests_record["tools"])
+    _check_sections(record, digests_record)
+    content = digests_record["content"]
     if expected and content != expected:
         _tampered("digests.content", expected, content)
     try:
@@ -94,7 +94,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
     except ArtifactError:
         raise
     except AgentKitError as error:
-        raise ArtifactError(f"the artifact can not be read: {error}") from error
+        raise ArtifactError(f"the artifact cannot be read: {error}") from error
     _check_agreement(artifact, record)
     return artifact
 
@@ -154,7 +154,7 @@ def _check_outline(record: Mapping[str, Any]) -> None:
         if is_wrong or (isinstance(part, int) and part < 0):
             found = "is missing" if part is None else f"is {str(part)[:40]!r}"
             raise ArtifactError(
-                f"the artifact is damaged: {place} {found}; export it anew", place=place
+                f"the artifact is damaged: {place} {found}; export it again", place=place
             )
     if not isinstance(record.get("signature", ""), str):
         raise ArtifactError("the artifact's signature is no text", place="signature")
@@ -179,18 +179,18 @@ _SHAPES: Mapping[str, type] = {
 """What an artifact holds, by place."""
 
 
-def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
+def _library(section: Mapping[str, Any], recorded: Mapping[str, Any]) -> Library:
     found: dict[str, ToolDefinition] = {}
     for index, entry in enumerate(section["definitions"]):
         place = f"library.definitions[{index}]"
         definition = _definition(entry, place)
         if definition.name in found:
             raise ArtifactError(f"{place}: a second tool named {definition.name!r}", place=place)
-        if definition.digest != told.get(definition.name):
-            wanted = told.get(definition.name, "none")
-            _tampered(f"{place} ({definition.name!r})", wanted, definition.digest)
+        if definition.digest != recorded.get(definition.name):
+            expected = recorded.get(definition.name, "none")
+            _tampered(f"{place} ({definition.name!r})", expected, definition.digest)
         found[definition.name] = definition
-    if missing := sorted(told.keys() - found.keys()):
+    if missing := sorted(recorded.keys() - found.keys()):
         raise ArtifactError(
             f"the artifact lacks {', '.join(map(repr, missing[:5]))}, whose digests it lists; it "
             "was changed after it was written",
@@ -214,22 +214,22 @@ def _definition(entry: Any, place: str) -> ToolDefinition:
     return definition
 
 
-def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+def _check_sections(record: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     actual: dict[str, str] = {}
     for name in SECTIONS:
         try:
             actual[name] = digest(record[name])
         except (ValueError, RecursionError) as error:
             raise ArtifactError(f"{name} is no JSON data: {error}", place=name) from error
-        if actual[name] != told["sections"].get(name):
-            _tampered(name, told["sections"].get(name, "none"), actual[name])
+        if actual[name] != recorded["sections"].get(name):
+            _tampered(name, recorded["sections"].get(name, "none"), actual[name])
     head = {FORMAT_KEY: record[FORMAT_KEY], "made_with": record["made_with"]}
     try:
         content = digest({**head, "sections": actual})
     except ValueError as error:
         raise ArtifactError(f"made_with is no JSON data: {error}", place="made_with") from error
-    if content != told["content"]:
-        _tampered("digests.content", told["content"], content)
+    if content != recorded["content"]:
+        _tampered("digests.content", recorded["content"], content)
 
 
 def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange]:
@@ -250,7 +250,7 @@ def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange
 
 
 def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefinition:
-    name, wanted = entry["name"], entry["digest"]
+    name, expected = entry["name"], entry["digest"]
     if "definition" in entry:
         definition = _definition(entry["definition"], place)
     else:
@@ -258,8 +258,8 @@ def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefin
         if tool is None:
             raise ArtifactError(f"{place}: the library has no {name!r}", place=place)
         definition = tool.definition
-    if (definition.name, definition.digest) != (name, wanted):
-        _tampered(f"{place} ({name!r})", str(wanted), definition.digest)
+    if (definition.name, definition.digest) != (name, expected):
+        _tampered(f"{place} ({name!r})", str(expected), definition.digest)
     return definition
 
 
@@ -270,7 +270,7 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         raise ArtifactError(f"the chain of events is broken: {faults[0].message}", place="events")
     if dag_of(artifact.library) != record["dag"]:
         raise ArtifactError(
-            "the DAG is not the one of the definitions; export the library anew", place="dag"
+            "the DAG is not the one of the definitions; export the library again", place="dag"
         )
     replayed: dict[str, str] = {}
     last = 0
@@ -288,10 +288,10 @@ def _check_agreement(artifact: Artifact, record: Mapping[str, Any]) -> None:
         )
 
 
-def _tampered(place: str, told: str, actual: str) -> NoReturn:
+def _tampered(place: str, expected: str, actual: str) -> NoReturn:
     raise ArtifactError(
         f"the artifact was changed after it was written: {place} has digest {actual[:12]}, and "
-        f"{str(told)[:12]} is what it says; get it again from where it came",
+        f"{str(expected)[:12]} is what it says; get it again from where it came",
         place=place,
     )
 
@@ -302,8 +302,8 @@ _LISTED = frozenset({"definitions", "evidence", "changes", "events"})
 
 def artifact_digest(artifact: Artifact) -> str:
     """SHA-256 of everything in an artifact but its signature."""
-    told: str = to_record(artifact)["digests"]["content"]
-    return told
+    content_digest: str = to_record(artifact)["digests"]["content"]
+    return content_digest
 
 
 def signed(artifact: Artifact, signer: Signer) -> Artifact:
@@ -319,7 +319,7 @@ def artifact_text(artifact: Artifact) -> str:
     """The artifact as the text of its file: ends with a line break, and holds no time of writing.
 
     Raises:
-        ArtifactError: It holds what JSON in UTF-8 can not, such as half a surrogate pair.
+        ArtifactError: It holds what JSON in UTF-8 cannot, such as half a surrogate pair.
     """
     record = to_record(artifact)
     lines = [f"{_json(key)}: {''.join(_value(key, value))}" for key, value in record.items()]
@@ -337,11 +337,11 @@ def write_artifact(
         signer: Signs it.
 
     Returns:
-        The digest of its content, to be told to those who get the file.
+        The digest of its content, to be given to those who receive the file.
 
     Raises:
-        ArtifactError: It holds what JSON can not.
-        OSError: The file can not be written.
+        ArtifactError: It holds what JSON cannot.
+        OSError: The file cannot be written.
     """
     kept = artifact if signer is None else signed(artifact, signer)
     data = artifact_text(kept).encode()
@@ -364,13 +364,13 @@ def read_artifact(
 
     Args:
         path: The file.
-        verifier: Checks the signature, which then must be there. Without one nobody looks at it.
+        verifier: Checks the signature, which then must be there. Without one it is not checked.
         expected: The digest of the content, where it is known from elsewhere.
 
     Raises:
         ArtifactError: The file is cut off, no artifact, of a newer format, changed after it was
             written, or not signed with that key.
-        OSError: The file can not be read.
+        OSError: The file cannot be read.
     """
     try:
         with open_plain(path) as file:
@@ -461,5 +461,5 @@ def _json(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"the artifact can not be written: {error}") from error
+        raise ArtifactError(f"the artifact cannot be written: {error}") from error
     return text

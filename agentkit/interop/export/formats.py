@@ -1,4 +1,4 @@
-"""Tools in the formats of providers and protocols, and what these formats can not say."""
+"""Tools in the formats of providers and protocols, and what these formats cannot say."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rendering:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
-        """How often each part could not be said, the most frequent first."""
+        """How often each part was lost, the most frequent first."""
         return dict(Counter(loss.part for loss in self.losses).most_common())
 
 
@@ -92,7 +92,7 @@ def _gemini(function: dict[str, Any], definition: ToolDefinition) -> dict[str, A
 
 
 def _mcp(_: dict[str, Any], definition: ToolDefinition) -> dict[str, Any]:
-    """In the very form in which ``agentkit serve --mcp`` sends it; effects become hints."""
+    """The form that ``agentkit serve --mcp`` sends; effects become hints."""
     return tool_record(definition)
 
 
@@ -154,7 +154,7 @@ def render(tools: Tools, format_name: str) -> Rendering:
             if not faults:
                 raise
             raise DefinitionError(
-                f"the tool {definition.name!r} can not be rendered as {format_name}, because "
+                f"the tool {definition.name!r} cannot be rendered as {format_name}, because "
                 f"its definition is broken: {faults[0]}; correct or remove it",
                 tool_name=definition.name,
             ) from error
@@ -173,35 +173,35 @@ def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[st
     if format_name in {"mcp", "json-schema"}:
         return {one.name: one.name for one in definitions}
     accepted = WireNames(one.name for one in definitions)
-    wanted = {one.name: accepted.encode(one.name) for one in definitions}
+    names = {one.name: accepted.encode(one.name) for one in definitions}
     if format_name != "gemini":
-        return wanted
-    taken = {wire for wire in wanted.values() if _BEGINS.match(wire)}
-    for name, wire in sorted(wanted.items()):
+        return names
+    taken = {wire for wire in names.values() if _BEGINS.match(wire)}
+    for name, wire in sorted(names.items()):
         begun = wire
         while not _BEGINS.match(begun) or (begun != wire and begun in taken):
             begun = f"_{begun}"[:LONGEST_NAME]  # Gemini's begin with a letter or `_`
         taken.add(begun)
-        wanted[name] = begun
-    return wanted
+        names[name] = begun
+    return names
 
 
 def _losses(definition: ToolDefinition, name: str, kept: frozenset[str]) -> Iterator[Loss]:
-    """What of a definition a format does not carry as it is."""
+    """The parts of a definition that a format does not carry unchanged."""
     if name != definition.name:
         yield Loss(tool=definition.name, part="name", detail=f"{name}; Rendering.names maps back")
-    said, told = definition.description, definition.specification
+    description, specification = definition.description, definition.specification
     narrowed = "a sentence each, and narrows the schema"
     for part, is_there, detail in (
-        ("rules", told.rules, narrowed),
-        ("usage_rules", said.usage_rules, "a sentence each behind the summary"),
-        ("tags", said.tags, ""),
+        ("rules", specification.rules, narrowed),
+        ("usage_rules", description.usage_rules, "a sentence each behind the summary"),
+        ("tags", description.tags, ""),
         ("result", definition.signature.result is not None, ""),
         ("effects", definition.signature.effects.to_json(), ""),
-        ("pre", told.pre, ""),
-        ("post", told.post, ""),
-        ("text", told.text, ""),
-        ("complexity", told.complexity, ""),
+        ("pre", specification.pre, ""),
+        ("post", specification.post, ""),
+        ("text", specification.text, ""),
+        ("complexity", specification.complexity, ""),
         ("examples", definition.examples, ""),
         ("body", definition.is_composite, ""),
     ):

@@ -33,7 +33,7 @@ somebody who must agree stands against it."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportedTool:
-    """What came of one definition of an artifact.
+    """The outcome for one definition of an artifact.
 
     Attributes:
         name: Its name in the artifact.
@@ -64,7 +64,7 @@ class ImportedTool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportReport:
-    """What came of an artifact.
+    """The outcome of importing an artifact.
 
     Attributes:
         version: The library version afterwards.
@@ -93,11 +93,11 @@ class ImportReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRequest:
-    """How an artifact is taken in.
+    """How an artifact is imported.
 
     Attributes:
-        person: Who imports it, and answers for it.
-        on_conflict: What happens to a name that stands for another definition, as for
+        person: Who imports it and is responsible for it.
+        on_conflict: What happens to a name that another definition has, as for
             ``agentkit tools import``.
         approved: Tools that the person agrees to, of those to which a person must agree.
         approves_all: Whether that is all of them.
@@ -130,7 +130,7 @@ async def import_artifact(
 ) -> ImportReport:
     """Bring the definitions of an artifact into a library.
 
-    New primitives are looked through, and come in together as one library version: their texts
+    New primitives are screened, and are added together as one library version: their texts
     must pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into
     the world come in when the person agrees.
 
@@ -142,8 +142,8 @@ async def import_artifact(
 
     Args:
         artifact: What ``read_artifact`` gave.
-        manager: Of the library.
-        request: Who imports, and what about names that are taken.
+        manager: The library's Tool Manager.
+        request: Who imports, and how conflicting names are resolved.
         dry_run: Write nothing, and say what would come of it. Of what would become a proposal it
             is then said that it would, not what further checks say.
 
@@ -182,7 +182,7 @@ async def propose_tools(
 
     Args:
         definitions: Under the names that they are to have, children first.
-        manager: Of the library.
+        manager: The library's Tool Manager.
         request: Who imports them.
     """
     return tuple(
@@ -226,7 +226,7 @@ async def _propose(
 def _proposal(
     definition: ToolDefinition, manager: ToolManager, request: ImportRequest
 ) -> tuple[Proposal, str]:
-    """What is proposed of a definition, and to which other children it would be pinned."""
+    """The proposal for a definition, and the other children it would be pinned to."""
     held = manager.library.get(definition.name)
     here = settled(definition, manager.library)
     moved = moved_pins(definition, here)
@@ -256,7 +256,7 @@ _DEAR = "a person must agree to it: it may do harm, reach outside, or make other
 
 @dataclass(kw_only=True)
 class _Entry:
-    """How the definitions of an artifact come into a library; made anew on a newer one.
+    """How the definitions of an artifact enter a library; rebuilt on a newer one.
 
     Attributes:
         accepted: What comes in at once, by the name that it gets; children before parents.
@@ -320,7 +320,7 @@ class _Entry:
         return entry
 
     def change(self, identity: str, request: ImportRequest) -> LibraryChange | None:
-        """What is to be written; None for nothing."""
+        """The change to write; None for nothing."""
         if not self.accepted:
             return None
         return LibraryChange(
@@ -346,7 +346,7 @@ class _Entry:
 
 
 def _in_order(coming: Library, held: Library) -> Iterator[ToolDefinition]:
-    """The definitions, children first; what came earlier and was pinned anew is known again."""
+    """The definitions, children first; earlier imports that were repinned are recognised."""
     names = in_order(list(coming.tools), coming.dag.children)
     for name in dict.fromkeys((*names, *coming.tools)):
         definition = coming[name].definition

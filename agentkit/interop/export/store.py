@@ -25,7 +25,7 @@ from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange, 
 from agentkit.tools.definition import ToolDefinition
 
 SCHEME = "artifact"
-"""Of its URL: ``artifact:tools.json`` for a file here, ``artifact:/data/tools.json`` elsewhere."""
+"""URL scheme: ``artifact:tools.json`` for a relative path, ``artifact:/data/tools.json`` else."""
 
 
 class ArtifactStore:
@@ -72,7 +72,7 @@ class ArtifactStore:
             ReadOnlyStoreError: Always.
         """
         raise ReadOnlyStoreError(
-            "an artifact can not be written to; 'agentkit import' brings it into a library that can"
+            "an artifact cannot be written to; 'agentkit import' brings it into a library that can"
         )
 
     def versions(self) -> Sequence[int]:
@@ -137,7 +137,7 @@ def open_artifact(url: str) -> ArtifactStore:
 
     Raises:
         UsageError: The URL names no file.
-        StoreError: The file can not be read.
+        StoreError: The file cannot be read.
         ArtifactError: The file is no artifact, or was changed.
     """
     scheme, colon, rest = url.partition(":")
@@ -149,7 +149,7 @@ def open_artifact(url: str) -> ArtifactStore:
     except FileNotFoundError as error:
         raise StoreLookupError(f"there is no artifact {path}: no such file") from error
     except OSError as error:
-        raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
+        raise StoreError(f"the artifact {path} cannot be read: {error.strerror}") from error
 
 
 def _revision(tool_name: str, applied: AppliedChange) -> ToolRevision | None:
@@ -175,7 +175,7 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
     hashes and signatures, so that ``agentkit log --verify`` holds.
 
     Nothing is validated but the texts of the definitions, which must pass the same checks as on
-    import: a history can not be taken in by parts.
+    import: a history cannot be taken in by parts.
 
     Args:
         artifact: One that has its history.
@@ -188,8 +188,8 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
     Raises:
         UsageError: The store is not empty, or the artifact has no history.
         ArtifactError: A text is suspicious.
-        StoreError: The store failed; what was restored before stays, and the store must be made
-            anew.
+        StoreError: The store failed; what was restored before stays, so start again with a new
+            store.
     """
     if not artifact.has_history:
         raise UsageError(

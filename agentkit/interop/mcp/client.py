@@ -94,11 +94,11 @@ class McpServer:
     Make one with ``stdio``, ``http`` or ``in_process``, and use its tools inside ``async with``,
     or ``with`` where no event loop runs. The connection lives in a thread of its own: tools can be
     called from any event loop, also that of ``run_sync``. A server that dies fails the call under
-    way and is connected anew.
+    way and reconnects.
 
     Args:
         place: Where it is.
-        name: What we call it; stands before its tools' names where it must.
+        name: Our name for it; prefixes its tools' names where needed.
         prefix: Offer every tool as ``name__tool``.
         approval: Which tools wait for a person: those that say that they destroy, all, or none.
         trust_annotations: Believe what the server says of effects. Otherwise a tool counts as one
@@ -113,7 +113,7 @@ class McpServer:
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
-        UsageError: The name can not stand before those of tools, or an option has no such value.
+        UsageError: The name cannot prefix those of tools, or an option has no such value.
 
     Example:
         >>> server = McpServer.stdio("python", ["server.py"], name="files")
@@ -135,12 +135,12 @@ class McpServer:
         protocol: str = "auto",
     ) -> None:
         require_sdk("an MCP server")
-        for option, given, known in (
+        for option, value, known in (
             ("approval", approval, get_args(Approval)),
             ("new_tools", new_tools, get_args(NewTools)),
         ):
-            if given not in known:
-                raise UsageError(f"{option} is {given!r}; use one of {list(known)}")
+            if value not in known:
+                raise UsageError(f"{option} is {value!r}; use one of {list(known)}")
         self.name = checked_server_name(name)
         self._limits = limits or McpLimits()
         self._approval = approval
@@ -152,7 +152,7 @@ class McpServer:
             limits=self._limits,
         )
         self._memory = Memory(known=dict(approved or {}))
-        self._sorting = threading.Lock()  # servers tell of changes in the connection's thread
+        self._sorting = threading.Lock()  # servers announce changes in the connection's thread
         self._raw = RawListing()
         self._offered = OfferedTools(name)
         self._listing = Listing()
@@ -227,7 +227,7 @@ class McpServer:
 
     @property
     def listing(self) -> Listing:
-        """What came of the server's newest listing: offered, held, and notes."""
+        """The result of the server's newest listing: offered, held, and notes."""
         return self._listing
 
     @property
@@ -237,17 +237,17 @@ class McpServer:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """What was accepted until now, by tool name; keep it and pass it as ``approved``."""
+        """What has been accepted, by tool name; keep it and pass it as ``approved``."""
         return dict(self._memory.known)
 
     @property
     def state(self) -> str:
-        """``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``."""
+        """``new``, ``connected``, ``lost`` (until a call reconnects) or ``closed``."""
         return self._connection.state
 
     @property
     def connects(self) -> int:
-        """How often it was connected since it was entered."""
+        """The number of connections since it was entered."""
         return self._connection.connects
 
     def approve(self, *names: str) -> None:
@@ -259,7 +259,7 @@ class McpServer:
 
         Raises:
             ToolNotFoundError: No tool of that name is held.
-            McpError: It can not be used as it is, or is another by now.
+            McpError: It cannot be used as it is, or is another by now.
         """
         for name in names or [one.name for one in self.held if one.code == "unapproved"]:
             held = self._listing.holding(name)
@@ -267,17 +267,17 @@ class McpServer:
                 near = nearest_names(name, [one.name for one in self.held])
                 raise ToolNotFoundError(name, nearest=near, version=0)
             if held.tool is None or not held.is_approvable:
-                raise McpError(f"{held} It can not be approved.", server=self.name)
+                raise McpError(f"{held} It cannot be approved.", server=self.name)
             self._memory.known[name] = held.tool.fingerprint
         self._sort()
 
     async def refresh(self) -> Listing:
-        """List the tools anew. Servers that tell of changes make this unnecessary.
+        """List the tools again. Servers that announce changes make this unnecessary.
 
         Raises:
-            McpConnectionError: The server can not be reached.
+            McpConnectionError: The server cannot be reached.
         """
-        await outcome_of(self._connection.list_anew())
+        await outcome_of(self._connection.relist())
         return self._listing
 
     async def route(self, asked: RouteRequest) -> Route:
@@ -538,5 +538,5 @@ def _is_kept(definition: ToolDefinition, library: Library) -> bool:
 
 
 def _server_of(definition: ToolDefinition) -> str:
-    """Where a definition says that it comes from, without the fingerprint."""
+    """A definition's reference, without the fingerprint."""
     return definition.origin.reference.partition("#")[0] if definition.origin.kind == "mcp" else ""

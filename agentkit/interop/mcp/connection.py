@@ -2,8 +2,8 @@
 
 The official client is made of task groups, which must be entered and left by the same task. Agents
 run in any task of any event loop (``run_sync`` makes a new one each time). So the client lives in
-its own thread, where one task connects, waits until the connection is lost, leaves it and connects
-anew; calls come in from anywhere and their answers go back to where they came from.
+its own thread, where one task connects, waits until the connection is lost, leaves it and
+reconnects; calls come from any task and their answers go back to where they came from.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RELIST_SECONDS = 0.2
 """Seconds between two listings at the request of a server; one that floods is not followed."""
 
 _MOST_LISTENS, _LISTEN_SECONDS = 5, 1.0
-"""How often, and after how many seconds, a server that broke off is listened to again."""
+"""How often, and after how many seconds, to listen again to a server that broke off."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Connection:
         limits: How long and how often to try.
         listed: Takes a new listing; called in the connection's thread.
         protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
-        state: ``new``, ``connected``, ``lost`` (until a call connects anew) or ``closed``.
+        state: ``new``, ``connected``, ``lost`` (until a call reconnects) or ``closed``.
         connects: How often it was connected.
         problem: What went wrong last; empty for nothing.
     """
@@ -104,7 +104,7 @@ class Connection:
         context = contextvars.copy_context()
         return context.run(asyncio.run_coroutine_threadsafe, self._with_client(work), loop)
 
-    def list_anew(self) -> concurrent.futures.Future[None]:
+    def relist(self) -> concurrent.futures.Future[None]:
         """List the tools now."""
 
         async def work(client: Client) -> None:
@@ -130,16 +130,16 @@ class Connection:
 
     def _unreachable(self) -> McpConnectionError:
         words = self.place.last_words()
-        said = f" It wrote: {words[-500:]}" if words else ""
+        output = f" It wrote: {words[-500:]}" if words else ""
         why = (self.problem or "it did not answer in time").rstrip(".")
         where = f" ({self.place.where})" if self.place.where else ""
-        message = f"the MCP server {self.name!r}{where} can not be reached: {why}.{said}"
+        message = f"the MCP server {self.name!r}{where} cannot be reached: {why}.{output}"
         return McpConnectionError(message, server=self.name)
 
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # handed to whoever waits for the connection
+        except BaseException as error:  # raised where the connection is awaited
             if not self._first.done():
                 self._first.set_exception(error)
             else:
@@ -160,10 +160,10 @@ class Connection:
                 return
             if self.state != "closed":
                 self.state = "lost"
-            await self._either(self._wanted)  # a call connects anew
-        self._tell_waiting(None)
+            await self._either(self._wanted)  # a call reconnects
+        self._resolve_waiting(None)
 
-    def _tell_waiting(self, client: Client | None) -> None:
+    def _resolve_waiting(self, client: Client | None) -> None:
         """Let calls go on, or fail."""
         waiting, self._waiting = self._waiting, []
         for waiter in (one for one in waiting if not one.done()):
@@ -190,17 +190,17 @@ class Connection:
                     self.state = "connected"
                 if not self._first.done():
                     self._first.set_result(None)
-                self._tell_waiting(client)
+                self._resolve_waiting(client)
                 await self._stay(client)
         except asyncio.CancelledError:
             raise
-        except BaseException as error:  # noqa: BLE001 - becomes what callers are told
+        except BaseException as error:  # noqa: BLE001 - becomes the callers' error
             self.problem = self.problem or describe(error)
             _logger.info("MCP server %r: %s", self.name, self.problem)
         finally:
             self._client = None
         if self.connects == before:
-            self._tell_waiting(None)
+            self._resolve_waiting(None)
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncIterator[Client]:
@@ -233,7 +233,7 @@ class Connection:
             await client.__aexit__(None, None, None)
 
     async def _stay(self, client: Client) -> None:
-        """Until the connection is lost or closed, list anew whenever the server says so."""
+        """Until the connection is lost or closed, list again whenever the server says so."""
         listening = asyncio.create_task(self._listen(client))
         try:
             while not (self._lost.is_set() or self._stopping.is_set()):
@@ -278,18 +278,18 @@ class Connection:
             except SubscriptionLost as error:
                 _logger.debug("MCP server %r: %s", self.name, error)
             except (ListenNotSupportedError, MCPError, TimeoutError) as error:
-                _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
+                _logger.debug("MCP server %r announces no changes: %s", self.name, error)
                 return
             await asyncio.sleep(_LISTEN_SECONDS)
             self._relist.set()  # for what was said while nobody listened
 
 
 async def _unchecked(name: str, result: CallToolResult) -> None:
-    """What the official client does is unbounded: a server can stop the whole process with it."""
+    """The official client is unbounded here: a server could stop the whole process."""
 
 
 def describe(error: BaseException) -> str:
-    """What went wrong, without the groups in which task groups wrap it."""
+    """The cause of an error, without the groups that task groups wrap it in."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     text = str(error).strip()

@@ -48,7 +48,7 @@ _HEALTH_PATH = "/healthz"
 App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
 KeyHolder: TypeAlias = Callable[[str], str | None]
-"""The name of whoever holds a key; None for a key that is none."""
+"""The name of a key's holder; None for an unknown key."""
 
 
 class LibraryServer:
@@ -121,17 +121,17 @@ class LibraryServer:
 
     @property
     def exposure(self) -> Exposure:
-        """What clients see now."""
+        """The tools that clients see now."""
         return self._exposure
 
     @property
     def binding(self) -> CodeBinding:
-        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        """The result of binding the code of ``tools`` to the library, with notes for people."""
         return self._libraries.binding
 
     @property
     def hidden(self) -> Mapping[str, str]:
-        """Why a tool can not run here, in a sentence, by its name."""
+        """Why a tool cannot run here, in a sentence, by its name."""
         return self._exposure.hidden
 
     def _exposed(self, library: Library) -> Exposure:
@@ -178,8 +178,8 @@ class LibraryServer:
         Args:
             host: Where it will listen; on loopback, requests for other host names are refused.
             path: The path that clients connect to.
-            holder: Gives the name of whoever holds a bearer key, None for a key that is none, as
-                ``agentkit.server.Keys(...).holder`` does. Without it everybody is let in.
+            holder: Returns the name of a bearer key's holder, None for an unknown key, as
+                ``agentkit.server.Keys(...).holder`` does. Without it everybody is admitted.
         """
         server = self.sdk_server()
         app = server.streamable_http_app(host=host, streamable_http_path=path)
@@ -212,7 +212,7 @@ class LibraryServer:
 
     async def _watch(self) -> None:
         source: object = self._store
-        looks_itself = isinstance(source, SelfRefreshing)  # as often as it was told to
+        looks_itself = isinstance(source, SelfRefreshing)  # as often as configured
         while True:
             await asyncio.sleep(self._poll_seconds)
             try:
@@ -308,10 +308,10 @@ class _Listeners:
 
 
 class Guard:
-    """What stands before a library over HTTP: keys, and a page that says that it lives.
+    """The HTTP layer before a library: keys and a liveness page.
 
     Args:
-        app: The ASGI application that answers whoever holds a key.
+        app: The ASGI application; it answers clients that hold a key.
         holder: Knows the keys; None lets everybody in.
     """
 
@@ -334,8 +334,8 @@ class Guard:
     def _lets_in(self, scope: MutableMapping[str, Any]) -> bool:
         if self._holder is None:
             return True
-        given = [text for name, text in scope["headers"] if name == b"authorization"]
-        scheme, _, key = (given[0] if len(given) == 1 else b"").decode("latin-1").partition(" ")
+        headers = [text for name, text in scope["headers"] if name == b"authorization"]
+        scheme, _, key = (headers[0] if len(headers) == 1 else b"").decode("latin-1").partition(" ")
         return scheme.lower() == "bearer" and self._holder(key.strip()) is not None
 
 
@@ -364,7 +364,7 @@ def _decided(decision: Approval, *_: object) -> Approval:
 
 
 def _client(context: ServerRequestContext[Any, Any]) -> str:
-    """Who calls, as it names itself; shortened, because it may say anything."""
+    """The client's own name; shortened, because it may say anything."""
     known = context.session.client_params
     return "unknown" if known is None else known.client_info.name[:80] or "unknown"
 
@@ -384,7 +384,7 @@ def _cursor(start: int, exposure: Exposure) -> str:
 
 
 def _offset(cursor: str | None, exposure: Exposure) -> int:
-    """Where a page begins.
+    """The start of a page.
 
     Raises:
         MCPError: The cursor is not ours, or of a library that has changed since.
@@ -396,5 +396,5 @@ def _offset(cursor: str | None, exposure: Exposure) -> int:
         return 0
     version, _, start = cursor.partition(":")
     if version != str(exposure.library.version) or not (start.isascii() and start.isdigit()):
-        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them anew")
+        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them again")
     return int(start)

@@ -1,4 +1,4 @@
-"""What a server lists and answers, within bounds: entries as definitions, calls as values."""
+"""A server's listings and answers, within bounds: entries as definitions, calls as values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HoldCode = Literal[
     "suspicious_text", "changed", "unapproved", "too_large", "bad_schema", "bad_entry", "duplicate"
 ]
 APPROVABLE: frozenset[HoldCode] = frozenset({"suspicious_text", "changed", "unapproved"})
-"""What a person can wave through; the others can not be called as they are."""
+"""Reasons a person can overrule; tools held for others cannot be called as they are."""
 
 OVERSIZED = -32_099
 """Code of the errors with which we replace answers that are too large, or that nobody can read."""
@@ -165,8 +165,8 @@ class Listing:
 
     Attributes:
         tools: Those that are offered, in the server's order.
-        held: Those that wait for a person, or can not be used.
-        notes: What else is to be told, such as repairs, new names, and a listing that was cut.
+        held: Those that wait for a person, or cannot be used.
+        notes: Further remarks, such as repairs, new names, and a listing that was cut.
     """
 
     tools: tuple[ListedTool, ...] = ()
@@ -185,7 +185,7 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RawListing:
-    """What a server answered to ``tools/list``, all pages together.
+    """A server's answer to ``tools/list``, all pages together.
 
     Attributes:
         records: The tools as JSON objects.
@@ -200,11 +200,11 @@ def checked_server_name(name: str) -> str:
     """The name, if it can stand before those of tools.
 
     Raises:
-        UsageError: It can not: then two tools of two servers could get one name.
+        UsageError: It cannot: then two tools of two servers could get one name.
     """
     if not _SERVER.fullmatch(name):
         raise UsageError(
-            f"{name!r} can not be the name of a server; use letters and digits, with single '_', "
+            f"{name!r} cannot be the name of a server; use letters and digits, with single '_', "
             "'-' or '.' between them, because it stands before its tools' names: name__tool"
         )
     return name
@@ -246,7 +246,7 @@ def listed_tool(
     trust_annotations: bool,
     print_of: str,
 ) -> ListedTool:
-    """What would be offered of an entry.
+    """The definition that an entry would be offered as.
 
     Args:
         record: The entry.
@@ -256,7 +256,7 @@ def listed_tool(
         print_of: Its fingerprint.
 
     Raises:
-        DefinitionError: The entry can not be used; the message says why.
+        DefinitionError: The entry cannot be used; the message says why.
     """
     name = record.get("name")
     if not isinstance(name, str) or not name.strip():
@@ -317,7 +317,7 @@ def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolD
     try:
         _ = changed.digest
     except (ValueError, RecursionError) as error:  # half a surrogate pair
-        message = f"its outputSchema can not be written as JSON: {error}"
+        message = f"its outputSchema cannot be written as JSON: {error}"
         raise DefinitionError(message) from error
     return changed
 
@@ -340,16 +340,16 @@ def fingerprint(record: JsonObject) -> str:
     """Digest over what a server says of a tool and a model could read, hints included.
 
     Raises:
-        DefinitionError: It can not be written as JSON.
+        DefinitionError: It cannot be written as JSON.
     """
-    said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
+    texts = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
     meta = record.get("_meta")
     if isinstance(meta, Mapping):
-        said["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
+        texts["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
     try:
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(texts, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError, TypeError) as error:
-        raise DefinitionError(f"it can not be written as JSON: {error}") from error
+        raise DefinitionError(f"it cannot be written as JSON: {error}") from error
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -362,13 +362,13 @@ def reference_fingerprint(definition: ToolDefinition) -> str | None:
 
 def hints_in(record: JsonObject) -> dict[str, bool]:
     """The hints of an entry that are what hints are."""
-    said = record.get("annotations")
-    given = said if isinstance(said, Mapping) else {}
-    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}
+    annotations = record.get("annotations")
+    hints = annotations if isinstance(annotations, Mapping) else {}
+    return {name: hints[name] for name in _HINTS if isinstance(hints.get(name), bool)}
 
 
 def effects_of(record: JsonObject, *, trust: bool) -> Effects:
-    """What is assumed of a tool's effects.
+    """The effects assumed for a tool.
 
     A tool is taken to write and to reach into the world. Hints of a server that is not trusted
     can make that only stricter: ``destructiveHint`` asks for approval, even beside a
@@ -471,7 +471,7 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
     try:
         errors = await run_in_daemon_thread(lambda: schema_errors(value, schema, limit=1))
     except UncheckableError as error:
-        why = f"The server broke its word, its answer can not be held against its schema: {error}"
+        why = f"The server broke its word, its answer cannot be held against its schema: {error}"
         raise ToolFailed(why[:500]) from error
     for problem in problems_of(errors, owner="a field", noun="field", whole="answer"):
         raise ToolFailed(
@@ -480,20 +480,20 @@ async def _hold_to_schema(value: Any, schema: JsonObject) -> None:
 
 
 def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exception:
-    """What an error of the protocol is to the caller."""
+    """Convert an error of the protocol for the caller."""
     from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
 
-    code, said = error.error.code, error.error.message[:500]
+    code, reason = error.error.code, error.error.message[:500]
     if code == OVERSIZED:
-        return ToolFailed(said)
-    if code == CONNECTION_CLOSED or said == "Session terminated":
-        message = f"the MCP server {server!r} hung up while {tool!r} ran ({said})"
+        return ToolFailed(reason)
+    if code == CONNECTION_CLOSED or reason == "Session terminated":
+        message = f"the MCP server {server!r} hung up while {tool!r} ran ({reason})"
         return McpConnectionError(message, server=server)
     if code == REQUEST_TIMEOUT:
         return TimeoutError(f"{server!r} did not answer within {limits.call_seconds:g} seconds")
     if code == INVALID_PARAMS:
-        return ModelRetry(f"The server refuses the call: {said}")
-    return ToolFailed(f"The server answered with an error ({code}): {said}")
+        return ModelRetry(f"The server refuses the call: {reason}")
+    return ToolFailed(f"The server answered with an error ({code}): {reason}")
 
 
 def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:

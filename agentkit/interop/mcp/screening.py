@@ -1,4 +1,4 @@
-"""From what a server listed to what is offered: each entry is offered or held, none is lost."""
+"""Screen what a server listed: each entry is offered or held, none is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentkit.interop.mcp.listing import (
 )
 
 NewTools: TypeAlias = Literal["hold", "screen"]
-"""What becomes of a tool that nobody has approved."""
+"""The policy for tools that nobody has approved."""
 
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -53,14 +53,14 @@ class ImportPolicy:
     limits: McpLimits = field(default_factory=McpLimits)
 
     def offered_name(self, name: str) -> str:
-        """What the library calls a tool of the server."""
+        """The library's name for a tool of the server."""
         alone = self.prefixes is not True and name not in self.prefixes
         return name if alone else prefixed(self.server, name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Memory:
-    """What need not be worked out again when a server lists its tools anew.
+    """Results remembered for the server's next listing.
 
     Attributes:
         known: Fingerprints by name of what was offered or approved before. A tool that is not what
@@ -107,7 +107,7 @@ def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> Liste
             return _held(record, "bad_entry", reason)
         print_of = fingerprint(record)
     except (DefinitionError, ValueError, RecursionError) as error:
-        return _held(record, "bad_entry", f"it can not be written as JSON: {error}")
+        return _held(record, "bad_entry", f"it cannot be written as JSON: {error}")
     key = (print_of, policy.offered_name(name))
     if key not in memory.read:
         try:
@@ -160,8 +160,8 @@ def remote_references(*schemas: object) -> Iterator[str]:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Mapping):
-            given = (part.get(key) for key in _REFERENCES)
-            yield from (text for text in given if isinstance(text, str) and text[:1] != "#")
+            references = (part.get(key) for key in _REFERENCES)
+            yield from (text for text in references if isinstance(text, str) and text[:1] != "#")
             waiting.extend(part.values())
         elif isinstance(part, list | tuple):
             waiting.extend(part)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 NOBODY = (
-    "It needs the approval of a person, and this client can not ask one (it has no elicitation). "
+    "It needs the approval of a person, and this client cannot ask one (it has no elicitation). "
     "Nothing was run."
 )
 _DECLINED = "The person at the client did not approve it."
@@ -50,7 +50,7 @@ _LONGEST_QUESTION = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class Exposure:
-    """What clients see of one snapshot.
+    """The view clients have of one snapshot.
 
     Attributes:
         library: The snapshot, linked to its code.
@@ -76,7 +76,7 @@ class Exposure:
 
     @cached_property
     def hidden(self) -> Mapping[str, str]:
-        """Why a tool can not run here, in a sentence, by its name."""
+        """Why a tool cannot run here, in a sentence, by its name."""
         return {tool.name: self._why(tool) for tool in self.library if not tool.is_bound}
 
     def _why(self, tool: Tool) -> str:
@@ -219,9 +219,9 @@ def text_record(text: str, *, is_error: bool = True) -> dict[str, Any]:
 def can_ask(context: ServerRequestContext[Any, Any]) -> bool:
     """Whether the client says that it can put a form before its person."""
     capabilities = context.session.client_capabilities
-    asked = None if capabilities is None else capabilities.elicitation
+    elicitation = None if capabilities is None else capabilities.elicitation
     # Before 2025-11-25 it was an empty object.
-    return asked is not None and (asked.form is not None or asked.url is None)
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 async def ask_client(
@@ -230,7 +230,7 @@ async def ask_client(
     name: str,
     arguments: Mapping[str, Any],
 ) -> Approval | InputRequiredResult:
-    """What the person says, or the question when it is to be sent as the answer.
+    """The person's answer, or the question when it is to be sent instead.
 
     Args:
         context: The request.
@@ -243,8 +243,8 @@ async def ask_client(
 
     if not can_ask(context):
         return Approval(approved=False, reason=NOBODY)
-    given = dict(arguments)
-    shown = json.dumps(given, ensure_ascii=False, indent=1)
+    values = dict(arguments)
+    shown = json.dumps(values, ensure_ascii=False, indent=1)
     if len(shown) > _LONGEST_QUESTION:
         shown = f"{shown[:_LONGEST_QUESTION]}… ({len(shown)} characters)"
     message = f"Run {name} with these arguments?\n{shown}"
@@ -252,12 +252,14 @@ async def ask_client(
     if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         replied = await context.session.elicit_form(message, schema, context.request_id)
         return _decision(replied.action)
-    key = f"approve-{digest({'name': name, 'arguments': given})[:32]}"
+    key = f"approve-{digest({'name': name, 'arguments': values})[:32]}"
     reply = (params.input_responses or {}).get(key)
     if reply is not None:
         return _decision(getattr(reply, "action", "decline"))
-    asked = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=schema))
-    return InputRequiredResult(input_requests={key: asked})
+    request = ElicitRequest(
+        params=ElicitRequestFormParams(message=message, requested_schema=schema)
+    )
+    return InputRequiredResult(input_requests={key: request})
 
 
 def _decision(action: str) -> Approval:

@@ -1,4 +1,4 @@
-"""Where a server is, and how the official client gets there."""
+"""Server locations, and the official client's transports to them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _STOP_SECONDS = 2.0
 _MOST_STRAYS = 1_000
 """Lines in a row that are no messages; a server of them all is stopped."""
 _MOST_SKIPPED = 10
-"""How many times the limit of a line is read on, to look for its end."""
+"""How many line limits to skip while looking for the end of a long line."""
 _MOST_VALUES = 300_000
-"""In one message. Three bytes of JSON can become a hundred in memory, and take a microsecond."""
+"""Bound for one message. Three bytes of JSON can become a hundred in memory and take 1 µs."""
 
 _FREE_PIECES = 4_000
 _BYTES_A_PIECE = 64
@@ -57,7 +57,7 @@ _HEARD = frozenset(
     f"notifications/{name}"
     for name in ("tools/list_changed", "subscriptions/acknowledged", "cancelled")
 )
-"""What a server may tell us; each counts as ten messages, for the work it makes."""
+"""Notifications a server may send; each counts as ten messages, for the work it causes."""
 _CHARS_A_MESSAGE = 10_000
 """So many characters of a message count as one more."""
 
@@ -65,14 +65,14 @@ Unanswered: TypeAlias = dict[str, Any]
 """Ids of the requests that wait for an answer, as texts, and as they were sent."""
 
 Ended = Callable[[str], None]
-"""Is told that the connection is over, and why when it was us who hung up."""
+"""Called when the connection ends, with the reason when we hung up."""
 
 
 class Place(Protocol):
-    """Where a server is."""
+    """The location of a server."""
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
-        """What the official ``Client`` takes: a transport, or a server in this process."""
+        """The argument for the official ``Client``: a transport, or a server in this process."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Place(Protocol):
         ...
 
     def last_words(self) -> str:
-        """What the server wrote to stderr last, as far as that is known."""
+        """The server's last output on stderr, if known."""
         ...
 
 
@@ -180,7 +180,7 @@ class HttpPlace:
 
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
-            # The times that the official client takes by itself; answers may stream for long.
+            # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"response": [bound]},
         )
@@ -204,7 +204,7 @@ class InProcessPlace:
     server: Any
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
-        """The server itself; it can not hang up."""
+        """The server itself; it cannot hang up."""
         del ended, limits
         return self.server
 
@@ -268,7 +268,7 @@ async def _process_streams(
 
 
 async def _messages(stdout: StreamReader, most: int, unanswered: Unanswered) -> AsyncIterator[Any]:
-    """What a server writes, as messages; in the place of one that is too much calls fail."""
+    """Parse a server's output into messages; an oversized one makes its call fail."""
     strays = 0
     why = (
         f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no messages; a server logs "
@@ -322,7 +322,7 @@ def _decoded(line: bytes, unanswered: Unanswered) -> Iterator[Any]:
     try:
         yield jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError as error:
-        why = f"the server sent a message that can not be read: {str(error)[:300]}"
+        why = f"the server sent a message that cannot be read: {str(error)[:300]}"
         found = _ID.search(line)
         key = found[1].decode(errors="replace").strip('"') if found else ""
         if key in unanswered:
@@ -434,7 +434,7 @@ class _Counter:
 
 
 def _values_in(text: bytes) -> int:
-    """How many values JSON holds, or a few more: signs in texts count, too."""
+    """An upper bound of the number of JSON values: signs in texts count, too."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
@@ -503,7 +503,7 @@ class _SentMessages:
 class _WatchedStream:
     """A stream of messages that tells when it is over, and on which a server is bounded.
 
-    The official client tells the end only to whoever calls next. It also starts a task for each
+    The official client reports the end only to the next caller. It also starts a task for each
     request of a server, however many there are. A server that asks or tells without end is hung up
     on, and calls under way fail with the reason.
     """

@@ -92,10 +92,10 @@ def tool_name(operation_id: str | None, method: str, path: str, *, prefix: str =
         >>> tool_name(None, "get", "/pets/{petId}", prefix="shop_")
         'shop_get_pets_petId'
     """
-    given = operation_id or ""
-    if not _OTHER.sub("", given).strip("_"):
-        given = f"{method.lower()}/{path}"
-    made = identifier(f"{prefix}{given}", fallback=method.lower())
+    base = operation_id or ""
+    if not _OTHER.sub("", base).strip("_"):
+        base = f"{method.lower()}/{path}"
+    made = identifier(f"{prefix}{base}", fallback=method.lower())
     half = MAX_TOOL_NAME // 2
     return made if len(made) <= MAX_TOOL_NAME else f"{made[: half - 1]}_{made[-half:]}"
 
@@ -112,13 +112,13 @@ class Names:
     def __init__(self) -> None:
         self._next: dict[str, int] = {}  # by name, so that equal ones do not start from 2 each
 
-    def take(self, wanted: str) -> str:
-        """``wanted`` if it is free, else the first free one of ``wanted__2``, ``wanted__3``, ..."""
-        name, number = wanted, self._next.get(wanted, 2)
+    def take(self, base: str) -> str:
+        """``base`` if it is free, else the first free one of ``base__2``, ``base__3``, ..."""
+        name, number = base, self._next.get(base, 2)
         while name in self._next:
             suffix = f"__{number}"
-            name, number = f"{wanted[: MAX_TOOL_NAME - len(suffix)]}{suffix}", number + 1
-        self._next[wanted] = number
+            name, number = f"{base[: MAX_TOOL_NAME - len(suffix)]}{suffix}", number + 1
+        self._next[base] = number
         self._next.setdefault(name, 2)
         return name
 
@@ -158,14 +158,16 @@ class Arguments:
     ) -> str:
         """Take an argument in; gives the name that it got.
 
-        A name that is taken is told apart by ``place``: ``query_id``, ``body_id``.
+        A name that is taken gets ``place`` as a prefix: ``query_id``, ``body_id``.
         """
-        wanted = identifier(name[:_LONGEST_ID])
-        argument = self._taken.take(f"{place}_{wanted}" if wanted in self._taken else wanted)
+        base = identifier(name[:_LONGEST_ID])
+        argument = self._taken.take(f"{place}_{base}" if base in self._taken else base)
         if argument != name:
             self.notes.append(f"the {place} parameter {name[:100]!r} is the argument {argument!r}")
-        told = words.strip() if isinstance(words, str) else ""
-        self.properties[argument] = {**schema, "description": told} if told else dict(schema)
+        description = words.strip() if isinstance(words, str) else ""
+        self.properties[argument] = (
+            {**schema, "description": description} if description else dict(schema)
+        )
         if required:
             self.required.append(argument)
         return argument
@@ -191,7 +193,7 @@ def read_parameters(
 ) -> tuple[Field, ...]:
     """The parameters of an operation, its path's included; each becomes an argument.
 
-    One that is not left to a model is left out with a note. So is one that can not be sent, if the
+    One that is not left to a model is left out with a note. So is one that cannot be sent, if the
     call can do without it.
 
     Args:
@@ -200,7 +202,7 @@ def read_parameters(
         secret: Place and name, in lower case, of what carries a key; a model never fills it.
 
     Raises:
-        Unmappable: A parameter that is needed can not be sent, or there are too many.
+        Unmappable: A parameter that is needed cannot be sent, or there are too many.
     """
     found: list[Field] = []
     for raw in _merged_parameters(operation, arguments.pool):
@@ -261,12 +263,12 @@ def _barred(
 
 
 def _unsendable(raw: Mapping[str, Any], name: str, location: object) -> str:
-    """Why a parameter can not be sent; empty when it can."""
+    """Why a parameter cannot be sent; empty when it can."""
     styles = _STYLES.get(str(location), ())
     if "content" not in raw and raw.get("style", *styles[:1]) in styles:
         return ""
     written = "content" if "content" in raw else raw.get("style")
-    return f"the {location!s:.40} parameter {name[:100]!r} can not be sent as {written!r:.40}"
+    return f"the {location!s:.40} parameter {name[:100]!r} cannot be sent as {written!r:.40}"
 
 
 def _read_parameter(raw: Node, arguments: Arguments) -> Field:
@@ -296,18 +298,18 @@ def read_body(operation: Operation, arguments: Arguments) -> Body | None:
     """The body of an operation; what it is made of becomes arguments.
 
     Raises:
-        Unmappable: It has a body that can not be written.
+        Unmappable: It has a body that cannot be written.
     """
     if operation.source.mapping.get("requestBody") is None:
         return None
     raw = arguments.pool.space.followed(operation.source.at("requestBody"))
     media_type, kind = _written_as(raw)
-    given = raw.value.get("required")
+    declared = raw.value.get("required")
     found = arguments.convert(raw.at("content", media_type, "schema"))
     properties, needed = _flattened(found, arguments.pool)
-    if needed and given is False:  # it is optional, but not all of its properties are
+    if needed and declared is False:  # it is optional, but not all of its properties are
         properties, needed = {}, frozenset()
-    required = given is True or bool(needed)  # left out, it is an oversight
+    required = declared is True or bool(needed)  # left out, it is an oversight
     sent_as = "application/json" if "*" in media_type else media_type
     if not properties:
         words = raw.value.get("description")
@@ -351,7 +353,7 @@ def _flattened(found: Converted, pool: SchemaPool) -> tuple[dict[str, Any], froz
     None where the object is more than its properties, such as rules that hold between them.
 
     Raises:
-        Unmappable: A definition that it refers to can not be converted.
+        Unmappable: A definition that it refers to cannot be converted.
     """
     properties: dict[str, Any] = {}
     required: set[str] = set()

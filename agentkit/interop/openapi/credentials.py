@@ -1,4 +1,4 @@
-"""What proves who is calling: what a description wants, and what the environment holds for it.
+"""Credentials: what a description requires, and the environment variables that hold them.
 
 Secrets are looked up at the call, put into the request, and taken out of texts.
 """
@@ -34,14 +34,14 @@ class SecurityScheme:
         kind: ``key``, ``basic`` or ``bearer``; ``unsupported`` for what needs more than a value.
         location: Where a key is sent.
         parameter: The name under which a key is sent.
-        told: What it is, for people.
+        summary: A short description, for people.
     """
 
     name: str
     kind: Literal["key", "basic", "bearer", "unsupported"]
     location: Literal["header", "query"] = "header"
     parameter: str = "Authorization"
-    told: str = ""
+    summary: str = ""
 
 
 Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
@@ -50,13 +50,13 @@ Requirements: TypeAlias = tuple[tuple[SecurityScheme, ...], ...]
 
 def read_schemes(space: ReferenceSpace) -> dict[str, SecurityScheme]:
     """The security schemes of a document by name; one that is broken is unsupported."""
-    given = space.root.at("components", "securitySchemes")
+    declared = space.root.at("components", "securitySchemes")
     schemes: dict[str, SecurityScheme] = {}
-    for name in given.mapping:
+    for name in declared.mapping:
         try:
-            schemes[name] = _scheme(name, space.followed(given.at(name)).value)
+            schemes[name] = _scheme(name, space.followed(declared.at(name)).value)
         except Unmappable as error:
-            schemes[name] = SecurityScheme(name=name, kind="unsupported", told=str(error))
+            schemes[name] = SecurityScheme(name=name, kind="unsupported", summary=str(error))
     return schemes
 
 
@@ -64,49 +64,49 @@ def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
     kind, place, key = raw.get("type"), raw.get("in"), raw.get("name")
     if kind == "apiKey" and place in ("header", "query") and isinstance(key, str):
         where = cast("Literal['header', 'query']", place)
-        told = f"a key in the {place} {key}"
-        return SecurityScheme(name=name, kind="key", location=where, parameter=key, told=told)
+        summary = f"a key in the {place} {key}"
+        return SecurityScheme(name=name, kind="key", location=where, parameter=key, summary=summary)
     if kind in ("oauth2", "openIdConnect"):
-        told = f"a ready access token of {kind}, sent as bearer"
-        return SecurityScheme(name=name, kind="bearer", told=told)
+        summary = f"a ready access token of {kind}, sent as bearer"
+        return SecurityScheme(name=name, kind="bearer", summary=summary)
     scheme = str(raw.get("scheme", "")).lower()
     if kind == "http" and scheme == "bearer":
-        return SecurityScheme(name=name, kind="bearer", told="a bearer token")
+        return SecurityScheme(name=name, kind="bearer", summary="a bearer token")
     if kind == "http" and scheme == "basic":
-        return SecurityScheme(name=name, kind="basic", told="user and password (http basic)")
-    told = f"type {kind!r}" + "".join(f" {text!r:.40}" for text in (scheme, place) if text)
-    return SecurityScheme(name=name, kind="unsupported", told=told)
+        return SecurityScheme(name=name, kind="basic", summary="user and password (http basic)")
+    summary = f"type {kind!r}" + "".join(f" {text!r:.40}" for text in (scheme, place) if text)
+    return SecurityScheme(name=name, kind="unsupported", summary=summary)
 
 
 def requirements_of(
     operation: Operation, root: Mapping[str, Any], schemes: Mapping[str, SecurityScheme]
 ) -> Requirements:
-    """What an operation, or else the document, wants.
+    """The requirements of an operation, or else of the document.
 
     Raises:
         Unmappable: It is no list of objects, or too long.
     """
-    given = operation.source.mapping.get("security", root.get("security"))
-    if given is None:
+    requirements = operation.source.mapping.get("security", root.get("security"))
+    if requirements is None:
         return ()
     if (
-        not isinstance(given, list)
-        or len(given) > _MAX_SCHEMES
-        or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in given)
+        not isinstance(requirements, list)
+        or len(requirements) > _MAX_SCHEMES
+        or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in requirements)
     ):
         raise Unmappable(f"its security is no list of at most {_MAX_SCHEMES} requirements")
-    told = "it is not under components/securitySchemes"
+    summary = "it is not under components/securitySchemes"
     return tuple(
         tuple(
-            schemes.get(name) or SecurityScheme(name=name, kind="unsupported", told=told)
+            schemes.get(name) or SecurityScheme(name=name, kind="unsupported", summary=summary)
             for name in each
         )
-        for each in given
+        for each in requirements
     )
 
 
 def parameter_key(name: str) -> str:
-    """What a parameter is told by: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
+    """Normalise a parameter's name: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
 
     Example:
         >>> parameter_key("My.Key[a]")
@@ -155,13 +155,13 @@ class Env:
         """The value without white space at its ends; None when it is unset or empty.
 
         Raises:
-            ToolFailed: It can not be sent.
+            ToolFailed: It cannot be sent.
         """
         value = os.environ.get(self.name, "").strip() or None
         if value is not None and not value.isprintable():
             raise ToolFailed(
                 f"the environment variable {self.name} holds a line break or another control "
-                "character, which can not be sent"
+                "character, which cannot be sent"
             )
         return value
 
@@ -237,20 +237,22 @@ def check_auth(auth: Mapping[str, Env], schemes: Mapping[str, SecurityScheme]) -
     Raises:
         UsageError: A scheme is not in the document or not supported, or a value is no ``Env``.
     """
-    for name, given in auth.items():
+    for name, env in auth.items():
         scheme = schemes.get(name)
         if scheme is None:
-            known = ", ".join(f"{each.name} ({each.told})" for each in schemes.values()) or "none"
+            known = (
+                ", ".join(f"{each.name} ({each.summary})" for each in schemes.values()) or "none"
+            )
             raise UsageError(f"the document has no security scheme {name!r}; it has: {known}")
         if scheme.kind == "unsupported":
             raise UsageError(
-                f"the security scheme {name!r} is not supported ({scheme.told}); give a client "
+                f"the security scheme {name!r} is not supported ({scheme.summary}); give a client "
                 "that proves who is calling"
             )
-        if not isinstance(given, Env):
+        if not isinstance(env, Env):
             # The value is not shown: it may be the secret itself.
             raise UsageError(
-                f"auth[{name!r}] is a {type(given).__name__}; name the environment variable that "
+                f"auth[{name!r}] is a {type(env).__name__}; name the environment variable that "
                 f"holds the secret: auth={{{name!r}: Env('VARIABLE')}}"
             )
 
@@ -281,12 +283,13 @@ def secrets_for(alternatives: Requirements, auth: Mapping[str, Env], *, lenient:
         missing += unset
     if not alternatives or () in alternatives or (lenient and not auth):
         return secrets
-    wanted = " or ".join(
-        " with ".join(f"{one.name} ({one.told})" for one in schemes) for schemes in alternatives
+    required = " or ".join(
+        " with ".join(f"{one.name} ({one.summary})" for one in schemes) for schemes in alternatives
     )
-    told = f"the environment variable {' and '.join(dict.fromkeys(missing))} is not set"
+    problem = f"none was configured: {required}"
+    if missing:
+        problem = f"the environment variable {' and '.join(dict.fromkeys(missing))} is not set"
     raise ToolFailed(
-        "the API wants a credential for this call, and "
-        f"{told if missing else f'none was configured: {wanted}'}. The person who runs this "
+        f"the API wants a credential for this call, and {problem}. The person who runs this "
         "program has to give it, as in auth={'NAME': Env('VARIABLE')}"
     )

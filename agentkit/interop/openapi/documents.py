@@ -24,7 +24,7 @@ from agentkit.reading import (
 from agentkit.tools.schema import resolve_local
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
-"""What an API description can be given as, see ``read_document``."""
+"""Accepted forms of an API description, see ``read_document``."""
 
 MAX_NODES = 5_000_000
 """Values in one document. The largest public API descriptions hold some 700,000."""
@@ -63,7 +63,7 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
     Raises:
         DefinitionError: It is no OpenAPI 3.0, 3.1 or 3.2 document.
         MissingExtraError: It is YAML, and PyYAML is not installed.
-        UsageError: The file can not be read, or a URL was given.
+        UsageError: The file cannot be read, or a URL was given.
     """
     name = reference
     if isinstance(document, Path) or (isinstance(document, str) and _is_path(document)):
@@ -109,7 +109,7 @@ def _parsed(text: str | bytes) -> Any:
 def plain_json(value: object) -> Any:
     """The value as JSON data: keys are text, numbers finite, texts can be written in UTF-8.
 
-    Parts that are so already are handed on, not copied.
+    Parts that are so already are reused, not copied.
 
     Raises:
         DefinitionError: The value holds itself, is nested deeper than 200 levels, or has more than
@@ -156,7 +156,7 @@ def _key(key: object) -> str:
 
 
 def _plain_text(text: str) -> str:
-    """The text with half surrogate pairs, which UTF-8 can not hold, replaced by ``?``."""
+    """The text with half surrogate pairs, which UTF-8 cannot hold, replaced by ``?``."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -179,8 +179,8 @@ def _load_yaml(text: str) -> Any:
     except ReadingLimitError:
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise DefinitionError(f"the text is neither JSON nor YAML: {told}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise DefinitionError(f"the text is neither JSON nor YAML: {reason}") from error
 
 
 @cache
@@ -216,7 +216,7 @@ def _file(path: Path) -> bytes:
             return read_stored(file, most=MAX_BYTES)
     except (OSError, ValueError) as error:  # also of names that are none
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{str(path)[:200]}: can not be read ({reason})") from error
+        raise UsageError(f"{str(path)[:200]}: cannot be read ({reason})") from error
 
 
 def _check(root: object) -> None:
@@ -244,7 +244,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 class Unmappable(Exception):  # noqa: N818 - inside only: it becomes an entry of the report
-    """A part of the document can not be mapped; the message says why, and what to do."""
+    """A part of the document cannot be mapped; the message says why, and what to do."""
 
 
 def below(pointer: str, *keys: object) -> str:
@@ -282,7 +282,7 @@ class Node:
 
 
 class ReferenceSpace:
-    """What the references of one document lead to.
+    """The targets of one document's references.
 
     Args:
         root: The document.
@@ -293,7 +293,7 @@ class ReferenceSpace:
         self._found: dict[str, Node] = {}
 
     def find(self, reference: str) -> Node:
-        """What a reference points at.
+        """Resolve a reference.
 
         Args:
             reference: The value of ``$ref``.
@@ -361,15 +361,15 @@ class Operation:
     @property
     def operation_id(self) -> str | None:
         """Its ``operationId``, when that is text."""
-        given = self.source.mapping.get("operationId")
-        return given if isinstance(given, str) else None
+        value = self.source.mapping.get("operationId")
+        return value if isinstance(value, str) else None
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Its labels."""
-        given = self.source.mapping.get("tags")
+        value = self.source.mapping.get("tags")
         return (
-            tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
+            tuple(tag for tag in value if isinstance(tag, str)) if isinstance(value, list) else ()
         )
 
 
@@ -392,7 +392,7 @@ def operations_of(space: ReferenceSpace) -> Iterator[Operation]:
 
 def _operations_at(item: Node, path: str, space: ReferenceSpace) -> Iterator[Operation]:
     try:
-        # 3.1 lets a path item stand beside its own reference; what stands here wins.
+        # 3.1 allows a path item beside its own reference; local fields win.
         merged = Node({**space.followed(item).value, **item.value}, item.pointer)
     except Unmappable as error:
         yield Operation(method="*", path=path, source=Node(None, item.pointer), fault=str(error))

@@ -95,7 +95,7 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """What the tools of one API share: connections, credentials and policy.
+    """State shared by the tools of one API: connections, credentials and policy.
 
     Args:
         client: An ``httpx.AsyncClient`` of the caller's; None opens one for each event loop.
@@ -134,7 +134,7 @@ class HttpClient:
         """Call an operation.
 
         Returns:
-            Decoded JSON, text, or an object that tells of binary content and of an empty answer.
+            Decoded JSON, text, or an object that describes binary content or an empty answer.
 
         Raises:
             ModelRetry: The server found fault with the arguments.
@@ -151,7 +151,7 @@ class HttpClient:
         try:
             request = prepare(plan, arguments, secrets)
         except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
-            raise ModelRetry(f"the arguments can not be sent: {error}") from error
+            raise ModelRetry(f"the arguments cannot be sent: {error}") from error
         answer = await self._tried(plan, request, secrets)
         if 200 <= answer.status < 300:
             return value_of(answer)
@@ -183,7 +183,7 @@ class HttpClient:
                     f"it with server={plan.server!r}"
                 ) from error
             except httpx.InvalidURL as error:
-                raise ModelRetry(f"the arguments can not be sent in a URL: {error}") from error
+                raise ModelRetry(f"the arguments cannot be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
                 failure = error
                 if not (plan.repeatable or isinstance(error, _unsent())):
@@ -201,14 +201,14 @@ class HttpClient:
         import httpx
 
         host = urlsplit(plan.server).netloc
-        told = secrets.redacted(f"{type(error).__name__} {error}".strip())[:200]
+        reason = secrets.redacted(f"{type(error).__name__} {error}".strip())[:200]
         done = "" if plan.repeatable else "; it may or may not have been done, so check first"
         if isinstance(error, _unsent()):
-            return ToolFailed(f"{host} could not be reached ({told})")
+            return ToolFailed(f"{host} could not be reached ({reason})")
         if isinstance(error, TimeoutError | httpx.TimeoutException):
             seconds = self._policy.timeout_seconds
             return ToolFailed(f"{host} did not answer within {seconds:g} seconds{done}")
-        return ToolFailed(f"{host} broke off ({told}){done}")
+        return ToolFailed(f"{host} broke off ({reason}){done}")
 
     async def _once(self, request: PreparedRequest, secrets: Secrets) -> HttpAnswer:
         """Send a request and read the answer, redirects on the same host followed.
@@ -271,7 +271,7 @@ async def _content(response: httpx.Response, limit: int) -> bytes:
     async for part in cast("AsyncIterator[bytes]", response.stream):
         pieces, received = pieces + 1, received + len(part)
         if pieces % 100 == 0:
-            await asyncio.sleep(0)  # parts that came together are handed on without a pause
+            await asyncio.sleep(0)  # parts that came together are passed on without a pause
         if pieces > _FREE_PIECES + received // _BYTES_A_PIECE:
             raise ToolFailed(f"the answer came in more than {pieces - 1:,} pieces of a few bytes")
         try:
@@ -295,7 +295,7 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
     return httpx.AsyncClient(
         transport=public_transport() if public_only else None,
-        # No cookie is kept: what one call is told would otherwise be sent with another's.
+        # No cookie is kept: one call's cookies would otherwise be sent with another's.
         cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
         headers={"User-Agent": f"agentkit/{__version__}"},
     )
@@ -303,8 +303,8 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
 def _may_repeat(plan: RequestPlan, answer: HttpAnswer) -> bool:
     """Whether another try may do better, and does nothing twice."""
-    asked = answer.status == 503 and answer.retry_after is not None
-    is_safe = plan.repeatable or answer.status == 429 or asked
+    retry_requested = answer.status == 503 and answer.retry_after is not None
+    is_safe = plan.repeatable or answer.status == 429 or retry_requested
     return answer.status in _AGAIN_LATER and is_safe
 
 
@@ -320,9 +320,9 @@ def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
         return content.decode("utf-8", "replace") if media_type.startswith("text/") else None
 
 
-def _retry_after(given: str | None) -> float | None:
+def _retry_after(value: str | None) -> float | None:
     """The seconds that a server asks to wait; dates are not read."""
-    text = (given or "").strip()
+    text = (value or "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
@@ -342,7 +342,7 @@ def value_of(answer: HttpAnswer) -> Any:
         try:
             return plain_json(read_json(answer.text))
         except ReadingLimitError as error:
-            raise ToolFailed(f"the server's answer can not be used: {error}") from error
+            raise ToolFailed(f"the server's answer cannot be used: {error}") from error
         except ValueError:
             return answer.text  # declared as JSON, but is not: the text is all there is
     return answer.text
@@ -355,24 +355,24 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
         answer: The answer.
         what: Method and path, for the words.
     """
-    said = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
-    said = "an HTML page" if "html" in answer.media_type else said
-    told = f"{what} was answered with {answer.status}" + (f": {said}" if said else "")
+    detail = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
+    detail = "an HTML page" if "html" in answer.media_type else detail
+    message = f"{what} was answered with {answer.status}" + (f": {detail}" if detail else "")
     match answer.status:
         case 400 | 409 | 413 | 414 | 416 | 422:
-            return ModelRetry(f"{told}. Change the arguments accordingly")
+            return ModelRetry(f"{message}. Change the arguments accordingly")
         case 404 | 410:
-            return ModelRetry(f"{told}. There is nothing of that name or id; look it up first")
+            return ModelRetry(f"{message}. There is nothing of that name or id; look it up first")
         case 401 | 403:
             return ToolFailed(
-                f"{told}. The credentials do not allow this call, and other arguments will not "
+                f"{message}. The credentials do not allow this call, and other arguments will not "
                 "change that"
             )
         case status if status in _AGAIN_LATER:
-            asked = answer.retry_after
-            wait = f"; the server asks to wait {asked:g} s" if asked else ""
-            return ToolFailed(f"{told}. The server is in trouble or too busy{wait}; try later")
+            retry_after = answer.retry_after
+            wait = f"; the server asks to wait {retry_after:g} s" if retry_after else ""
+            return ToolFailed(f"{message}. The server is in trouble or too busy{wait}; try later")
         case status if 300 <= status < 400:
-            return ToolFailed(f"{told}. It leads elsewhere, and that is not followed")
+            return ToolFailed(f"{message}. It leads elsewhere, and that is not followed")
         case _:
-            return ToolFailed(told)
+            return ToolFailed(message)

@@ -81,7 +81,7 @@ OperationStatus = Literal["mapped", "deprecated", "unselected", "unusable"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OperationReport:
-    """What came of one operation.
+    """The outcome for one operation.
 
     Attributes:
         method: In capitals.
@@ -90,7 +90,7 @@ class OperationReport:
         status: Whether there is a tool for it, and why not.
         tool_name: The tool's name; None when there is no tool.
         reason: Why there is no tool, in a sentence; empty for a mapped operation.
-        notes: What was changed, left out or could not be told.
+        notes: What was changed, left out or could not be determined.
     """
 
     method: str
@@ -203,7 +203,7 @@ class OpenApiTools:
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
-        """What models see of the tools."""
+        """The tools as models see them."""
         return tuple(tool.definition for tool in self.tools)
 
 
@@ -222,7 +222,7 @@ def openapi_tools(
 ) -> OpenApiTools:
     """Make tools of the operations of an OpenAPI 3.0, 3.1 or 3.2 description.
 
-    An operation that can not be mapped is in the report with its reason; it never fails the others.
+    An operation that cannot be mapped is in the report with its reason; it never fails the others.
 
     Args:
         document: A path, a text (JSON, or YAML with the extra ``openapi``), or decoded data.
@@ -291,10 +291,10 @@ def openapi_tools(
     return OpenApiTools(tools=tools, report=importer.report(), _client=http_client)
 
 
-def _several(given: Iterable[str], option: str) -> frozenset[str]:
-    if isinstance(given, str):
-        raise UsageError(f"{option} is a collection, not one string; write {option}=({given!r},)")
-    return frozenset(given)
+def _several(names: Iterable[str], option: str) -> frozenset[str]:
+    if isinstance(names, str):
+        raise UsageError(f"{option} is a collection, not one string; write {option}=({names!r},)")
+    return frozenset(names)
 
 
 @dataclass(kw_only=True)
@@ -341,7 +341,7 @@ class _Importer:
             elif operation.fault:
                 self._report(operation, "unusable", reason=operation.fault)
             elif operation.source.value.get("deprecated") is True and not is_named:
-                reason = "deprecated; name it in operations= to take it all the same"
+                reason = "deprecated; name it in operations= to include it anyway"
                 self._report(operation, "deprecated", reason=reason)
             else:
                 self._take(operation)
@@ -355,11 +355,11 @@ class _Importer:
         arguments = Arguments(pool=self._request, headers=self.headers)
         try:
             self.budget.spend(_AN_OPERATION)
-            given, method, path = operation.operation_id, operation.method, operation.path
-            wanted = tool_name(given, method, path, prefix=self.prefix)
-            name = self._names.take(wanted)
-            if name != wanted:
-                arguments.notes.append(f"another operation is {wanted!r}, so this one is {name!r}")
+            operation_id, method, path = operation.operation_id, operation.method, operation.path
+            base = tool_name(operation_id, method, path, prefix=self.prefix)
+            name = self._names.take(base)
+            if name != base:
+                arguments.notes.append(f"another operation is {base!r}, so this one is {name!r}")
             self.mapped.append(self._map(operation, name, arguments))
         except Unmappable as error:
             self._report(operation, "unusable", reason=str(error))
@@ -372,7 +372,7 @@ class _Importer:
         """One operation as what a model sees, and as the plan of its requests.
 
         Raises:
-            Unmappable: Its requests can not be made, or its arguments can not be described.
+            Unmappable: Its requests cannot be made, or its arguments cannot be described.
         """
         self._check_address(operation)
         security = requirements_of(operation, self.root, self.schemes)
@@ -380,7 +380,7 @@ class _Importer:
         parameters = read_parameters(operation, arguments, secret)
         body = read_body(operation, arguments)
         schema, texts = _contract(arguments)
-        effects, given = _EFFECTS[operation.method], operation.operation_id
+        effects, operation_id = _EFFECTS[operation.method], operation.operation_id
         definition = ToolDefinition(
             name=name,
             signature=Signature(
@@ -396,7 +396,7 @@ class _Importer:
             origin=Origin(
                 kind="openapi",
                 reference=f"{self.opened.reference}#{operation.source.pointer}",
-                original_name=given if given and given != name else None,
+                original_name=operation_id if operation_id and operation_id != name else None,
             ),
         )
         plan = RequestPlan(
@@ -451,7 +451,7 @@ class _Importer:
         self.entries.append(entry)
 
     def report(self) -> OpenApiReport:
-        """What came of it."""
+        """The outcome."""
         info = self.space.root.at("info").mapping
         if self.withheld_from:
             self.notes.append(
@@ -487,8 +487,8 @@ def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
 
 
 def _summary(operation: Operation, arguments: Arguments) -> str:
-    given = (operation.source.value.get(key) for key in ("summary", "description"))
-    texts = [text[: 2 * MAX_SUMMARY].strip() for text in given if isinstance(text, str)]
+    sources = (operation.source.value.get(key) for key in ("summary", "description"))
+    texts = [text[: 2 * MAX_SUMMARY].strip() for text in sources if isinstance(text, str)]
     text = "\n\n".join(dict.fromkeys(filter(None, texts)))
     if len(text) <= MAX_SUMMARY:
         return text or f"{operation.method} {operation.path[: MAX_SUMMARY // 2]}"
@@ -501,13 +501,13 @@ def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dic
 
     What is wrong with answers is a note: then the result stays undeclared.
     """
-    given = operation.source.at("responses")
-    successes = sorted(code for code in given.mapping if code[:1] == "2" and len(code) == 3)
+    responses = operation.source.at("responses")
+    successes = sorted(code for code in responses.mapping if code[:1] == "2" and len(code) == 3)
     code = successes[0] if successes else "default"
-    if code not in given.mapping:
+    if code not in responses.mapping:
         return None
     try:
-        found = pool.space.followed(given.at(code)).at("content")
+        found = pool.space.followed(responses.at(code)).at("content")
         media_type = next(filter(is_json, list(found.mapping)[:MAX_MEDIA_TYPES]), "")
         media = found.at(media_type, "schema")
         if media.value is None or (converted := pool.convert(media)).size > MAX_OWN_SIZE:

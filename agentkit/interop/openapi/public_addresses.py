@@ -1,6 +1,6 @@
-"""Where a description from elsewhere may send calls: to public addresses only.
+"""Restrict foreign descriptions to public addresses.
 
-Whoever writes a description chooses its servers. One that was fetched from the network could name
+The author of a description chooses its servers. One that was fetched from the network could name
 ``localhost``, a machine of the private network or the metadata service of a cloud, and have an
 agent read there for it (server-side request forgery). ``public_transport`` looks a name up, checks
 every address it has, and connects to one of those that it checked, so that a name whose answer
@@ -103,15 +103,15 @@ def _checked(url: str) -> str:
 
 
 def _no_url(url: str, error: ValueError | None = None) -> UsageError:
-    told = "" if error is None else f" ({error})"
+    reason = "" if error is None else f" ({error})"
     return UsageError(
-        f"the server {url!r:.200} is no http or https URL{told}; give one such as https://api.example.com"
+        f"the server {url!r:.200} is no http or https URL{reason}; give one such as https://api.example.com"
     )
 
 
 _UNICAST = ipaddress.ip_network("2000::/3")  # the only part of IPv6 from which addresses are given
 _TUNNELS = tuple(map(ipaddress.ip_network, ("2001::/23", "2002::/16", "3fff::/20")))
-"""Of it: Teredo, 6to4 and other special purposes, which may hold any address of IPv4."""
+"""Its exceptions: Teredo, 6to4 and other special purposes, which may embed any IPv4 address."""
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _INNER = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))

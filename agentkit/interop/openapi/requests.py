@@ -90,7 +90,7 @@ class RequestPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class PreparedRequest:
-    """What is sent. It has no ``repr``, since it holds secrets.
+    """A request ready to send. It has no ``repr``, since it holds secrets.
 
     Attributes:
         method: In capitals.
@@ -126,7 +126,7 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
         secrets: What proves who is calling.
 
     Raises:
-        ModelRetry: A value can not be sent where it belongs.
+        ModelRetry: A value cannot be sent where it belongs.
         ToolFailed: No server is known.
     """
     if not plan.server:
@@ -134,25 +134,25 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
             f"no server is known for {plan.tool_name}: the API's description names no absolute "
             "URL. The person who runs this program has to give the URL of its server"
         )
-    given: dict[str, list[tuple[Field, Any]]] = {"path": [], "query": [], "header": []}
+    placed: dict[str, list[tuple[Field, Any]]] = {"path": [], "query": [], "header": []}
     for each in plan.parameters:
         if arguments.get(each.argument) is not None:
-            given[each.location].append((each, arguments[each.argument]))
+            placed[each.location].append((each, arguments[each.argument]))
     headers = {"Accept": "application/json, */*;q=0.1", "Accept-Encoding": "gzip, deflate"}
-    headers |= {each.name: _header(each, value) for each, value in given["header"]}
+    headers |= {each.name: _header(each, value) for each, value in placed["header"]}
     content = None if plan.body is None else _body(plan, plan.body, arguments)
     if content is not None and plan.body is not None:
         headers["Content-Type"] = plan.body.media_type
-    pairs = [pair for each, value in given["query"] for pair in query_pairs(each, value)]
+    pairs = [pair for each, value in placed["query"] for pair in query_pairs(each, value)]
     _refuse_keys(pairs, plan.secret)
     query = urlencode([*pairs, *secrets.query], quote_via=quote, safe="")
-    url = f"{plan.server}{_path(plan, given['path'])}" + (f"?{query}" if query else "")
+    url = f"{plan.server}{_path(plan, placed['path'])}" + (f"?{query}" if query else "")
     headers |= secrets.headers
     return PreparedRequest(method=plan.method, url=url, headers=headers, content=content)
 
 
-def _path(plan: RequestPlan, given: list[tuple[Field, Any]]) -> str:
-    values = {each.name: (each, value) for each, value in given}
+def _path(plan: RequestPlan, placed: list[tuple[Field, Any]]) -> str:
+    values = {each.name: (each, value) for each, value in placed}
     parts = PLACEHOLDER.split(plan.path)  # what stands between names, and the names
     made = [
         _placed(part, values) if place % 2 else quote(part, safe=_PATH_CHARACTERS)
@@ -257,8 +257,8 @@ def _body(plan: RequestPlan, body: Body, arguments: Mapping[str, Any]) -> bytes 
     """
     value: Any
     if body.argument is None:
-        given = (field for field in body.fields if field.argument in arguments)
-        value = {field.name: arguments[field.argument] for field in given}
+        fields = (field for field in body.fields if field.argument in arguments)
+        value = {field.name: arguments[field.argument] for field in fields}
         if not value and not body.required:
             return None
     elif body.argument in arguments:

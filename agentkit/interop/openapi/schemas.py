@@ -57,7 +57,7 @@ class Converted:
 
 @dataclass(kw_only=True, slots=True)
 class Budget:
-    """How much may be made of one document, so that a short one does not become a great many tools.
+    """Limits per document, so that a short one does not become a great many tools.
 
     Attributes:
         left: Characters of schemas that may still be made.
@@ -102,7 +102,7 @@ class SchemaPool:
         """One schema; what it refers to is converted when it is asked for.
 
         Raises:
-            Unmappable: A reference in it can not be followed, or it asks too much.
+            Unmappable: A reference in it cannot be followed, or it asks too much.
         """
         found = self._converted.get(raw.pointer)
         if found is None:
@@ -170,8 +170,8 @@ class SchemaPool:
         """The name under which a schema stands in ``$defs``."""
         if found.pointer not in self._names:
             last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")[:100]
-            wanted = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
-            name = wanted if wanted not in self._found else f"{wanted}__{len(self._found)}"
+            base = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
+            name = base if base not in self._found else f"{base}__{len(self._found)}"
             self._names[found.pointer] = name
             self._found[name] = found
         return self._names[found.pointer]
@@ -179,11 +179,11 @@ class SchemaPool:
     def _is_small_scalar(self, found: Node) -> bool:
         """Whether a schema is that of a text, a number or a flag, and takes few characters."""
         if found.pointer not in self._scalars:
-            given = found.mapping
+            mapping = found.mapping
             self._scalars[found.pointer] = (
-                given.get("type") in _SCALARS
-                and not given.keys() & _NO_SCALAR
-                and len(json.dumps(given)) <= _MAX_SCALAR
+                mapping.get("type") in _SCALARS
+                and not mapping.keys() & _NO_SCALAR
+                and len(json.dumps(mapping)) <= _MAX_SCALAR
             )
         return self._scalars[found.pointer]
 
@@ -191,7 +191,7 @@ class SchemaPool:
         """The definition of a name, or of a reference to it.
 
         Raises:
-            Unmappable: It can not be converted.
+            Unmappable: It cannot be converted.
         """
         found = self._found.get(name.removeprefix("#/$defs/"))
         if found is None:
@@ -211,7 +211,7 @@ class SchemaPool:
             The definitions by name, and which of them were cut.
 
         Raises:
-            Unmappable: One can not be converted.
+            Unmappable: One cannot be converted.
         """
         definitions: dict[str, Any] = {}
         cut: list[str] = []
@@ -234,7 +234,7 @@ class SchemaPool:
         return definitions, cut
 
     def check(self, schema: Mapping[str, Any], roots: Sequence[Converted]) -> None:
-        """Refuse a schema, made of these parts, that asks too much of whoever walks it.
+        """Refuse a schema, made of these parts, that is too expensive to walk.
 
         What the parts refer to themselves is then refused for other tools too, without a look.
 

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from agentkit.errors import DefinitionError
 from agentkit.library.directory.folder import Folder, digest_of
@@ -27,7 +28,7 @@ _MOST_BYTES = 120
 def file_stem(tool_name: str) -> str:
     """The name of a tool's file, without its ending.
 
-    A name in small letters that every file system takes stands for itself. Any other is made
+    A lower-case name that every file system accepts is used as it is. Any other is made
     readable, and the first digits of its digest tell it apart: from names that differ in case,
     accents or signs alone, also where the file system does not see the difference.
 
@@ -44,7 +45,7 @@ def file_stem(tool_name: str) -> str:
 
 
 def _digest(tool_name: str) -> str:
-    """What tells apart names whose readable parts are the same."""
+    """A suffix that distinguishes names with the same readable part."""
     return hashlib.sha256(tool_name.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
@@ -71,15 +72,15 @@ _ONLY_ORIGIN = "only 'origin' differs: where a tool came from is noted by import
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HandEdit:
-    """What a person made of a tool's file.
+    """A hand edit of a tool's file.
 
     Attributes:
-        name: The tool; for a file that can not be read and is new, the file's name.
+        name: The tool; for a file that cannot be read and is new, the file's name.
         file: The file.
         before: The definition that the person began with; None for a tool that is new.
-        after: The definition as the file has it; None when the file was deleted or can not be read.
+        after: The definition as the file has it; None when the file was deleted or cannot be read.
         newest: The definition that the library holds now; None when it holds none.
-        faults: Why the file can not be taken as it is; empty for a sound one.
+        faults: Why the file cannot be taken as it is; empty for a sound one.
     """
 
     name: str
@@ -96,9 +97,9 @@ class HandEdit:
 
     @property
     def summary(self) -> str:
-        """What was done by hand, in words."""
+        """Describe the hand edit."""
         if self.faults:
-            words = f"was edited by hand and can not be taken: {'; '.join(self.faults)}"
+            words = f"was edited by hand and cannot be taken: {'; '.join(self.faults)}"
         elif self.is_deletion:
             words = "was deleted by hand"
         else:
@@ -111,6 +112,15 @@ class HandEdit:
     def is_conflict(self) -> bool:
         """Whether the library changed the tool too, since the person began."""
         return is_other(self.before, self.newest)
+
+
+@runtime_checkable
+class EditedStore(Protocol):
+    """A store whose tools stand in files that people edit."""
+
+    def edits(self) -> tuple[HandEdit, ...]:
+        """What people made of the files."""
+        ...
 
 
 def is_other(one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
@@ -162,7 +172,7 @@ class ToolFiles:
     """The folder ``tools/``.
 
     Attributes:
-        folder: Of the store.
+        folder: The store's folder.
         form: How tools are written.
     """
 
@@ -229,8 +239,9 @@ class ToolFiles:
         if after is None:
             return replace(edit, faults=faults)
         faults = () if is_other(before, after) else (_ONLY_ORIGIN,)
-        is_told = is_same(after, newest) or is_same(after, before)  # perhaps in other words of YAML
-        return None if is_told else replace(edit, after=after, faults=faults)
+        # the YAML text may differ where the definition does not
+        is_unchanged = is_same(after, newest) or is_same(after, before)
+        return None if is_unchanged else replace(edit, after=after, faults=faults)
 
     def _new(self, path: Path, state: LogState) -> HandEdit | None:
         content = self.folder.content(path)

@@ -26,11 +26,11 @@ _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _LOOK_AGAIN_SECONDS = 0.002
 
 Signature: TypeAlias = tuple[int, int, int]
-"""By which a file that was put in the place of another is told apart."""
+"""Identifies a file, so that a replacement is noticed."""
 
 
 class Folder:
-    """Where the parts of a store lie.
+    """The paths of a store's parts.
 
     ``log.jsonl`` is the truth, ``tools`` shows it, and ``local`` belongs to this machine alone:
     drafts, the lock, and episodes. ``history`` is where agentkit before format 2 kept the changes.
@@ -95,7 +95,7 @@ class Folder:
         return found.st_mtime_ns, found.st_ino, found.st_size
 
     def content(self, path: Path) -> bytes | None:
-        """What a file of a tool holds; None when there is none, and nothing for what is no file.
+        """The content of a tool's file; None when absent, empty for anything but a file.
 
         A pipe or a device, to which a link may lead, would never end.
 
@@ -109,10 +109,10 @@ class Folder:
                 return None
 
     def plain(self, path: Path, *, start: int = 0) -> bytes:
-        """What a file with changes holds from a byte on, which only a plain file does.
+        """The content of a change file from a byte on; only a plain file is read.
 
         Raises:
-            StoreError: A link, pipe or device stands in its place: what it leads to may lie outside
+            StoreError: A link, pipe or device is in its place: what it leads to may lie outside
                 of the folder, or never end; or it is larger than anything that a store writes.
         """
         with self.translated(path):
@@ -152,8 +152,8 @@ class Folder:
         """Write the files of tools, and delete those of which the content is None.
 
         Args:
-            contents: What is to stand in each file.
-            seen: Digest of what stood in it when that was decided.
+            contents: The new content of each file.
+            seen: Digest of its content when that was decided.
 
         Returns:
             Files that somebody edited in between, which stay as they are.
@@ -191,13 +191,13 @@ class Folder:
             _exhaust(pool.map(write, contents))
 
     def clear_drafts(self) -> None:
-        """Delete drafts that nobody needs, for whoever holds the lock."""
+        """Delete drafts that nobody needs; the caller holds the lock."""
         with self.translated(self.local):
             for draft in self.local.glob("draft-*.tmp"):
                 draft.unlink(missing_ok=True)
 
     def lay_aside(self, path: Path, content: bytes) -> Path:
-        """Keep what stood in a file that is about to be written over."""
+        """Keep the content of a file that is about to be overwritten."""
         aside = self.local / "set-aside"
         with self.translated(aside):
             aside.mkdir(exist_ok=True)
@@ -293,12 +293,12 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
     code = error.errno or 0
     if code in _SHORT_OF_ROOM:
         return StoreError(
-            f"{path} can not be written, its disk is full: {error.strerror}. The store is at the "
+            f"{path} cannot be written, its disk is full: {error.strerror}. The store is at the "
             "version before; make room and try again"
         )
     if code in _NOT_ALLOWED:
         return StoreError(
-            f"{path} can not be read or written: {error.strerror}. Nothing was changed; give this "
+            f"{path} cannot be read or written: {error.strerror}. Nothing was changed; give this "
             "user the right to it, or copy the folder to a place where it has it"
         )
     if code == errno.ENOENT and not store.absolute().parent.is_dir():
@@ -309,6 +309,6 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
 def no_parent(store: Path) -> StoreError:
     """The error for a store in a folder that is not there."""
     return StoreError(
-        f"{store} can not be opened: the folder {store.absolute().parent} does not exist; make it "
+        f"{store} cannot be opened: the folder {store.absolute().parent} does not exist; make it "
         "first"
     )

@@ -23,8 +23,8 @@ from agentkit.tools.definition import ToolDefinition
 logger = logging.getLogger(__name__)
 
 FORMAT_VERSION = 2
-"""Of a store's files. In format 1 each change was a file of ``history/``, and ``index.json`` told
-from which definition each tool's file was written."""
+"""Format of a store's files. In format 1 each change was a file of ``history/``, and ``index.json``
+named the definition each tool's file was written from."""
 
 _HEAD = b'{"format": '
 _MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of lines
@@ -32,7 +32,7 @@ _MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of 
 
 @dataclass(kw_only=True)
 class LogState:
-    """What the lines come to.
+    """The state after all lines.
 
     Attributes:
         kept: The library at each version, and the events.
@@ -41,7 +41,7 @@ class LogState:
             digest of the definition that each edit began with; empty for none.
         head: Digest of the last line.
         end: Bytes of the lines.
-        signature: By which another log, or more lines, are seen.
+        signature: Detects another log or more lines.
         is_old: Whether this was read from a store of format 1.
     """
 
@@ -167,7 +167,7 @@ class ChangeLog:
             self.refresh()
 
     def _read_old(self) -> LogState:
-        """What the files of a store of format 1 come to."""
+        """The state of a store of format 1."""
         state = LogState(is_old=True)
         for _, record, digest, path in self._old_records():
             state.apply(record, digest, path)
@@ -228,7 +228,7 @@ class ChangeLog:
 
 
 def _of_history(folder: Folder) -> tuple[object, ...]:
-    """By which a change of a store of format 1 is seen."""
+    """Detects a change of a store of format 1."""
     newest = max(folder.history.glob("*.json"), default=folder.history)
     return folder.signature(newest), folder.signature(folder.path / "index.json")
 
@@ -284,7 +284,7 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def one_side(path: Path) -> str:
-    """How to solve what git could not merge.
+    """How to resolve a merge conflict.
 
     Example:
         >>> print(one_side(Path("library/log.jsonl"))[:61])

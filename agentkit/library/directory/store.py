@@ -31,7 +31,7 @@ from agentkit.reading import read_json
 
 _MAY_BE = frozenset({"tools", "log.jsonl", "local", ".gitignore", ".gitattributes", "README.md"})
 _MAY_BE_OLD = frozenset({"history", "index.json"})
-"""What may stand in the folder without a word."""
+"""Files that may be in the folder without a note."""
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class DirectoryStore(ForwardingStore):
     """All parts of a store in one folder, of which git may keep all but ``local/``.
 
     The truth is ``log.jsonl``: a line a change, only ever appended, each with the digest of the one
-    before. ``tools/`` shows the newest library, one file a tool. Whoever opens the store next
-    brings the files up to date when a writer was killed.
+    before. ``tools/`` shows the newest library, one file a tool. After a writer was killed, the
+    next program that opens the store brings the files up to date.
 
     Nothing is made before something is written, so a checkout that may only be read can be opened.
 
@@ -55,7 +55,7 @@ class DirectoryStore(ForwardingStore):
         UsageError: The store keeps its tools in another form, or there is no such form.
         StoreFormatError: The folder is damaged, holds what git could not merge, is another
             program's, or was written by a newer agentkit. It is left as it was.
-        StoreError: The folder can not be opened.
+        StoreError: The folder cannot be opened.
 
     Example:
         >>> import tempfile
@@ -97,7 +97,7 @@ class DirectoryStore(ForwardingStore):
             raise StoreError(f"{self.path} is a file; name a folder, which is made when absent")
         self._folder.check_no_links()
         state = self._log.refresh()
-        self._files(state)  # says what can not be used
+        self._files(state)  # says what cannot be used
         if not state.form and any(self._folder.tools.glob("*")):
             raise StoreError(
                 f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
@@ -105,7 +105,7 @@ class DirectoryStore(ForwardingStore):
             )
         if self._folder.pending.exists() and self._may_write():
             with self._folder.locked(is_patient=False) as is_alone:
-                if is_alone:  # otherwise somebody is just at it
+                if is_alone:  # otherwise another writer is at work
                     self._settle()
 
     def _files(self, state: LogState) -> ToolFiles:
@@ -133,7 +133,7 @@ class DirectoryStore(ForwardingStore):
 
     @property
     def _tools(self) -> MemoryStore:
-        """What the log comes to. Asking again costs a look at one file."""
+        """The state of the log. Asking again costs one file check."""
         self._check_open()
         return self._log.refresh().kept
 
@@ -150,13 +150,13 @@ class DirectoryStore(ForwardingStore):
         """Apply ``change``; see ``ToolStore.commit``.
 
         A file in ``tools/`` that somebody edited stays as it is; see ``edits``. When the change is
-        made and the files of tools can not be written, as on a full disk, the change stands, a
+        made and the files of tools cannot be written, as on a full disk, the change stands, a
         warning is logged, and the next commit writes them.
         """
         self._check_open()
         check_change(change)
         change = as_written(change)
-        self._files(self._log.refresh())  # says what can not be used, before anything is made
+        self._files(self._log.refresh())  # says what cannot be used, before anything is made
         self._folder.make()
         with self._writing, self._folder.locked():
             self._finish()
@@ -181,16 +181,16 @@ class DirectoryStore(ForwardingStore):
 
         Returns:
             For edited ones the digest of the definition that the edit began with. For those to be
-            written the digest of what stands in the file, and of the definition that it shows.
+            written the digest of the file's content, and of the definition that it shows.
         """
         library = state.kept.load()
-        wanted = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
+        changed = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
         behind: dict[str, str] = {}
         seen: dict[str, tuple[str, str]] = {}
         for name in sorted(names):
             content, base = self._folder.content(files.of(name)), state.base(name)
             tool = library.get(name)
-            target = wanted.get(name, None if tool is None else tool.definition)
+            target = changed.get(name, None if tool is None else tool.definition)
             if name in change.removals:
                 target = None
             digest = "" if base is None else base.digest
@@ -203,7 +203,7 @@ class DirectoryStore(ForwardingStore):
         return behind, seen
 
     def _note_pending(self, state: LogState, seen: Mapping[str, tuple[str, str]]) -> None:
-        """Note which files are to be written, for whoever comes after this program was killed."""
+        """Note which files are to be written, in case this program is killed."""
         if seen:
             record = {"head": state.head, "files": list(seen.items())}
             self._folder.replace(self._folder.pending, json.dumps(record).encode())
@@ -249,9 +249,9 @@ class DirectoryStore(ForwardingStore):
             self._folder.pending.unlink()
 
     def edits(self) -> tuple[HandEdit, ...]:
-        """What people made of the files of tools since the store wrote them.
+        """Hand edits of tool files since the store wrote them.
 
-        ``agentkit.evolution.hand_edits`` makes proposals of them. Nothing is changed.
+        Each can be proposed as a change by a person. Nothing is changed.
 
         Raises:
             StoreUnavailableError: Another writer was at the files for too long.
@@ -273,7 +273,7 @@ class DirectoryStore(ForwardingStore):
             yield True
 
     def take_back(self, name: str) -> Path | None:
-        """Write a tool's file as the library has it; what stood there is kept in ``local/``.
+        """Write a tool's file as the library has it; the old content is kept in ``local/``.
 
         Args:
             name: The tool, or the name of an edit.
@@ -311,11 +311,11 @@ class DirectoryStore(ForwardingStore):
         yield from self._episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
-        """What the files show that the newest library does not, and what is not from the store."""
+        """Differences between the files and the newest library, and foreign files."""
         state = self._log.refresh()
         files = self._files(state)
         if state.end and self._folder.plain(self._folder.log, start=state.end):
-            message = "ends in half a change, which a killed writer left; the next commit mends it"
+            message = "ends in half a change, which a killed writer left; the next commit fixes it"
             yield _note(self._folder.log, message)
         for edit in files.edits(state):
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
@@ -331,7 +331,7 @@ class DirectoryStore(ForwardingStore):
         """Keep several episodes, on this machine, all of them or none; known ids are ignored.
 
         Raises:
-            EpisodeFormatError: An episode holds a value that JSON can not.
+            EpisodeFormatError: An episode holds a value that JSON cannot.
         """
         self._made_episodes().append_many(episodes)
 
@@ -340,11 +340,11 @@ class DirectoryStore(ForwardingStore):
         self.append_many((episode,))
 
     def volume(self) -> EpisodeVolume:
-        """How much is kept of episodes."""
+        """The size of the stored episodes."""
         return self._episodes.volume()
 
     def prunable(self, retention: Retention) -> EpisodeVolume:
-        """How much ``prune`` would delete."""
+        """The size of what ``prune`` would delete."""
         return self._episodes.prunable(retention)
 
     def prune(self, retention: Retention) -> EpisodeVolume:
@@ -385,7 +385,7 @@ def open_directory(url: str) -> DirectoryStore:
 
     Raises:
         UsageError: The URL names no folder, or asks for something else than a format.
-        StoreError: The store can not be opened; see ``DirectoryStore``.
+        StoreError: The store cannot be opened; see ``DirectoryStore``.
     """
     path, form = _parts_of(url)
     return DirectoryStore(path, form=form)
@@ -405,10 +405,10 @@ def _parts_of(url: str) -> tuple[Path, str]:
     """The folder of a URL and the form that it asks for, which may be empty."""
     place, _, query = url.partition(":")[2].partition("?")
     path = place.removeprefix("//")
-    asked = dict(parse_qsl(query, keep_blank_values=True))
-    if not path or not asked.keys() <= {"format"}:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    if not path or not options.keys() <= {"format"}:
         raise UsageError(
             f"{url!r} is not the URL of a directory store; write dir:library, "
             "dir:/data/library, or dir:library?format=json"
         )
-    return Path(path).expanduser(), asked.get("format", "")
+    return Path(path).expanduser(), options.get("format", "")

@@ -1,4 +1,4 @@
-"""How a tool is written in its file: as YAML or as JSON, always in the same order."""
+"""The text of a tool's file: YAML or JSON, always in the same order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def from_yaml(content: str) -> Any:
     except RecursionError as error:
         raise DefinitionError("it is nested too deeply") from error
     except ValueError as error:  # such as a number of thousands of digits
-        raise DefinitionError(f"a value can not be read: {error}") from error
+        raise DefinitionError(f"a value cannot be read: {error}") from error
 
 
 @cache
@@ -245,7 +245,7 @@ _ORDER = (
     "origin",
     "format",
 )
-"""What people review comes first. Keys below these keep the order of the definition."""
+"""Key order: what people review comes first. Nested keys keep the definition's order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -260,7 +260,7 @@ class TextForm:
 
     @property
     def suffix(self) -> str:
-        """How the names of its files end."""
+        """The suffix of its files."""
         return f".{self.name}"
 
     def check(self) -> None:
@@ -309,7 +309,7 @@ def _from_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise DefinitionError(f"line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise DefinitionError(f"a value can not be read: {error}") from error
+        raise DefinitionError(f"a value cannot be read: {error}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

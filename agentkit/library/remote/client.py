@@ -43,9 +43,9 @@ KEY_VARIABLE = "AGENTKIT_LIBRARY_KEY"
 
 # How much is taken from a server, which may be anybody's.
 LINE_BYTES = 256_000_000
-"""Of a line: a definition, an event, or a change, which may bring ten thousand tools."""
+"""Maximum bytes of a line: a definition, an event, or a change of ten thousand tools."""
 LIBRARY_BYTES = 1_000_000_000
-"""Of an answer."""
+"""Maximum bytes of an answer."""
 
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
@@ -53,14 +53,14 @@ _IDLE_SECONDS = 60.0
 _WORDS = 200
 _ETAG = re.compile(r"[!#-~]{1,200}")
 _BYTES_OF_A_LINE = 200
-"""What a line takes in memory beside its text; without counting that, empty ones would be free."""
+"""Memory overhead of a line beside its text; otherwise empty lines would be free."""
 
 _OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """Where a library is, and how it is read.
+    """The location of a library, and how it is read.
 
     Attributes:
         base: The URL without options; safe to show.
@@ -95,7 +95,7 @@ def read_address(url: str) -> Address:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        _refuse("it can not be taken apart; write http://HOST:PORT or https://HOST")
+        _refuse("it cannot be taken apart; write http://HOST:PORT or https://HOST")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         _refuse(f"there is a name or password before its host; put a key into {KEY_VARIABLE}")
     if parts.scheme.lower() not in {"http", "https"} or not host or parts.fragment:
@@ -205,14 +205,14 @@ class LibraryClient:
     # Resources.
 
     def library(self, *, since: int = 0, etag: str = "") -> Answer | None:
-        """What is newest: whole, or the changes since a version where the server sends those.
+        """The newest library: whole, or the changes since a version if the server sends those.
 
         Args:
             since: The version that is known.
             etag: Names what is known; None is returned where that is the newest.
 
         Raises:
-            StoreUnavailableError: The server can not be reached, is too slow, or hung up.
+            StoreUnavailableError: The server cannot be reached, is too slow, or hung up.
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
@@ -315,9 +315,9 @@ class LibraryClient:
         status, where = response.status_code, self.address
         match status:
             case 401 | 403:
-                given = "the key" if self._key else "a client without a key"
+                client = "the key" if self._key else "a client without a key"
                 return StoreError(
-                    f"{where} does not let {given} in (status {status}); put a valid key into "
+                    f"{where} does not let {client} in (status {status}); put a valid key into "
                     f"{KEY_VARIABLE}"
                 )
             case 301 | 302 | 303 | 307 | 308:
@@ -327,7 +327,7 @@ class LibraryClient:
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(
-                    f"{where} can not answer now (status {status}{_words(response)})"
+                    f"{where} cannot answer now (status {status}{_words(response)})"
                 )
         return StoreError(f"{where} refuses the request (status {status}{_words(response)})")
 
@@ -385,7 +385,7 @@ class LibraryClient:
                 ) from error
             if isinstance(error, httpx.TransportError):
                 raise StoreUnavailableError(
-                    f"{self.address} can not be reached, is too slow, or hung up ({words})"
+                    f"{self.address} cannot be reached, is too slow, or hung up ({words})"
                 ) from error
             raise StoreError(f"{self.address} could not be asked ({words})") from error
 
@@ -416,7 +416,7 @@ def _new_client(address: Address, key: str) -> httpx.Client:
 
 
 def _words(response: httpx.Response) -> str:
-    """What a server says about its error, as far as it is one of ours."""
+    """The server's message about its error, if it is one of ours."""
     if response.headers.get("content-type", "").partition(";")[0] != "application/json":
         return ""
     try:

@@ -48,7 +48,7 @@ _NOTHING = Head(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Known:
-    """What is known of a library, all of it checked.
+    """The known state of a library, all of it checked.
 
     Attributes:
         head: What the server said last.
@@ -69,10 +69,10 @@ class _Known:
 
 
 class RemoteStore:
-    """A library on a server of ``create_library_app``. It can not be written to.
+    """A library on a server of ``create_library_app``. It cannot be written to.
 
-    ``load`` asks the server whether there is news, and takes up what changed. A ``Replica`` of it
-    goes on with the last snapshot while the server is away. The first request is made when
+    ``load`` asks the server for changes and applies them. A ``Replica`` of it
+    serves the last snapshot while the server is away. The first request is made when
     something is asked for.
 
     Every definition is checked against its digest, and the library against its own; a server that
@@ -198,7 +198,7 @@ class RemoteStore:
             raise StoreError(f"the library at {self._address} is closed; open it again")
 
     def _known(self, *, with_events: bool = False) -> _Known:
-        """What is known once the server was asked.
+        """The known state after asking the server.
 
         Args:
             with_events: Whether the chain of events is wanted to its end.
@@ -214,7 +214,7 @@ class RemoteStore:
             return known
 
     def _after(self, known: _Known, *, with_events: bool) -> _Known:
-        """What is known once the server was asked; what was known stays as it is."""
+        """The known state after asking the server; the old state object is unchanged."""
         answer = self._client.library(since=known.head.version, etag=known.etag)
         if answer is None and (known.has_all_events or not with_events):
             return known
@@ -229,9 +229,9 @@ class RemoteStore:
 
     def _events(self, known: _Known, head: Head) -> tuple[LibraryEvent, ...]:
         held = known.events
-        wanted = head.events.sequence - len(held)
-        new = tuple(self._client.events(after=len(held)))[: max(wanted, 0)] if wanted else ()
-        if len(new) < wanted:
+        missing = head.events.sequence - len(held)
+        new = tuple(self._client.events(after=len(held)))[: max(missing, 0)] if missing else ()
+        if len(new) < missing:
             raise StoreFormatError(f"events {len(held) + len(new) + 1} and later are missing")
         self._check_events(new, held[-1] if held else None, head)
         seen = known.head.events.sequence
@@ -265,8 +265,8 @@ class RemoteStore:
                 signed = SignedHistory(known.events, partial(_brought, self._past))
             newest = known.head.last
             found = [one for one in self._past.changes(after=after) if one.version <= newest]
-        wanted = [version for version in known.head.versions if version > after]
-        if [one.version for one in found] != wanted:
+        versions = [version for version in known.head.versions if version > after]
+        if [one.version for one in found] != versions:
             raise StoreFormatError(f"of the changes behind version {after} some are missing")
         for applied in found:
             if signed is not None:

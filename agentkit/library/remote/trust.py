@@ -1,4 +1,4 @@
-"""What has to be shown before something from a library server is taken up.
+"""Proofs required before anything from a library server is accepted.
 
 With a key the library must be what its signed events say, so that neither the server nor anything
 on the way has to be trusted.
@@ -56,11 +56,11 @@ def check_events(
 
 
 class SignedHistory:
-    """What a chain of events says of each tool.
+    """What a chain of events states about each tool.
 
     Args:
         events: All of it, from the first event on.
-        brought: Asked about very large changes, whose events tell a digest over all.
+        brought: Returns the digests of very large changes, whose events hold one for all.
 
     Raises:
         StoreFormatError: What a very large change brought is not what its event says.

@@ -36,11 +36,11 @@ _MOST_VERSIONS = 10_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """What is newest in a library.
+    """The newest state of a library.
 
     Attributes:
         version: The newest library version; 0 for none.
-        digest: Of the library at that version.
+        digest: Digest of the library at that version.
         tools: How many tools it has.
         first: The oldest version that there is, and
         last: the newest one; all in between are held.

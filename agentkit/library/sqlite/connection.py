@@ -1,9 +1,9 @@
 """A connection to a SQLite file that threads share, and its write-ahead log.
 
-The log is brought into the file while nobody else writes. SQLite does so by itself behind a commit,
-when no lock keeps other writers out. In versions before 3.51.3 that may meet a writer who begins
-the log anew, and part of what is committed later is never brought over:
-https://sqlite.org/wal.html#walresetbug. With the write lock held nobody begins anew.
+The log is copied into the file while nobody else writes. SQLite does so on its own after a commit,
+when no lock keeps other writers out. In versions before 3.51.3 that may race with a writer that
+restarts the log, and part of what is committed later is never copied:
+https://sqlite.org/wal.html#walresetbug. With the write lock held nobody restarts the log.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ LOG_BYTES = 4 * 1024 * 1024
 """A log that is shorter is left alone; SQLite's own bound is about the same."""
 
 _MOST_WRITES = 128
-"""A log that is begun anew keeps its length; how much of it is in use only a checkpoint tells."""
+"""A log that is restarted keeps its length; only a checkpoint says how much of it is in use."""
 
-CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
+CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # never waits, and copies what no reader needs
 
 
 def uri_to_read(path: Path) -> str:
     """The file as SQLite opens it to read only.
 
-    In a folder that this user may not write, such as that of an image, SQLite can not read beside a
-    writer; where no log stands beside the file it is read as one that does not change.
+    In a folder that this user may not write, such as that of an image, SQLite cannot read beside a
+    writer; without a log beside it the file is read as immutable.
     """
     has_log = path.with_name(f"{path.name}-wal").exists()
     is_still = not has_log and not os.access(path.parent, os.W_OK)
@@ -47,11 +47,11 @@ def uri_to_read(path: Path) -> str:
 
 
 Identity: TypeAlias = tuple[int, int]
-"""What tells a file from another one of the same name."""
+"""Identity of a file, which differs for another one of the same name."""
 
 
 def identity_of(path: Path) -> Identity | None:
-    """What tells a file from another one of the same name; None when there is none."""
+    """A file's identity; None when there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116 - on the way of each read: half the time of Path.stat
     except OSError:
@@ -95,7 +95,7 @@ class SQLiteConnection:
         read_only: Never write to the file; one that does not exist is not made.
 
     Raises:
-        StoreError: The file can not be opened.
+        StoreError: The file cannot be opened.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class SQLiteConnection:
         if self._process != os.getpid():
             raise StoreError(
                 f"{self.path} was opened by process {self._process} and is used by its fork "
-                f"{os.getpid()}; SQLite can not be carried across a fork, open the store again "
+                f"{os.getpid()}; SQLite cannot be carried across a fork, open the store again "
                 "in the new process"
             )
         if self._raw is None:
@@ -198,7 +198,7 @@ class SQLiteConnection:
                     self._trace(CHECKPOINT, ())
                     self._bring_log_over()
                     self.execute("COMMIT")
-                    self.execute("BEGIN IMMEDIATE")  # on the file alone: this write begins it anew
+                    self.execute("BEGIN IMMEDIATE")  # on the file alone: this write restarts it
                 yield
                 self.execute("COMMIT")
             except BaseException:
@@ -262,7 +262,7 @@ class SQLiteConnection:
         Whose it is keeps its own.
 
         Raises:
-            StoreError: The fork came while it was in use, so that it can not be closed.
+            StoreError: The fork came while it was in use, so that it cannot be closed.
         """
         import sqlite3
 
@@ -273,7 +273,7 @@ class SQLiteConnection:
         if not self._lock.acquire(blocking=False) or self._raw.in_transaction:
             raise StoreError(
                 f"{path} was in use by another thread when process {os.getpid()} was forked from "
-                f"process {self._process}, and SQLite can not open it here any more; start "
+                f"process {self._process}, and SQLite cannot open it here any more; start "
                 "processes with the method 'spawn' or 'forkserver', or fork before the store is "
                 "opened"
             )
@@ -331,10 +331,10 @@ def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> S
                 "user the right to write both, or copy the file to a place where it has it"
             )
         case sqlite3.SQLITE_CANTOPEN:
-            return StoreError(f"{path} can not be opened: {_why_not(path)}")
+            return StoreError(f"{path} cannot be opened: {_why_not(path)}")
         case sqlite3.SQLITE_FULL:
             return StoreError(
-                f"{path} can not grow, its disk is full: {error}. Nothing was changed; make room "
+                f"{path} cannot grow, its disk is full: {error}. Nothing was changed; make room "
                 "and try again"
             )
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:

@@ -117,7 +117,7 @@ STEPS: Mapping[str, Sequence[str]] = {
         "CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)",
     ),
 }
-"""In order. Append to it; never edit, reorder or remove."""
+"""Migrations in order. Append only; never edit, reorder or remove."""
 
 _OUR_TABLES = frozenset(
     {
@@ -143,7 +143,7 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         StoreFormatError: The file is no database, was written by a newer agentkit, or holds
             tables of another program under our names, or views or triggers that agentkit did not
             make. It is left as it was.
-        StoreError: The file is locked or can not be written.
+        StoreError: The file is locked or cannot be written.
     """
     tables = _table_names(connection)
     if LEDGER in tables and (found := traps(connection)):
@@ -208,7 +208,7 @@ _TESTS = {
 
 
 def traps(connection: SQLiteConnection) -> list[str]:
-    """What is not data under our names: code that whoever gave us the file would have us run.
+    """Foreign schema objects under our names: code that the file's author would have us run.
 
     A view in the place of a table need never end. Tables, views and triggers of other names are
     other people's, and no statement of ours touches them.

@@ -50,7 +50,7 @@ JOIN revisions AS r ON r.tool_name = newest.tool_name AND r.version = newest.ver
 LEFT JOIN definitions AS d ON d.digest = r.digest
 ORDER BY r.since, r.place
 """
-"""What differs between two versions: each tool as the later one has it, no digest if removed."""
+"""The difference between two versions: each tool in the later one, no digest if removed."""
 
 _ROWS = """
 SELECT version, tool_name FROM revisions
@@ -116,7 +116,7 @@ class SQLiteStore(SQLStore):
         read_only: Refuse to write.
 
     Raises:
-        StoreError: The file can not be opened, or another program holds it.
+        StoreError: The file cannot be opened, or another program holds it.
         StoreFormatError: The file is damaged, no database, another program's, or written by a
             newer agentkit. It is left as it was.
 
@@ -222,7 +222,7 @@ class SQLiteStore(SQLStore):
         self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
 
     def _standing(self, tool_name: str) -> tuple[int, int] | None:
-        """Where a tool stands in the library's order; None when it is not in the library."""
+        """A tool's place in the library's order; None when it is not in the library."""
         for digest, since, place in self._rows(_CURRENT, (storable(tool_name),)):
             return None if digest is None else (since, place)
         return None
@@ -344,13 +344,13 @@ def _called(episode: Episode) -> Sequence[str]:
 
 
 _MOST_FAULTS = 100
-"""Of those that SQLite names; a file with more is not repaired one by one."""
+"""Maximum number of SQLite faults listed; a file with more is not repaired one by one."""
 
 _SAVE = "restore a backup, or save what can be read with `sqlite3 FILE .recover`"
 
 
 def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
-    """What SQLite itself finds, and triggers that are not ours; see ``Checkable.check``."""
+    """SQLite's own findings, and triggers that are not ours; see ``Checkable.check``."""
     if found := traps(connection):  # put there since it was opened; reading on may never end
         message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
         yield StoreFault(place="file", message=message)
@@ -373,11 +373,11 @@ _GENERATIONS = 4
 """An entry goes when so many writes passed that did not name it."""
 
 _MOST_BYTES = 512 * 1024 * 1024
-"""What is kept in one step; the index of a million tools is about 300 MB."""
+"""Bytes stored in one step; the index of a million tools is about 300 MB."""
 
 _DAMAGED = (
-    "%s: %d index entries are damaged or were written by another user or machine, and are made "
-    "anew; tools are not affected"
+    "%s: %d index entries are damaged or were written by another user or machine, and are rebuilt; "
+    "tools are not affected"
 )
 
 _NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
@@ -414,7 +414,7 @@ class DerivedTable:
                 else:
                     strange += 1
         except StoreError as error:
-            logger.info("no index was read, it is made anew: %s", error)
+            logger.info("no index was read, it is rebuilt: %s", error)
         if strange:
             logger.warning(_DAMAGED, self._connection.path, strange)
         return found
@@ -448,7 +448,7 @@ def _kind(key: str) -> str:
     return f"derived {key}"
 
 
-# Seals: an index saves working something out again, so whoever can write it could decide what
+# Seals: an index saves working something out again, so anyone who can write it could decide what
 # models see, past the reviewed truth. Each entry is therefore sealed with a key in the user's
 # cache, outside of every project. A keyed BLAKE2 costs a millisecond for a megabyte.
 
@@ -472,7 +472,7 @@ def _key(folder: Path) -> bytes:
         return _kept(path) or _made(path)
     except OSError as error:
         logger.warning(
-            "%s can not be kept (%s), so what is derived from a library is made anew at each "
+            "%s cannot be kept (%s), so what is derived from a library is rebuilt at each "
             "start; name a folder that can be written in AGENTKIT_CACHE",
             path,
             error.strerror,

@@ -43,7 +43,7 @@ def _able(store: object, capability: type[Capability], method: str) -> Capabilit
     return store
 
 
-def _tell(store: Store, reason: str) -> LibraryChange:
+def _events_only(store: Store, reason: str) -> LibraryChange:
     """A change of one event alone, behind the last one of a store."""
     draft = EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
     last = next(reversed(store.events()), None)
@@ -67,7 +67,7 @@ def _fill(store: Store) -> None:
     )
     for version, change in enumerate(changes, start=3):
         store.commit(change, expected_version=version)
-    store.commit(_tell(store, "more"), expected_version=7)
+    store.commit(_events_only(store, "more"), expected_version=7)
     for number in range(5):
         store.append(_episode(f"e{number}", "add", session_id="s"))
 
@@ -87,7 +87,7 @@ def _ids(store: Store, matching: EpisodeFilter = EpisodeFilter(oldest_first=True
 
 
 def _all_of(store: Store) -> object:
-    """What a store holds, to be compared."""
+    """A store's content, for comparison."""
     versions = [store.load(version) for version in (*store.versions(), None)]
     names = {tool.name for library in versions for tool in library}
     return (
@@ -139,13 +139,13 @@ class StoreCapabilityConformance(StoreFixtures):
         """When one episode of a batch is refused, none of the batch is kept."""
         batching = _able(store, BatchAppending, "append_many")
         bad = replace(_episode("bad"), output={"x": object()})
-        given = [_episode("a"), bad, _episode("b")]
+        batch = [_episode("a"), bad, _episode("b")]
         try:
-            batching.append_many(given)
+            batching.append_many(batch)
         except AgentKitError:
             assert [store.get(name) for name in ("a", "bad", "b")] == [None] * 3
         else:  # a store of this process may keep any value
-            assert [store.get(one.episode_id) for one in given] == given
+            assert [store.get(one.episode_id) for one in batch] == batch
 
     def test_a_killed_writer_leaves_whole_batches(self, store: Store, store_url: str) -> None:
         """A program killed between and inside batches leaves each of them whole, or not at all."""
@@ -161,7 +161,7 @@ class StoreCapabilityConformance(StoreFixtures):
         assert kept == [f"p-{number}" for number in range(len(kept))]
 
     def test_retention_by_count_takes_the_oldest(self, store: Store) -> None:
-        """Of too many episodes the oldest go and the newest stay; definitions and events stay."""
+        """Pruning removes the oldest episodes first; definitions and events stay."""
         pruning = _able(store, Pruning, "prune")
         _fill(store)
         before, size = pruning.volume(), pruning.volume().bytes

@@ -62,7 +62,7 @@ class StoreContentConformance(StoreFixtures):
     def test_names_that_look_alike_are_different_tools(
         self, store: Store, names: tuple[str, ...]
     ) -> None:
-        """Each name is a tool of its own: loaded, changed, told of and removed alone."""
+        """Each name is a tool of its own: loaded, changed, logged and removed alone."""
         added = [a_tool(name, f"text {place}") for place, name in enumerate(names)]
         store.commit(put("add", *added), expected_version=0)
         assert list(store.load().definitions) == added
@@ -70,8 +70,8 @@ class StoreContentConformance(StoreFixtures):
         store.commit(put("remove", remove=(names[1],)), expected_version=2)
         kept = [a_tool(names[0], "changed"), *added[2:]]
         assert list(store.load().definitions) == kept
-        told = [[one.proposal_id for one in store.history(name)] for name in names]
-        assert told == [["add", "change"], ["add", "remove"], *[["add"]] * (len(names) - 2)]
+        proposal_ids = [[one.proposal_id for one in store.history(name)] for name in names]
+        assert proposal_ids == [["add", "change"], ["add", "remove"], *[["add"]] * (len(names) - 2)]
         with pytest.raises(ToolNotFoundError):
             store.commit(put("again", remove=(names[1],)), expected_version=3)
         store.commit(put("back", added[1]), expected_version=3)
@@ -111,8 +111,8 @@ class StoreContentConformance(StoreFixtures):
         store.commit(change, expected_version=1)
         store.commit(put("two", a_tool("tool_0", "back")), expected_version=2)
         better, last = change.upserts
-        wanted = (*tools[1:5_000], better, *tools[5_001:], last, a_tool("tool_0", "back"))
+        expected = (*tools[1:5_000], better, *tools[5_001:], last, a_tool("tool_0", "back"))
         for caught_up in (replica.load(), open_store_again().load(), store.load()):
-            assert (caught_up.version, caught_up.definitions) == (3, wanted)
+            assert (caught_up.version, caught_up.definitions) == (3, expected)
         assert store.load(1).definitions == tools
         assert [len(store.history(name)) for name in ("tool_0", "tool_5000", "tool_1")] == [3, 2, 1]

@@ -14,7 +14,7 @@ from agentkit.library.events import Author, EventDraft, LibraryEvent, chained
 from agentkit.library.store import EventStore, LibraryChange, Store
 from agentkit.messages import JsonObject
 from agentkit.testing.conformance.fixtures import OpenAgain, StoreFixtures, start_writer, together
-from agentkit.testing.conformance.writer import TOOLS_EACH, batch, told
+from agentkit.testing.conformance.writer import TOOLS_EACH, batch, with_event
 from agentkit.tools.definition import ToolDefinition
 
 _AT = "2026-11-21T10:00:00+00:00"
@@ -37,7 +37,7 @@ def _events(
     return chained(after, drafts, at=_AT)
 
 
-def _tell(proposal_id: str, *events: LibraryEvent) -> LibraryChange:
+def _events_only(proposal_id: str, *events: LibraryEvent) -> LibraryChange:
     """A change of events alone."""
     return LibraryChange(proposal_id=proposal_id, events=events)
 
@@ -103,16 +103,16 @@ class EventStoreConformance(StoreFixtures):
         )
         (event,) = chained(None, [draft], at=_AT)
         signed = replace(event, signature="hmac-sha256:00")
-        store.commit(_tell("1", signed), expected_version=0)
+        store.commit(_events_only("1", signed), expected_version=0)
         assert tuple(store.events()) == (signed,)
 
     def test_events_alone_make_no_version(self, store: Store) -> None:
         """A change of events alone answers with the newest version and leaves the library alone."""
         first, second = _events("1", "2")
-        assert store.commit(_tell("a", first), expected_version=0) == 0
+        assert store.commit(_events_only("a", first), expected_version=0) == 0
         assert list(store.versions()) == []
         store.commit(_put("b", "tool"), expected_version=0)
-        assert store.commit(_tell("c", second), expected_version=1) == 1
+        assert store.commit(_events_only("c", second), expected_version=1) == 1
         assert (store.load().version, list(store.versions())) == (1, [1])
         assert tuple(store.events()) == (first, second)
 
@@ -122,13 +122,13 @@ class EventStoreConformance(StoreFixtures):
     )
     def test_events_after_a_place(self, store: Store, after: int, places: list[int]) -> None:
         """Only the events behind a place are given, ascending; any number is a place."""
-        store.commit(_tell("a", *_events("1", "2", "3")), expected_version=0)
+        store.commit(_events_only("a", *_events("1", "2", "3")), expected_version=0)
         assert [event.sequence for event in store.events(after=after)] == places
 
     def test_a_stale_library_takes_no_events(self, store: Store) -> None:
         """A change on an old library version is refused with its events, with or without tools."""
         store.commit(_put("1", "a"), expected_version=0)
-        for change in (_put("2", "b", *_events("2")), _tell("3", *_events("3"))):
+        for change in (_put("2", "b", *_events("2")), _events_only("3", *_events("3"))):
             with pytest.raises(StaleVersionError) as caught:
                 store.commit(change, expected_version=0)
             assert (caught.value.expected, caught.value.actual) == (0, 1)
@@ -137,7 +137,7 @@ class EventStoreConformance(StoreFixtures):
     def test_a_stale_chain_takes_no_definitions(self, store: Store) -> None:
         """A change on an old end of the chain is refused with its definitions."""
         (first,) = _events("first")
-        store.commit(_tell("1", first), expected_version=0)
+        store.commit(_events_only("1", first), expected_version=0)
         ahead = _events("3", after=_events("2", after=first)[0])
         for events, expected in ((_events("other"), 0), (ahead, 2)):
             with pytest.raises(StaleChainError) as caught:
@@ -150,13 +150,13 @@ class EventStoreConformance(StoreFixtures):
     def test_another_chain_is_refused(self, store: Store) -> None:
         """Events that follow an event of the same place in another chain are refused."""
         (mine,), (other,) = _events("mine"), _events("other")
-        store.commit(_tell("1", mine), expected_version=0)
+        store.commit(_events_only("1", mine), expected_version=0)
         with pytest.raises(StaleChainError, match="another one"):
-            store.commit(_tell("2", *_events("2", after=other)), expected_version=0)
+            store.commit(_events_only("2", *_events("2", after=other)), expected_version=0)
         assert tuple(store.events()) == (mine,)
 
     def test_a_change_that_fails_leaves_no_events(self, store: Store) -> None:
-        """When the definitions can not be written, the events are not either."""
+        """When the definitions cannot be written, the events are not either."""
         change = LibraryChange(proposal_id="1", removals=("absent",), events=_events("gone"))
         with pytest.raises(ToolNotFoundError):
             store.commit(change, expected_version=0)
@@ -175,7 +175,7 @@ class EventStoreConformance(StoreFixtures):
     def test_events_sent_again_are_kept_once(self, store: Store) -> None:
         """A change of events alone that is sent again answers again, whatever came since."""
         first, second = _events("1", "2")
-        change = _tell("x", first, second)
+        change = _events_only("x", first, second)
         store.commit(change, expected_version=0)
         assert store.commit(change, expected_version=0) == 0
         store.commit(_put("y", "a", *_events("3", after=second)), expected_version=0)
@@ -185,22 +185,22 @@ class EventStoreConformance(StoreFixtures):
     def test_half_of_what_is_kept_is_no_retry(self, store: Store) -> None:
         """Events of which only the first are in the chain are refused, not completed."""
         first, second = _events("1", "2")
-        store.commit(_tell("x", first), expected_version=0)
+        store.commit(_events_only("x", first), expected_version=0)
         with pytest.raises(StaleChainError):
-            store.commit(_tell("x", first, second), expected_version=0)
+            store.commit(_events_only("x", first, second), expected_version=0)
         assert tuple(store.events()) == (first,)
 
     def test_events_sent_twice_at_once_are_kept_once(self, store: Store) -> None:
         """Retries that race each other all get an answer, and one event is kept."""
-        change = _tell("x", *_events("1"))
+        change = _events_only("x", *_events("1"))
         assert together([lambda: store.commit(change, expected_version=0)] * 6) == [0] * 6
         assert tuple(store.events()) == change.events
 
     def test_one_writer_wins_each_place(self, store: Store) -> None:
-        """Of writers that chain to the same event at the same time, exactly one succeeds."""
+        """Exactly one of several writers that chain to the same event at once succeeds."""
         for place in range(5):
             last = next(reversed(store.events()), None)
-            changes = [_tell(f"{place}-{i}", *_events(str(i), after=last)) for i in range(6)]
+            changes = [_events_only(f"{place}-{i}", *_events(str(i), after=last)) for i in range(6)]
             outcomes = together([partial(store.commit, one, expected_version=0) for one in changes])
             assert [one for one in outcomes if isinstance(one, int)] == [0]
             assert sum(isinstance(one, StaleChainError) for one in outcomes) == 5
@@ -211,7 +211,7 @@ class EventStoreConformance(StoreFixtures):
     def test_a_broken_chain_is_refused(self, store: Store, case: str) -> None:
         """Events that do not chain among themselves are refused, and nothing is written."""
         (first,) = _events("first")
-        store.commit(_tell("1", first), expected_version=0)
+        store.commit(_events_only("1", first), expected_version=0)
         with pytest.raises(StoreError):
             store.commit(_put("2", "a", *_broken_chains()[case]), expected_version=0)
         assert (list(store.versions()), tuple(store.events())) == ([], (first,))
@@ -220,10 +220,10 @@ class EventStoreConformance(StoreFixtures):
     def test_odd_facts_come_back_equal(self, store: Store, facts: JsonObject) -> None:
         """Whatever JSON can hold survives: long texts, any script, big numbers, empty parts."""
         (event,) = _events("odd", facts=facts)
-        store.commit(_tell("1", event), expected_version=0)
+        store.commit(_events_only("1", event), expected_version=0)
         (kept,) = store.events()
         assert (kept, kept.hash) == (event, event.hash)
-        store.commit(_tell("2", *_events("next", after=kept)), expected_version=0)
+        store.commit(_events_only("2", *_events("next", after=kept)), expected_version=0)
         assert verify_chain(store.events()) == ()
 
     def test_events_are_there_after_opening_again(
@@ -234,12 +234,12 @@ class EventStoreConformance(StoreFixtures):
         replica = open_store_again()
         store.commit(_put("a", "tool", first), expected_version=0)
         assert tuple(replica.events()) == (first,)
-        replica.commit(_tell("b", second), expected_version=1)
+        replica.commit(_events_only("b", second), expected_version=1)
         assert tuple(store.events(after=1)) == (second,)
         store.close()
         again = open_store_again()
         assert tuple(again.events()) == (first, second)
-        assert again.commit(_tell("b", second), expected_version=0) == 1
+        assert again.commit(_events_only("b", second), expected_version=0) == 1
 
     def test_two_processes_make_one_chain(self, store: Store, store_url: str) -> None:
         """Two programs that tell of their changes at the same time make one whole chain."""
@@ -260,7 +260,7 @@ class EventStoreConformance(StoreFixtures):
             writer.kill()
         events = store.events()
         check_agree(store)
-        change = told(batch("q", 0), events[-1], version=len(events) + 1)
+        change = with_event(batch("q", 0), events[-1], version=len(events) + 1)
         assert store.commit(change, expected_version=len(events)) == len(events) + 1
 
 

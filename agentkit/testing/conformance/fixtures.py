@@ -1,4 +1,4 @@
-"""What the conformance suites stand on: how they get a store, and how they run things at once."""
+"""Fixtures of the conformance suites: getting a store, and running things concurrently."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ EditDefinitions: TypeAlias = Callable[[str, Callable[[str], str]], None]
 
 
 class StoreFormatConformance(StoreFixtures):
-    """What stays right when clocks and releases differ.
+    """Stores work when clocks and releases differ.
 
     Three more fixtures may be overridden. A plugin that was never released in an older shape has
     no use for the first two, and their tests are skipped.
@@ -47,7 +47,7 @@ class StoreFormatConformance(StoreFixtures):
 
     @pytest.fixture
     def raw_contents(self) -> Callable[[str], object]:
-        """What is behind a URL, read without the store: bytes of a file, rows of tables.
+        """Read the data behind a URL without the store: bytes of a file, rows of tables.
 
         Override it together with ``newer_store_url``: what it gives before and after is compared.
         """
@@ -75,7 +75,7 @@ class StoreFormatConformance(StoreFixtures):
         edit_definitions: EditDefinitions,
         edit: Callable[[str], str],
     ) -> None:
-        """Whoever can write to a store's server or files gets no words past the digests."""
+        """Write access to a store's server or files gets no text past the digests."""
         description = Description(summary="Look up a record by its number.")
         tool = replace(_ping(0), description=description)
         store = open_store_again()
@@ -90,7 +90,7 @@ class StoreFormatConformance(StoreFixtures):
             lambda one: one.history("ping"),
         )
         for read in reads:
-            with pytest.raises(StoreFormatError, match=r"changed|damaged|can not be read"):
+            with pytest.raises(StoreFormatError, match=r"changed|damaged|cannot be read"):
                 read(open_store_again())
 
     def test_the_time_of_a_copied_change_is_kept(self, store: Store) -> None:
@@ -114,7 +114,7 @@ class StoreFormatConformance(StoreFixtures):
         last: LibraryEvent | None = None
         for place, offset in enumerate((_HOUR, -_HOUR, timedelta(), -2 * _HOUR, _HOUR)):
             at = (datetime.now(UTC) + offset).isoformat()
-            change = _told(_edit(place, created_at=at), last, version=place + 1)
+            change = _with_event(_edit(place, created_at=at), last, version=place + 1)
             assert store.commit(change, expected_version=place) == place + 1
             last = change.events[-1]
         assert list(store.versions()) == [1, 2, 3, 4, 5]
@@ -143,7 +143,7 @@ class StoreFormatConformance(StoreFixtures):
             store.close()
         store = open_store(oldest_store_url)
         assert (list(store.versions()), list(store.events())) == ([1], [])
-        change = _told(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
+        change = _with_event(_edit(1, created_at="2030-01-01T00:00:00+00:00"), None, version=2)
         assert store.commit(change, expected_version=1) == 2
         store.append(Episode(episode_id="e1", request="?"))
         store.close()
@@ -175,7 +175,7 @@ def _edit(number: int, *, created_at: str = "") -> LibraryChange:
     )
 
 
-def _told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
+def _with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
     """The change with an event of the same time behind ``last``."""
     draft = EventDraft(
         kind="written",

@@ -30,7 +30,7 @@ from agentkit.testing.conformance.writer import TOOLS_EACH, commit_many
 
 
 class StoreRaceConformance(StoreFixtures):
-    """What several writers and readers do to one store at the same time.
+    """Several writers and readers of one store at the same time.
 
     Our own test suite does the same with several processes, and kills them.
     """
@@ -46,7 +46,7 @@ class StoreRaceConformance(StoreFixtures):
             assert made == [f"{name}-{number}" for number in range(15)]
 
     def test_readers_see_whole_snapshots_while_a_thread_commits(self, store: Store) -> None:
-        """What is read during commits is one version whole, and never an older one than before."""
+        """A read during commits sees one whole version, never an older one than before."""
         over = threading.Event()
 
         def write() -> None:
@@ -62,7 +62,7 @@ class StoreRaceConformance(StoreFixtures):
 
 
 def read_whole_snapshots(store: Store, over: threading.Event) -> None:
-    """Read until nobody writes any more; each look is checked by itself and against the last."""
+    """Read until nobody writes any more; each read is checked alone and against the last."""
     version = seen = 0
     while True:
         is_last = over.is_set()
@@ -88,7 +88,7 @@ class StoreConformance(
     StoreFormatConformance,
     StoreCapabilityConformance,
 ):
-    """All suites in one, for a store that keeps everything; what it can not do is skipped.
+    """All suites in one, for a store that keeps everything; what it cannot do is skipped.
 
     Subclass it in a test module, name the class ``Test...`` and override one fixture. See
     ``StoreFixtures`` for the choice; docs/write-a-store.md shows a complete example.

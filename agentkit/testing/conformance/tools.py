@@ -134,7 +134,7 @@ class ToolStoreConformance(StoreFixtures):
         assert (list(store.versions()), _names(store)) == ([1], ["a"])
 
     def test_one_writer_wins_each_version(self, store: Store) -> None:
-        """Of writers that build on the same version at the same time, exactly one succeeds."""
+        """Exactly one of several writers that build on the same version at once succeeds."""
         for version in range(5):
             changes = [put(f"{version}-{i}", a_tool(f"t{i}", str(version))) for i in range(6)]
             outcomes = together(
@@ -176,7 +176,7 @@ class ToolStoreConformance(StoreFixtures):
     def test_a_change_that_makes_no_sense_is_refused(
         self, store: Store, change: LibraryChange
     ) -> None:
-        """An empty or contradictory change, or one JSON can not hold, raises; nothing changes."""
+        """An empty or contradictory change, or one JSON cannot hold, raises; nothing changes."""
         store.commit(put("add", a_tool("kept")), expected_version=0)
         with pytest.raises(StoreError):
             store.commit(change, expected_version=1)
@@ -228,7 +228,7 @@ class ToolStoreConformance(StoreFixtures):
     def test_a_commit_is_seen_by_another_replica(
         self, store: Store, open_store_again: OpenAgain
     ) -> None:
-        """A second connection sees a commit at its next load, and can not build on the past."""
+        """A second connection sees a commit at its next load, and cannot build on the past."""
         replica = open_store_again()
         assert replica.load().version == 0
         store.commit(put("1", a_tool("a", "one"), a_tool("b")), expected_version=0)

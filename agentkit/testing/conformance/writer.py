@@ -1,7 +1,7 @@
 """A program that writes to a store, to be run beside others or killed in the middle.
 
 ``python -m agentkit.testing.conformance.writer URL commit NAME COUNT`` commits COUNT changes to
-tools of its own, each change giving all of them one new text and bringing one event that tells of
+tools of its own, each change giving all of them one new text and adding one event that records
 it; ``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints
 one line for each that the store has taken.
 """
@@ -78,11 +78,11 @@ def _episode(writer: str, number: int) -> Episode:
 def commit_many(
     store: Store, writer: str, count: int, *, said: Callable[[int], object] | None = None
 ) -> None:
-    """Commit that many changes of a writer, one after the other, beside whoever else does.
+    """Commit that many changes of a writer, one after the other, beside other writers.
 
     Args:
-        store: Where.
-        writer: Whose tools.
+        store: The store to write to.
+        writer: The owner of the tools.
         count: How many changes.
         said: Called with the number of each that the store has taken.
     """
@@ -98,7 +98,7 @@ def _say(number: int) -> None:
     sys.stdout.flush()
 
 
-def told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
+def with_event(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
     """A change that makes ``version``, with an event behind ``last`` that says so."""
     draft = EventDraft(
         kind="written",
@@ -115,7 +115,7 @@ def _commit(store: Store, change: LibraryChange, last: LibraryEvent | None) -> L
         held = store.events(after=last.sequence if last else 0)
         last = held[-1] if held else last
         try:
-            store.commit(told(change, last, version=version + 1), expected_version=version)
+            store.commit(with_event(change, last, version=version + 1), expected_version=version)
         except StaleVersionError:  # another writer was faster: build on what it made
             continue
         return last

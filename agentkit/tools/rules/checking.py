@@ -34,7 +34,7 @@ _MOST_PARTS = 200
 
 
 def holds(rule: OneOf | Between | Form, value: Any) -> bool:
-    """Whether a value is as a rule says.
+    """Whether a value satisfies a rule.
 
     As in JSON Schema (``keywords``), a range speaks of numbers (or of the length of texts, or of
     lists) and a form of texts; values of other types are left to the contract. A pattern that is
@@ -131,23 +131,23 @@ class EarlierCall:
 
 
 def missing_call(
-    rule: CallBefore, given: Iterable[Given], earlier: Sequence[EarlierCall]
+    rule: CallBefore, values: Iterable[Given], earlier: Sequence[EarlierCall]
 ) -> tuple[str, tuple[str | int, ...]] | None:
-    """What is missing before a call, as a sentence and a path; None when nothing is.
+    """The missing requirement of a call, as a sentence and a path; None for none.
 
-    A value comes from a result when it stands in its text as a whole, with upper and lower case
+    A value comes from a result when its text contains it as a whole, with upper and lower case
     alike: models shorten and change what they read, and a refusal needs a reason.
 
     Args:
         rule: The rule.
-        given: The values of the rule's parameter, if it has one and the call gives it.
+        values: The values of the rule's parameter, if it has one and the call gives it.
         earlier: The calls that succeeded before.
     """
     texts = [call.text for call in earlier if call.name == rule.tool]
     if not texts:
         where = (rule.parameter,) if rule.parameter else ()
         return f"call {rule.tool} first; it has not been called with success yet", where
-    for path, value in given:
+    for path, value in values:
         for part in islice(_parts(value), _MOST_PARTS):
             if not any(_is_in(part, text) for text in texts):
                 sentence = f"`{path_text(path)}` must come from the result of {rule.tool}"
@@ -166,16 +166,16 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _stands_in(wanted: str, text: str) -> bool:
+def _stands_in(needle: str, text: str) -> bool:
     """Whether a text stands in another as a whole: C-1 does not in C-17, nor in C-1-2.
 
     Scripts without spaces end no word, so their letters may stand beside it.
     """
-    if wanted not in text:
+    if needle not in text:
         return False
     before, after = rf"(?<!{_LETTER})(?<!{_LETTER}-)", rf"(?!-?{_LETTER})"
-    starts, ends = (re.match(_LETTER, edge) is not None for edge in (wanted[0], wanted[-1]))
-    whole = (before if starts else "") + re.escape(wanted) + (after if ends else "")
+    starts, ends = (re.match(_LETTER, edge) is not None for edge in (needle[0], needle[-1]))
+    whole = (before if starts else "") + re.escape(needle) + (after if ends else "")
     return re.search(whole, text) is not None
 
 
@@ -183,8 +183,8 @@ def _is_in(part: str | float, text: str) -> bool:
     if len(text) > _LONGEST:  # then it is not worth the search
         return True
     if isinstance(part, str):
-        wanted, where = part.strip().casefold(), text.casefold()
-        if not wanted:
+        needle, where = part.strip().casefold(), text.casefold()
+        if not needle:
             return '""' in where
-        return _stands_in(wanted, where) or _stands_in(json.dumps(wanted)[1:-1], where)
+        return _stands_in(needle, where) or _stands_in(json.dumps(needle)[1:-1], where)
     return any(float(number[0]) == part for number in _NUMBER.finditer(text))

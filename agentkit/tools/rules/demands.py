@@ -1,4 +1,4 @@
-"""What ``call_before`` demands of a tool, through its chain."""
+"""The demands of ``call_before`` on a tool, through its chain."""
 
 from __future__ import annotations
 

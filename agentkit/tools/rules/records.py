@@ -20,7 +20,7 @@ NamedFormat = Literal["date", "time", "date-time", "email", "uri", "uuid"]
 
 
 Measure = Literal["value", "length", "items"]
-"""What a range is about."""
+"""The measure of a range."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,7 @@ class OneOf:
 
     Attributes:
         parameter: Dotted path as in ``Description.parameters`` (``address.city``, ``items[].sku``).
-        values: The values, in the order in which they are told.
+        values: The values, in the order in which they are shown.
     """
 
     parameter: str
@@ -153,7 +153,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def why_malformed(rule: Any) -> str:
-    """What is no rule, or of the wrong type in one; empty when nothing is.
+    """The problem of a rule's record; empty for a valid one.
 
     Example:
         >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
@@ -165,8 +165,8 @@ def why_malformed(rule: Any) -> str:
         return f"{short_repr(rule)} is no rule"
     for name in (field.name for field in fields(rule) if field.name != "kind"):
         value = getattr(rule, name)
-        if wanted := _wanted(name, value):
-            return f"its {name} is {short_repr(value)}, not {wanted}"
+        if expected := _expected_form(name, value):
+            return f"its {name} is {short_repr(value)}, not {expected}"
     return ""
 
 
@@ -196,25 +196,25 @@ def rule_from_json(record: Mapping[str, Any]) -> Rule:
     """
     if not isinstance(record, Mapping):
         raise TypeError(f"a rule is an object with a kind, got {record!r:.80}")
-    given = {key: tuple(part) if isinstance(part, list) else part for key, part in record.items()}
-    kind = given.pop("kind", None)
+    values = {key: tuple(part) if isinstance(part, list) else part for key, part in record.items()}
+    kind = values.pop("kind", None)
     make: Any = _KINDS.get(kind) if isinstance(kind, str) else None
     if make is None:
         raise TypeError(f"there is no rule of kind {kind!r:.80}; known are {', '.join(_KINDS)}")
     known = [field.name for field in fields(make) if field.name != "kind"]
-    if strangers := given.keys() - set(known):
+    if strangers := values.keys() - set(known):
         names = ", ".join(sorted(map(repr, strangers)))
         raise TypeError(f"a rule of kind {kind} has no part {names}; it has {', '.join(known)}")
-    for name, value in given.items():
-        if wanted := _wanted(name, value, is_json=True):
+    for name, value in values.items():
+        if expected := _expected_form(name, value, is_json=True):
             place = f"the part {name} of a rule of kind {kind}"
-            raise TypeError(f"{place} is {wanted}, got {record[name]!r:.80}")
-    rule: Rule = make(**given)
+            raise TypeError(f"{place} is {expected}, got {record[name]!r:.80}")
+    rule: Rule = make(**values)
     return rule
 
 
-def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
-    """What should stand in a part of a rule; empty when it does.
+def _expected_form(name: str, value: Any, *, is_json: bool = False) -> str:
+    """The expected content of a part of a rule; empty when it is valid.
 
     JSON has no infinities, though Python reads them out of JSON text.
     """
@@ -235,5 +235,5 @@ def _wanted(name: str, value: Any, *, is_json: bool = False) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether it can be written: half of a surrogate pair can not, and has no digest."""
+    """Whether it can be written: half of a surrogate pair cannot, and has no digest."""
     return not any("\ud800" <= character <= "\udfff" for character in text)

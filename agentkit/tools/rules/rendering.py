@@ -1,10 +1,10 @@
-"""What models see of a learned rule: its sentence, and the offered schema that it narrows.
+"""A learned rule as models see it: its sentence, and the offered schema that it narrows.
 
 The narrowed schema is never wider than the contract, and that is held by how it is made. A keyword
 is added beside what is there, and keywords of JSON Schema hold together; where the same keyword
 stands already, the tighter one stays or both go under ``allOf``. Nothing is ever changed inside a
 reference or an alternative, because one part may serve several places, and a narrower alternative
-can make ``oneOf`` accept more. What a schema can not state, the sentence and the refusal state
+can make ``oneOf`` accept more. What a schema cannot state, the sentence and the refusal state
 still.
 """
 
@@ -65,16 +65,16 @@ def rule_sentence(rule: Rule) -> str:
             others = " and ".join(filter(None, (", ".join(rule.others[:-1]), *rule.others[-1:])))
             return f"When {rule.parameter} is given, {others} must be given too."
         case Condition():
-            said = " ".join(rule.words.split())
-            is_ended = not said or unicodedata.category(said[-1]) == "Po"  # in any script
-            return said if is_ended else f"{said}."
+            sentence = " ".join(rule.words.split())
+            is_ended = not sentence or unicodedata.category(sentence[-1]) == "Po"  # in any script
+            return sentence if is_ended else f"{sentence}."
         case CallBefore():
             source = f"; {rule.parameter} comes from its result" if rule.parameter else ""
             return f"Call {rule.tool} first{source}."
 
 
 def demand(rule: OneOf | Between | Form) -> str:
-    """What the value of a parameter must be, as the end of a sentence without its full stop."""
+    """The constraint on a parameter's value, as the end of a sentence without its full stop."""
     match rule:
         case OneOf():
             shown = ", ".join(map(scalar_text, rule.values))
@@ -82,9 +82,9 @@ def demand(rule: OneOf | Between | Form) -> str:
         case Between():
             return _range(rule)
         case Form():
-            said = rule.words or _FORMAT_WORDS.get(rule.format, rule.format)
+            words = rule.words or _FORMAT_WORDS.get(rule.format, rule.format)
             example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
-            return f"must be {said or f'like {rule.pattern}'}{example and f', such as {example}'}"
+            return f"must be {words or f'like {rule.pattern}'}{example and f', such as {example}'}"
 
 
 def scalar_text(value: Any) -> str:
@@ -114,13 +114,13 @@ def _bounds(rule: Between) -> str:
     is_closed = rule.exclusive_minimum is None and rule.exclusive_maximum is None
     if is_closed and rule.minimum is not None and rule.maximum is not None:
         return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
-    said = (
+    sentence = (
         ("at least", rule.minimum),
         ("more than", rule.exclusive_minimum),
         ("at most", rule.maximum),
         ("less than", rule.exclusive_maximum),
     )
-    return " and ".join(f"{words} {scalar_text(n)}" for words, n in said if n is not None)
+    return " and ".join(f"{words} {scalar_text(n)}" for words, n in sentence if n is not None)
 
 
 # --- the narrowed schema --------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
 
     Args:
         schema: The contract, with or without descriptions.
-        rules: What was learned. A rule that a schema can not state, or whose parameter the
+        rules: What was learned. A rule that a schema cannot state, or whose parameter the
             contract does not name, changes nothing.
 
     Example:
@@ -149,18 +149,20 @@ def narrowed_schema(schema: JsonObject, rules: Iterable[Rule]) -> JsonObject:
 
 
 def _narrowed(schema: JsonObject, rule: Rule) -> JsonObject | None:
-    """The narrowed schema; None when a schema can not state the rule."""
+    """The narrowed schema; None when a schema cannot state the rule."""
     if isinstance(rule, CallBefore | Condition) or _is_shared_by_path(schema):
         return None
     found = places(schema, rule.parameter)
     if not found or (isinstance(rule, Form) and rule.pattern and why_unsafe(rule.pattern)):
         return None
     if isinstance(rule, Requires):
-        given = schema.get("dependentRequired", {})
-        if not isinstance(given, Mapping) or not isinstance(given.get(rule.parameter, []), list):
+        required = schema.get("dependentRequired", {})
+        if not isinstance(required, Mapping) or not isinstance(
+            required.get(rule.parameter, []), list
+        ):
             return None
-        both = list(dict.fromkeys([*given.get(rule.parameter, []), *rule.others]))
-        return {**schema, "dependentRequired": {**given, rule.parameter: both}}
+        both = list(dict.fromkeys([*required.get(rule.parameter, []), *rule.others]))
+        return {**schema, "dependentRequired": {**required, rule.parameter: both}}
     steps, parts = next(iter(found.items()))
     return _at(schema, steps, lambda part: _stated(rule, parts, schema, part))
 
@@ -174,7 +176,7 @@ def _is_shared_by_path(schema: JsonObject) -> bool:
 
 
 def _at(part: Any, steps: Steps, change: _Change) -> JsonObject | None:
-    """A schema with a change at the end of the steps; None when it can not be made safely."""
+    """A schema with a change at the end of the steps; None when it cannot be made safely."""
     part = {} if part is True else part
     if not isinstance(part, Mapping):
         return None
@@ -200,12 +202,12 @@ def _in_property(part: JsonObject, name: str, change: _Change) -> JsonObject | N
 
 
 def _both(part: JsonObject, more: JsonObject) -> JsonObject:
-    given = part.get("allOf", ())
-    return {**part, "allOf": [*(given if isinstance(given, list | tuple) else ()), more]}
+    schemas = part.get("allOf", ())
+    return {**part, "allOf": [*(schemas if isinstance(schemas, list | tuple) else ()), more]}
 
 
 def keywords(rule: OneOf | Between | Form) -> dict[str, Any]:
-    """What a rule says of a value, in the keywords of JSON Schema; what none can use is left out.
+    """A rule as JSON Schema keywords; parts that no keyword can express are left out.
 
     Example:
         >>> keywords(Between(parameter="title", measure="length", maximum=80))
@@ -247,12 +249,12 @@ def _stated(
     if isinstance(rule, OneOf):
         return _with_values(rule, found, root, part)
     for keyword, stated in keywords(rule).items():
-        given, tighter = part.get(keyword), _TIGHTER.get(keyword)
-        if tighter and isinstance(given, int | float) and not isinstance(given, bool):
-            part = {**part, keyword: tighter(given, stated)}
+        value, tighter = part.get(keyword), _TIGHTER.get(keyword)
+        if tighter and isinstance(value, int | float) and not isinstance(value, bool):
+            part = {**part, keyword: tighter(value, stated)}
         elif keyword not in part:
             part = {**part, keyword: stated}
-        elif not same_json(given, stated):
+        elif not same_json(value, stated):
             part = _both(part, {keyword: stated})
     return part
 
@@ -267,7 +269,7 @@ def _with_values(
         if fits(value, part, root=root) is not False
         and any(fits(value, schema, root=root) is not False for schema in found)
     ]
-    if isinstance(given := part.get("enum"), list):
-        members = set(map(json_key, given))
+    if isinstance(enum := part.get("enum"), list):
+        members = set(map(json_key, enum))
         kept = [value for value in kept if json_key(value) in members]
     return {**part, "enum": kept} if kept else None

@@ -1,4 +1,4 @@
-"""What a callable takes and returns, and the JSON Schema of plain annotations, without pydantic.
+"""A callable's parameters and result, and JSON Schema for plain annotations without pydantic.
 
 Most tools take strings, numbers, lists and dicts. For those the schema is written down here, so
 that neither declaring nor calling them loads pydantic; a test holds the result equal to
@@ -53,7 +53,7 @@ class CallableParameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallableShape:
-    """What a callable takes and returns.
+    """A callable's parameters and result.
 
     Attributes:
         name: Its own name; empty for a lambda.
@@ -84,7 +84,7 @@ def read_callable(function: Callable[..., Any], *, name: str | None = None) -> C
         name: The name that the tool will have, for messages.
 
     Raises:
-        DefinitionError: A model can not call it; the message says which parameter is to blame and
+        DefinitionError: A model cannot call it; the message says which parameter is to blame and
             what to write instead.
     """
     inner, bound = _unwrapped(function)
@@ -158,7 +158,7 @@ def _signature(function: Callable[..., Any], shown: str) -> inspect.Signature:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
         raise DefinitionError(
-            f"tool {shown}: Python can not tell what it takes ({error}); wrap it in a function "
+            f"tool {shown}: Python cannot tell what it takes ({error}); wrap it in a function "
             "with annotated parameters",
             tool_name=shown,
         ) from error
@@ -176,7 +176,7 @@ def _annotations(called: Any, shown: str) -> Mapping[str, Any]:
         ) from error
     except (TypeError, AttributeError, SyntaxError) as error:
         raise DefinitionError(
-            f"tool {shown}: an annotation can not be read: {error}", tool_name=shown
+            f"tool {shown}: an annotation cannot be read: {error}", tool_name=shown
         ) from error
 
 
@@ -254,7 +254,7 @@ def plain_schema(annotation: Any) -> dict[str, Any] | None:
         return _generic(annotation)
     try:
         known = _BARE.get(annotation)
-    except TypeError:  # an annotation that can not be a key, such as a list
+    except TypeError:  # an annotation that cannot be a key, such as a list
         known = None
     return None if known is None else dict(known)
 

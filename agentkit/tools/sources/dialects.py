@@ -41,7 +41,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect that we keep schemas in."""
 
 PATTERN_DROPPED = "pattern dropped: it "
-"""How the report of a pattern that is left out begins."""
+"""Prefix of the note about a dropped pattern."""
 
 _MAX_DEPTH = 64
 _DROPPED: Final = object()
@@ -105,7 +105,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         raw: Decoded JSON: an object, a boolean, the name of a type, or something broken.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+        DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
             part of itself that is no schema.
 
     Example:
@@ -131,7 +131,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     at all.
 
     Raises:
-        DefinitionError: It asks too much of whoever walks it (``check_bounds``), or refers to a
+        DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
             part of itself that is no schema.
 
     Example:
@@ -164,7 +164,7 @@ def _referring(found: NormalisedSchema) -> NormalisedSchema:
         target = resolve_local(found.schema, reference, nowhere=True)
         if not _is_schema(target, reference):
             raise DefinitionError(
-                f"the schema can not be used: its reference {reference[:80]!r} leads to "
+                f"the schema cannot be used: its reference {reference[:80]!r} leads to "
                 f"{value_text(target)}, which is no schema"
             )
     return found
@@ -181,13 +181,13 @@ def _is_schema(target: object, reference: str) -> bool:
             known = next(keys, None) is not None
         else:
             known = key in SCHEMA_KEYWORDS
-        if not known:  # nobody has looked at what stands there
+        if not known:  # the content there was not checked
             return schema_fault(target) is None
     return True
 
 
 def _as_object(raw: object, walk: _Repair) -> object:
-    """What was received as the schema of an object, whichever way it was written."""
+    """Read an object's schema, whichever way it was written."""
     if raw is None or raw in ("", []):
         walk.note("", "no parameters -> an object without properties")
         return {"type": "object", "properties": {}}
@@ -294,7 +294,7 @@ class _Repair:
         return self.schema(rule, place, depth)
 
     def _repaired(self, key: str, rule: Any, place: str) -> Any:
-        """What is kept of a value that the keyword must not have, and else ``_DROPPED``."""
+        """The usable part of a value that the keyword must not have, else ``_DROPPED``."""
         note = self.noting(place, is_fault=key not in {"$schema", "enum", "pattern"})
         if key == "required" and isinstance(rule, str | list) and _as_boolean(rule) is None:
             note("names in a list, each once")
@@ -308,7 +308,7 @@ class _Repair:
         elif key == "enum" and not rule:
             note("empty enum dropped")
         else:
-            note(f"{key} dropped, it can not be {value_text(rule)}")
+            note(f"{key} dropped, it cannot be {value_text(rule)}")
         return _DROPPED
 
     def _list(self, rule: object, place: str, depth: int) -> Any:
@@ -347,8 +347,8 @@ class _Repair:
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             flags = _flags(part)
             for flag, value in flags.items():
-                said = f"{flag} {str(value).lower()} moved to the object"
-                self.note(_below(place, name), said, is_fault=flag == "required")
+                message = f"{flag} {str(value).lower()} moved to the object"
+                self.note(_below(place, name), message, is_fault=flag == "required")
             if flags and flags.get("required", not flags.get("optional", True)):
                 needed.append(name)
         return needed
@@ -431,30 +431,30 @@ def _as_boolean(value: object) -> bool | None:
 
 def _type(draft: dict[str, Any], note: Note) -> None:
     """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
-    given = draft.get("type", "null")
-    if given in JSON_TYPES:
+    written = draft.get("type", "null")
+    if written in JSON_TYPES:
         return
-    found = _read_type(given)
-    if found == {"type": given}:
+    found = _read_type(written)
+    if found == {"type": written}:
         return
-    shown = repr(given) if isinstance(given, str) else json.dumps(given, default=str)[:60]
+    shown = repr(written) if isinstance(written, str) else json.dumps(written, default=str)[:60]
     if found:
         note(f"type {shown.strip(chr(39))} -> {_spelled(found)}")
         draft.update({key: item for key, item in found.items() if key not in draft})
         draft["type"] = found.get("type")  # in place: the order of keywords is the author's
     else:
-        nothing = found is None and given != ""
+        nothing = found is None and written != ""
         note(f"type {shown} unknown, dropped" if nothing else f"type {shown} dropped")
     if not found or "type" not in found:
         del draft["type"]
 
 
-def _read_type(given: object) -> dict[str, Any] | None:
-    if isinstance(given, str):
-        return read_type_name(given)
-    if not isinstance(given, list):
+def _read_type(written: object) -> dict[str, Any] | None:
+    if isinstance(written, str):
+        return read_type_name(written)
+    if not isinstance(written, list):
         return None
-    found = [read_type_name(name) if isinstance(name, str) else None for name in given]
+    found = [read_type_name(name) if isinstance(name, str) else None for name in written]
     if {} in found:
         return {}
     kinds = [schema["type"] for schema in found if schema and "type" in schema]
@@ -502,7 +502,7 @@ def _bounds(draft: dict[str, Any], note: Note) -> None:
 
 
 def _tuple(draft: dict[str, Any], note: Note) -> None:
-    """Until 2020-12 a list in ``items`` described the places of a tuple."""
+    """Convert a list in ``items``, which described a tuple's places before 2020-12."""
     if isinstance(places := draft.get("items"), list):
         note("list in items -> prefixItems")
         del draft["items"]
@@ -513,30 +513,30 @@ def _tuple(draft: dict[str, Any], note: Note) -> None:
 
 
 def _additional_items(draft: dict[str, Any], note: Note) -> None:
-    """What followed the places of a tuple; beside one schema for all items it meant nothing."""
+    """Remove ``additionalItems``, which meant nothing beside one schema for all items."""
     if "additionalItems" in draft:
         note("additionalItems -> items")
         del draft["additionalItems"]
 
 
 def _dependencies(draft: dict[str, Any], note: Note) -> None:
-    """Until 2019-09 one keyword held two kinds of dependencies."""
+    """Split ``dependencies``, which held two kinds before 2019-09."""
     if "dependencies" not in draft:
         return
     note("dependencies -> dependentRequired, dependentSchemas")
-    given = draft.pop("dependencies")
-    for name, rule in given.items() if isinstance(given, Mapping) else ():
+    dependencies = draft.pop("dependencies")
+    for name, rule in dependencies.items() if isinstance(dependencies, Mapping) else ():
         keyword = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
         known = draft.get(keyword)
         draft[keyword] = {name: rule, **(known if isinstance(known, Mapping) else {})}
 
 
 def _optional(draft: dict[str, Any], note: Note) -> None:
-    """What is not in ``required`` is optional; there is no keyword for it."""
+    """Replace ``optional``: what is not in ``required`` is optional without a keyword."""
     if "optional" not in draft:
         return
-    given = draft["optional"]
-    if isinstance(given, list) or _as_boolean(given) is not None:
+    optional = draft["optional"]
+    if isinstance(optional, list) or _as_boolean(optional) is not None:
         note("optional dropped")
         del draft["optional"]
 
@@ -548,7 +548,7 @@ _TRANSLATIONS: tuple[tuple[str, _Change], ...] = (
     ("exclusiveMinimum", _bounds),
     ("items", _tuple),
 )
-"""What other dialects write where 2020-12 forbids it, by keyword."""
+"""Values of other dialects that 2020-12 forbids, by keyword."""
 
 _EXTENSIONS: tuple[_Change, ...] = (_nullable, _additional_items, _dependencies, _optional)
 """Keywords that 2020-12 does not know."""

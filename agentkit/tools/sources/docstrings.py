@@ -29,7 +29,7 @@ _CONTINUED = re.compile(r"^\s*\.\.\. ?")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocstringText:
-    """What a docstring says, section by section.
+    """A parsed docstring, section by section.
 
     Attributes:
         summary: Summary and long description; worked examples that are not calls follow them.
@@ -125,7 +125,7 @@ def _parameters(parsed: Docstring) -> dict[str, str]:
 
 
 def _without_type(head: str) -> str:
-    """What stands before a type in brackets: ``x`` of ``x(int, optional)``."""
+    """The name before a type in brackets: ``x`` of ``x(int, optional)``."""
     opened, closed = head.find("(", 1), head.rfind(")")
     has_type = 0 < opened < closed and head[opened + 1 : closed].strip()
     return head[:opened].rstrip() if has_type else head
@@ -255,6 +255,6 @@ def _as_json(value: object) -> Any:
     data = copied(value)
     if not is_json(data):
         if isinstance(value, float):
-            raise ValueError(f"{value} is a number that JSON can not write")
+            raise ValueError(f"{value} is a number that JSON cannot write")
         raise ValueError(f"{type(value).__name__} is not JSON")
     return data

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DefinitionOptions:
-    """What an author says about a tool beside its code; it wins over what the code says.
+    """An author's statements about a tool; they take precedence over the code.
 
     Attributes:
         name: The name; the function's own when None.
@@ -80,7 +80,7 @@ class DefinitionOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionReading:
-    """What a function says about itself.
+    """A function's own description.
 
     Attributes:
         definition: The definition.
@@ -126,7 +126,7 @@ def read_function(
         options: What its author says beside the code.
 
     Raises:
-        DefinitionError: A model can not call it, or an example breaks its schema.
+        DefinitionError: A model cannot call it, or an example breaks its schema.
     """
     options = options or DefinitionOptions()
     return read_shape(read_callable(function, name=options.name), options)
@@ -190,8 +190,8 @@ def _with_context(
     return with_context
 
 
-def _effects(given: Effects | Iterable[EffectName]) -> Effects:
-    return given if isinstance(given, Effects) else Effects.of(given)
+def _effects(effects: Effects | Iterable[EffectName]) -> Effects:
+    return effects if isinstance(effects, Effects) else Effects.of(effects)
 
 
 def _parameters_schema(
@@ -224,7 +224,7 @@ def _plain_property(parameter: CallableParameter) -> dict[str, Any] | None:
 
 
 def _with_text(schema: dict[str, Any], parameter: CallableParameter) -> dict[str, Any]:
-    """With the words in ``Annotated[..., "words"]``; those of a Field go first."""
+    """Add the text of ``Annotated[..., "text"]``; a Field's text takes precedence."""
     text = annotation_text(parameter.annotation)
     return {"description": text, **schema} if text else schema
 
@@ -255,14 +255,14 @@ def _result_schema(
 
 
 def _examples(
-    given: Iterable[Example | JsonObject],
+    examples: Iterable[Example | JsonObject],
     documented: Iterable[Example],
     schema: JsonObject,
     tool_name: str,
 ) -> tuple[Example, ...]:
     own = [
         example if isinstance(example, Example) else _as_example(example, tool_name)
-        for example in given
+        for example in examples
     ]
     for example in own:
         if fits(dict(example.arguments), schema) is False or not is_json(dict(example.arguments)):
@@ -304,9 +304,7 @@ def import_place(place: str) -> ModuleType:
     except UsageError:
         raise
     except Exception as error:
-        raise UsageError(
-            f"{place} can not be imported ({type(error).__name__}: {error})"
-        ) from error
+        raise UsageError(f"{place} cannot be imported ({type(error).__name__}: {error})") from error
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -315,7 +313,7 @@ def _import_file(path: Path) -> ModuleType:
     name = f"agentkit_tools_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: Python can not load this file")
+        raise UsageError(f"{path}: Python cannot load this file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # annotations and dataclasses look their module up here
     folder = str(path.parent.resolve())
@@ -340,7 +338,7 @@ _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PydanticParameters:
-    """What pydantic says of some parameters.
+    """Pydantic's schema of some parameters.
 
     Attributes:
         properties: Schema of each by name.
@@ -367,7 +365,7 @@ def pydantic_parameters(
     """
     from pydantic import ConfigDict, Field, TypeAdapter
 
-    # Inside a list, since a dataclass or TypedDict by itself takes no configuration from outside.
+    # Inside a list, since a dataclass or TypedDict alone takes no configuration from outside.
     closed = ConfigDict(extra="forbid")
     adapters: dict[str, TypeAdapter[Any]] = {}
     for parameter in parameters:
@@ -441,7 +439,7 @@ def _generator() -> type[GenerateJsonSchema]:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Generator(GenerateJsonSchema):
-        """Makes up no titles, and leaves out a default that JSON can not hold without a warning."""
+        """Makes up no titles, and leaves out a default that JSON cannot hold without a warning."""
 
         ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as in its base
 
@@ -501,7 +499,7 @@ def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject
 
     def convert(arguments: JsonObject) -> JsonObject:
         values: dict[str, Any] = {}
-        broken: list[str] = []  # rules that a schema can not state; the values are left out
+        broken: list[str] = []  # rules that a schema cannot state; the values are left out
         for name, adapter in adapters.items():
             if name not in arguments:
                 continue

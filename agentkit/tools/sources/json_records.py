@@ -64,7 +64,7 @@ class RejectedEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DefinitionBatch:
-    """What a file of definitions held: nothing of it is lost.
+    """The content of a file of definitions; nothing is lost.
 
     Attributes:
         definitions: The usable ones, in the order of the file.
@@ -135,7 +135,7 @@ def _check_json(definition: ToolDefinition) -> None:
         _ = definition.digest
     except ValueError as error:  # NaN, or half a surrogate pair
         raise DefinitionError(
-            f"definition {definition.name!r} can not be written as JSON: {error}",
+            f"definition {definition.name!r} cannot be written as JSON: {error}",
             tool_name=definition.name,
         ) from error
 
@@ -154,8 +154,8 @@ def _theirs(
         raise DefinitionError(
             f"a tool definition needs a name; the keys are {sorted(map(str, body))[:20]}"
         )
-    given = _parameters(body)
-    parameters = normalise_parameters(given)
+    raw_parameters = _parameters(body)
+    parameters = normalise_parameters(raw_parameters)
     result = _first(body, _RESULTS)
     return ToolDefinition.from_schema(
         name,
@@ -167,7 +167,7 @@ def _theirs(
         origin=Origin(
             kind="mcp" if "inputSchema" in body else "json_schema",
             reference=reference,
-            original=_original(given) if parameters.changes else None,
+            original=_original(raw_parameters) if parameters.changes else None,
             licence=licence,
         ),
     )
@@ -274,31 +274,35 @@ def _text(body: Mapping[str, Any], keys: tuple[str, ...], *, name: str | None) -
 
 def _parameters(body: Mapping[str, Any]) -> Any:
     """The parameters as received, with a ``required`` that stands beside them."""
-    given = _first(body, _PARAMETERS)
-    if isinstance(given, Mapping) and given.keys() == {"json"}:  # Bedrock
-        given = given["json"]
+    parameters = _first(body, _PARAMETERS)
+    if isinstance(parameters, Mapping) and parameters.keys() == {"json"}:  # Bedrock
+        parameters = parameters["json"]
     beside = body.get("required")
-    if not isinstance(given, Mapping) or not isinstance(beside, list) or "properties" in given:
-        return given
-    return {"type": "object", "properties": given, "required": beside}
+    if (
+        not isinstance(parameters, Mapping)
+        or not isinstance(beside, list)
+        or "properties" in parameters
+    ):
+        return parameters
+    return {"type": "object", "properties": parameters, "required": beside}
 
 
-def _original(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {"parameters": given}
+def _original(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {"parameters": value}
 
 
-def _result(given: Any, *, is_whole: bool) -> dict[str, Any] | None:
+def _result(value: Any, *, is_whole: bool) -> dict[str, Any] | None:
     """The result's schema; a map of fields counts as an object, unless we wrote the schema."""
     if is_whole:
-        return normalise_schema(unwrapped_schema(given)).schema or None
-    is_schema = not isinstance(given, Mapping) or isinstance(given.get("type"), str | list)
-    normalise = normalise_schema if is_schema or not given else normalise_parameters
-    return normalise(given).schema or None
+        return normalise_schema(unwrapped_schema(value)).schema or None
+    is_schema = not isinstance(value, Mapping) or isinstance(value.get("type"), str | list)
+    normalise = normalise_schema if is_schema or not value else normalise_parameters
+    return normalise(value).schema or None
 
 
 def _tags(body: Mapping[str, Any]) -> tuple[str, ...]:
-    given = body.get("tags")
-    return tuple(tag for tag in given if isinstance(tag, str)) if isinstance(given, list) else ()
+    tags = body.get("tags")
+    return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 def _effects(annotations: object) -> Effects:

@@ -73,7 +73,7 @@ def test_each_way_to_fail_has_its_outcome(sample):
         ("disagrees", "<<7*8=54>>: the tools give 56"),
         (
             "tool_failed",
-            "<<5/0=0>>: 5 can not be divided by zero; give another b, or leave the step out",
+            "<<5/0=0>>: 5 cannot be divided by zero; give another b, or leave the step out",
         ),
     ]
     unreadable = [replay.detail for replay in replays[8:] if replay.outcome == "unreadable"]

@@ -55,7 +55,7 @@ def open_adapter(path: str | os.PathLike[str], *, scale: float, model: Path) -> 
     """
     file = Path(path).expanduser()
     if not math.isfinite(scale):
-        raise UsageError(f"an adapter can not count {scale} times; give a number such as 1 or 0.5")
+        raise UsageError(f"an adapter cannot count {scale} times; give a number such as 1 or 0.5")
     _check_gguf(file)
     told = texts_of(file, (ARCHITECTURE, KIND, ADAPTER_KIND))
     if told.get(KIND) != "adapter" or told.get(ADAPTER_KIND) != "lora":

@@ -263,7 +263,7 @@ def _refusal(error: Mapping[str, Any]) -> ModelStatusError:
 
 
 def _check_json(text: str) -> None:
-    """llama.cpp goes on without a grammar that it can not compile; that must not go unseen."""
+    """llama.cpp goes on without a grammar that it cannot compile; that must not go unseen."""
     try:
         json.loads(text)
     except ValueError as error:

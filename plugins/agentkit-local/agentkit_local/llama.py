@@ -71,7 +71,7 @@ class Llama:
 
         Raises:
             ModelNotFoundError: There is no such GGUF file.
-            ModelError: llama.cpp can not load it.
+            ModelError: llama.cpp cannot load it.
             MissingExtraError: llama.cpp or the OpenMP runtime is not installed.
         """
         check_file(path)

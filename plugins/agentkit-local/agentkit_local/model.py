@@ -132,7 +132,7 @@ def resolve(name: str) -> LocalModel:
     Raises:
         ModelNotFoundError: The weights are not installed, there is no such file, or the adapter is
             none for them.
-        UsageError: What stands behind the question mark can not be meant.
+        UsageError: What stands behind the question mark cannot be meant.
     """
     asked = _ADAPTED.fullmatch(name)
     if asked is None:

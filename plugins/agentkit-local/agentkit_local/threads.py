@@ -32,7 +32,7 @@ def default_threads() -> int:
     """The number of threads: ``$AGENTKIT_LOCAL_THREADS``, else as many as can help.
 
     That is one of two cores, every core this process may use up to four, and half of them (which is
-    about the number of real cores) up to eight. One less when the threads can not be made to sleep,
+    about the number of real cores) up to eight. One less when the threads cannot be made to sleep,
     so that a core stays free for the rest of the machine.
 
     Raises:

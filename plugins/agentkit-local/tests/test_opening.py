@@ -196,7 +196,7 @@ def test_the_variable_decides(monkeypatch):
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
 def test_a_bad_variable_is_a_mistake(monkeypatch, value):
-    """A setting that can not be meant is not ignored."""
+    """A setting that cannot be meant is not ignored."""
     monkeypatch.setenv(VARIABLE, value)
     with pytest.raises(UsageError, match=VARIABLE):
         default_threads()

@@ -83,7 +83,7 @@ def _value(part: str) -> str:
 def _of_libpq(url: str) -> dict[str, Any]:
     try:
         found = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
-    except ProgrammingError:  # it quotes what it can not read, and that may be a password
+    except ProgrammingError:  # it quotes what it cannot read, and that may be a password
         found = None
     ports = "" if found is None else str(found.get("port", ""))
     if found is None or not _PORTS.fullmatch(ports):

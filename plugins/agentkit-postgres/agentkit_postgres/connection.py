@@ -90,7 +90,7 @@ _REFUSALS = (
     ),
     _Refusal(
         errors=(errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources),
-        words="the server can not take more: {said}. Nothing was changed; make room there and try "
+        words="the server cannot take more: {said}. Nothing was changed; make room there and try "
         "again",
     ),
     _Refusal(
@@ -163,7 +163,7 @@ def not_connected(error: psycopg.Error, address: Address) -> StoreError:
             "mend the URL or the server where it complains of a user, a password or a database"
         )
     return StoreUnavailableError(
-        f"{address.shown} can not be reached: {said}. Nothing was changed; see that the server "
+        f"{address.shown} cannot be reached: {said}. Nothing was changed; see that the server "
         "runs and takes connections from here, then try again"
     )
 
@@ -299,7 +299,7 @@ class Connections:
         if not self.is_ours:
             raise StoreError(
                 f"{self.address.shown} was opened by process {self._process} and is used by its "
-                f"fork {os.getpid()}; connections can not be carried across a fork, open the "
+                f"fork {os.getpid()}; connections cannot be carried across a fork, open the "
                 "store again in the new process"
             )
         if self._closed:

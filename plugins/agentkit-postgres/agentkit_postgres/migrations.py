@@ -53,7 +53,7 @@ def bring_up_to_date(connections: Connections) -> None:
     Raises:
         StoreFormatError: The schema was written by a newer agentkit, or holds tables of another
             program. It is left as it was.
-        StoreError: The schema can not be made or changed.
+        StoreError: The schema cannot be made or changed.
     """
     applied = connections.run(_applied)
     _check_not_newer(connections, applied)
@@ -154,7 +154,7 @@ def make_ready(connections: Connections) -> None:
     A server that does not flush to its disk is used, with a warning in the log.
 
     Raises:
-        StoreError: The server can not hold a library.
+        StoreError: The server cannot hold a library.
     """
     shown = connections.address.shown
     connections.connected().close()  # the pool would try several times, and log each failure

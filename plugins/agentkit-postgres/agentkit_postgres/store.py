@@ -54,7 +54,7 @@ SELECT outcome, number, missing FROM commit_change(
 """
 
 _NEVER = -1
-"""A version that no library is at, in the place of one that PostgreSQL can not compare."""
+"""A version that no library is at, in the place of one that PostgreSQL cannot compare."""
 
 
 _AT_A_TIME = 500
@@ -111,8 +111,8 @@ class PostgresStore(SQLStore):
 
     Raises:
         UsageError: This is no such URL.
-        StoreUnavailableError: The server can not be reached now.
-        StoreError: It refuses this user, has no such database, or can not hold a library.
+        StoreUnavailableError: The server cannot be reached now.
+        StoreError: It refuses this user, has no such database, or cannot hold a library.
         StoreFormatError: The schema belongs to another program or to a newer agentkit.
     """
 

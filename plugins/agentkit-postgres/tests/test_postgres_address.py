@@ -57,7 +57,7 @@ def test_a_parameter_that_makes_no_sense_is_refused(parameter: str) -> None:
     ],
 )
 def test_a_broken_url_shows_no_password(url: str) -> None:
-    """An URL that libpq can not read is refused without a part of it being repeated."""
+    """An URL that libpq cannot read is refused without a part of it being repeated."""
     with pytest.raises(UsageError) as caught:
         open_store(url)
     assert "s3cret" not in str(caught.value)

@@ -26,7 +26,7 @@ from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain
 from agentkit.library.store import Store
 from agentkit.testing.conformance.fixtures import together
-from agentkit.testing.conformance.writer import batch, told
+from agentkit.testing.conformance.writer import batch, with_event
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
 
@@ -75,7 +75,7 @@ def commit(store: Store, name: str, number: int) -> int:
         held = store.events()
         last, version = (held[-1] if held else None), store.load().version
         try:
-            change = told(batch(name, number), last, version=version + 1)
+            change = with_event(batch(name, number), last, version=version + 1)
             return store.commit(change, expected_version=version)
         except StaleVersionError:
             continue
@@ -192,7 +192,7 @@ def test_a_server_that_is_away_is_told_and_comes_back(
         own_server.stop()
         try:
             for _ in range(2):
-                with pytest.raises(StoreUnavailableError, match="can not be reached"):
+                with pytest.raises(StoreUnavailableError, match="cannot be reached"):
                     store.load()
                 with pytest.raises(StoreUnavailableError):
                     store.commit(ping(2), expected_version=1)
@@ -234,7 +234,7 @@ def test_a_writer_that_holds_the_lock_too_long(own_store_url: str, raw: Raw) -> 
 
 
 def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) -> None:
-    """A statement that the server can not do in time ends with advice."""
+    """A statement that the server cannot do in time ends with advice."""
     with closing(open_store(f"{own_store_url}&statement_timeout=0.3&timeout=5")) as store:
         other = raw(own_store_url)
         with other.transaction():

@@ -138,7 +138,7 @@ def test_a_user_who_writes(own_store_url: str, raw: Raw) -> None:
 
 
 def test_a_database_of_another_encoding_is_refused(own_store_url: str, raw: Raw) -> None:
-    """A database that can not hold every character is refused with the line that makes one."""
+    """A database that cannot hold every character is refused with the line that makes one."""
     connection = raw(own_store_url)
     connection.execute("DROP DATABASE IF EXISTS latin")
     connection.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")

@@ -23,7 +23,7 @@ from agentkit.library.copying import copy_store
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import sample_library
 from agentkit.testing.conformance.formats import EditDefinitions
-from agentkit.testing.conformance.writer import batch, told
+from agentkit.testing.conformance.writer import batch, with_event
 from agentkit.tools.definition import Description
 from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address
@@ -279,7 +279,7 @@ def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -
     with closing(PostgresStore(store_url)) as store:
         last = None
         for number in range(2):
-            change = told(batch("p", number), last, version=number + 1)
+            change = with_event(batch("p", number), last, version=number + 1)
             store.commit(change, expected_version=number)
             last = change.events[-1]
         gone = ToolDefinition(name="gone")
@@ -298,7 +298,7 @@ def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -
 def test_events_refuse_to_be_changed(store_url: str, raw: Raw) -> None:
     """Nobody changes, deletes or empties the chain by mistake."""
     with closing(PostgresStore(store_url)) as store:
-        store.commit(told(batch("p", 0), None, version=1), expected_version=0)
+        store.commit(with_event(batch("p", 0), None, version=1), expected_version=0)
         for statement in ("UPDATE events SET hash = ''", "DELETE FROM events", "TRUNCATE events"):
             with pytest.raises(psycopg.errors.RaiseException, match="only ever appended"):
                 raw(store_url).execute(statement.encode())

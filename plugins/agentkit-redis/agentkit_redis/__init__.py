@@ -25,6 +25,6 @@ def open_redis(url: str) -> RedisStore:
 
     Raises:
         UsageError: This is not the URL of a Redis store.
-        StoreError: The store can not be opened; see ``RedisStore``.
+        StoreError: The store cannot be opened; see ``RedisStore``.
     """
     return RedisStore(parse_address(url))

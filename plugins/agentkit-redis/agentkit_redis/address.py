@@ -73,7 +73,7 @@ def parse_address(url: str) -> RedisAddress:
         host, port = parts.hostname, parts.port
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:  # its words may hold a part of the password
-        raise _not_an_address("its parts can not be told apart") from None
+        raise _not_an_address("its parts cannot be told apart") from None
     if parts.scheme not in {"redis", "rediss"} or "://" not in url:
         raise _not_an_address("it starts neither with redis:// nor with rediss://")
     if parts.fragment:
@@ -107,7 +107,7 @@ def _prefix(text: str) -> str:
     prefix = text.removesuffix(":")
     if not prefix or not prefix.isprintable() or set(prefix) & set("{}"):
         raise UsageError(
-            f"prefix={text!r} can not begin the names of keys; write printable characters other "
+            f"prefix={text!r} cannot begin the names of keys; write printable characters other "
             "than { and }, such as prefix=team-a"
         )
     return prefix

@@ -33,7 +33,7 @@ _REFUSALS: dict[str, tuple[type[StoreError], str]] = {
     "MISCONF": (
         StoreError,
         (
-            "can not save to its disk, which may be full, and takes no writes. Nothing was "
+            "cannot save to its disk, which may be full, and takes no writes. Nothing was "
             "changed; see the log of the server, make room, and it takes writes again by itself"
         ),
     ),
@@ -146,7 +146,7 @@ def _in_our_words(error: RedisError, address: RedisAddress) -> StoreError:
             )
         case exceptions.ConnectionError():
             return StoreUnavailableError(
-                f"{address} can not be reached: {error}. Start the server, or mend the address or "
+                f"{address} cannot be reached: {error}. Start the server, or mend the address or "
                 f"the network{_tls_advice(error, address)}; then ask for the same again, nothing "
                 "is done twice"
             )

@@ -176,7 +176,7 @@ def read_version(version: int, data: bytes | None) -> VersionRecord:
     """The inverse of ``version_text``, with the stamp before it.
 
     Raises:
-        StoreFormatError: It is absent or can not be read.
+        StoreFormatError: It is absent or cannot be read.
     """
     try:
         stamp, _, text = (data or b"").partition(b" ")
@@ -194,7 +194,7 @@ def read_version(version: int, data: bytes | None) -> VersionRecord:
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StoreFormatError(
-            f"what made version {version} is absent or can not be read ({error}); somebody changed "
+            f"what made version {version} is absent or cannot be read ({error}); somebody changed "
             "the keys by hand: restore a backup"
         ) from error
 
@@ -227,14 +227,14 @@ def read_tool(name: bytes, data: bytes) -> tuple[int, int, Stored]:
     """Version and place where a tool of the newest version was added, and the tool.
 
     Raises:
-        StoreFormatError: It can not be read.
+        StoreFormatError: It cannot be read.
     """
     try:
         since, place, digest, origin = text_of(data).split(" ", 3)
         return int(since), int(place), Stored(name=text_of(name), digest=digest, origin=origin)
     except ValueError as error:
         raise StoreFormatError(
-            f"the tool {text_of(name)!r} can not be read ({error}); restore a backup"
+            f"the tool {text_of(name)!r} cannot be read ({error}); restore a backup"
         ) from error
 
 

@@ -41,7 +41,7 @@ class RedisStore:
         durability: What the server does for an acknowledged commit.
 
     Raises:
-        StoreUnavailableError: The server can not be reached.
+        StoreUnavailableError: The server cannot be reached.
         StoreFormatError: The prefix holds data of another program or of a newer agentkit-redis.
             It is left as it was.
         StoreError: The server refuses the user, may drop keys by itself, or does less for a
@@ -102,7 +102,7 @@ class RedisStore:
         """Keep one episode; one with a known id is ignored.
 
         Raises:
-            EpisodeFormatError: The episode holds a value that JSON can not.
+            EpisodeFormatError: The episode holds a value that JSON cannot.
         """
         self._episodes.append_many([episode])
 

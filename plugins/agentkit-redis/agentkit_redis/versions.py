@@ -384,7 +384,7 @@ def _event(place: int, entry: bytes, fields: dict[bytes, bytes]) -> LibraryEvent
 
 def _damaged(place: int, why: str) -> StoreFormatError:
     return StoreFormatError(
-        f"event {place} can not be read: {why}; somebody changed the stream by hand: restore a "
+        f"event {place} cannot be read: {why}; somebody changed the stream by hand: restore a "
         "backup"
     )
 

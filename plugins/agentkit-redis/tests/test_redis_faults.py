@@ -89,7 +89,7 @@ def test_an_ended_server_is_unavailable_until_it_is_back(start_server, open_redi
     store = open_redis(server.url)
     store.commit(_put(0), expected_version=0)
     server.stop()
-    with pytest.raises(StoreUnavailableError, match="can not be reached"):
+    with pytest.raises(StoreUnavailableError, match="cannot be reached"):
         store.load()
     server.start()
     assert store.load().version == 1
@@ -126,7 +126,7 @@ store.close()
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system can not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
 def test_a_fork_goes_on_with_the_store(library_url):
     """Parent and child use the store one after the other, each over connections of its own."""
     done = subprocess.run(
@@ -348,7 +348,7 @@ def test_a_replica_is_read_and_not_written(start_server, open_redis, raw):
 
 
 def test_an_empty_replica_begins_no_library(start_server):
-    """Where there is nothing to read, a replica can not be opened, and says so."""
+    """Where there is nothing to read, a replica cannot be opened, and says so."""
     primary = start_server(repl_diskless_sync_delay="0")
     replica = start_server(replicaof=f"127.0.0.1 {primary.port}", appendonly="no")
     with pytest.raises(StoreError, match="replica"):
@@ -399,7 +399,7 @@ def test_a_right_that_is_taken_away_tears_nothing(start_server, raw):
     server = start_server()
     client, keys = raw(server.url)
     if int(client.info("server")["redis_version"].partition(".")[0]) < 7:
-        pytest.skip("before Redis 7 a script can not ask for rights")
+        pytest.skip("before Redis 7 a script cannot ask for rights")
     client.execute_command("ACL SETUSER app on >word ~* &* +@all")
     with closing(open_store(server.url.replace("://", "://app:word@"))) as store:
         first = _change(0)

@@ -72,7 +72,7 @@ def test_any_password_is_read_and_none_is_shown(password: str, user: str):
     ],
 )
 def test_what_means_nothing_is_refused(url: str):
-    """A URL that can not be meant is refused with the way to write it."""
+    """A URL that cannot be meant is refused with the way to write it."""
     with pytest.raises(UsageError, match=r"rediss?://|prefix|require|timeout|option"):
         parse_address(url)
 

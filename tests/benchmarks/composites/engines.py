@@ -24,7 +24,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 from harness import result
 
 STRETCH_SECONDS = 0.004
-"""How long one stretch of repeated calls takes at least; a clock can not time a single one."""
+"""How long one stretch of repeated calls takes at least; a clock cannot time a single one."""
 
 Call = Callable[[], Any]
 Arguments = Mapping[str, Any]

@@ -114,7 +114,7 @@ def test_arguments_of_a_child_that_writes_are_checked(compiled: Compile) -> None
 
 
 def test_arguments_are_converted_for_the_child(compiled: Compile) -> None:
-    """A child gets the Python values that it declares; what can not be one is refused."""
+    """A child gets the Python values that it declares; what cannot be one is refused."""
 
     @tool
     def weekday(day: date) -> int:

@@ -47,11 +47,11 @@ def test_a_violation_explains_itself(root: Tool) -> None:
 @pytest.mark.parametrize(
     ("condition", "reason"),
     [
-        ("x >=", "can not be read"),
-        ("open(x)", "can not be read"),
-        ("1 / x", "can not be evaluated"),
-        ("[x] * 999999 == 1", "can not be evaluated"),
-        ("missing > 0", "can not be evaluated"),
+        ("x >=", "cannot be read"),
+        ("open(x)", "cannot be read"),
+        ("1 / x", "cannot be evaluated"),
+        ("[x] * 999999 == 1", "cannot be evaluated"),
+        ("missing > 0", "cannot be evaluated"),
         ("x", "does not hold for x = 0"),
     ],
 )

@@ -48,7 +48,7 @@ def test_child_calls_are_counted(compiled: Compile, calculator: Mapping[str, Too
 def test_the_deadline_stops_the_next_call(
     compiled: Compile, calculator: Mapping[str, Tool]
 ) -> None:
-    """A child that blocks can not be stopped; no further one is called."""
+    """A child that blocks cannot be stopped; no further one is called."""
     limits = CompositeLimits(deadline_seconds=1e-9)
     composite = compiled("def f(a):\n    return echo(a)", calculator["echo"], limits=limits)
     with pytest.raises(CompositeRunError) as stopped:

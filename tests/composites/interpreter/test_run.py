@@ -33,7 +33,7 @@ def test_wrong_arguments_are_refused(compiled: Compile, arguments: Mapping[str, 
 
 
 def test_a_child_that_is_not_there_is_refused_at_once() -> None:
-    """A composite can not be made without its children, or with one that has no function."""
+    """A composite cannot be made without its children, or with one that has no function."""
     call = ir.Call(child="gone")
     program = ir.Program(parameters=(), body=(ir.Return(value=call),))
     with pytest.raises(CompositeError) as missing:

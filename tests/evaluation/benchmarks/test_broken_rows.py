@@ -77,7 +77,7 @@ def test_what_is_no_task(write, row, tools, fields, reason):
 @pytest.mark.parametrize(
     ("expects", "reason"),
     [
-        (None, "expects: is missing; a task that expects nothing can not be judged"),
+        (None, "expects: is missing; a task that expects nothing cannot be judged"),
         ({}, "expects: nothing is expected; use some of calls, allowed"),
         ("72", 'expected an object such as {"number": 72}'),
         ({"numbr": 72}, "expects.numbr: there is no such expectation; there are calls"),
@@ -146,7 +146,7 @@ def test_gold_that_a_valid_call_meets(write, row, tools, expects):
 
 
 def test_gold_has_to_be_offered(write, row, tools):
-    """A gold call to a tool that the turn does not offer can not be made; a later turn may."""
+    """A gold call to a tool that the turn does not offer cannot be made; a later turn may."""
     calls = {"calls": [{"name": "add", "arguments": {"a": 1}}]}
     later = row(
         id="u",

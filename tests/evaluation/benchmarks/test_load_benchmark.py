@@ -111,7 +111,7 @@ def test_a_file_of_tools_is_a_world_without_state(python_file):
         ("x = 1", ":x", "x has to be a class or a function that takes one argument, the task"),
         (WORLD.replace("self, task", "self"), "", "Lamp does not take the task"),
         (WORLD.replace("self, task", "self"), ":Lamp", "write def __init__"),
-        ("1 / 0", "", r"can not be imported \(ZeroDivisionError"),
+        ("1 / 0", "", r"cannot be imported \(ZeroDivisionError"),
     ],
 )
 def test_what_makes_no_world_is_refused(python_file, text, name, reason):

@@ -198,7 +198,7 @@ def test_what_is_no_json_is_not_written(tmp_path):
     path = tmp_path / "kept.jsonl"
     path.write_text("before")
     task = Task(task_id="t", category="c", request="?", offered=(), start={"x": float("nan")})
-    with pytest.raises(UsageError, match="task 't' can not be written as JSON"):
+    with pytest.raises(UsageError, match="task 't' cannot be written as JSON"):
         dump_tasks([task], path)
     assert path.read_text() == "before"
 

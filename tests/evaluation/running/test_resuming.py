@@ -56,7 +56,7 @@ async def test_finished_tasks_are_not_asked_again(lamps, good, store):
 
 
 async def test_other_settings_are_refused(lamps, good, store):
-    """A run can not be gone on with under other settings; the message names the difference."""
+    """A run cannot be gone on with under other settings; the message names the difference."""
     await evaluate(replace(lamps, tasks=lamps.tasks[:1]), model=good, store=store, run="r")
     with pytest.raises(UsageError, match="refine was 'none', is 'adaptive'"):
         await evaluate(

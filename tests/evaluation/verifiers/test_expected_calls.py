@@ -69,7 +69,7 @@ async def test_a_wrong_value_is_placed(judge, episode, call):
 @pytest.mark.parametrize("expects", [AllowedCalls(calls=()), ExactCalls(calls=()), NoCall()])
 async def test_empty_gold_means_no_call(judge, episode, call, expects):
     """Without gold calls the right answer is words, and one call is one too many."""
-    assert (await judge(expects, episode(answer="I can not."))).passed
+    assert (await judge(expects, episode(answer="I cannot."))).passed
     verdict = await judge(expects, episode([call("set_lamp", room="x")]))
     assert (verdict.passed, verdict.score) == (False, 0.0)
     assert verdict.evidence[0].kind == "unexpected_call"
@@ -79,7 +79,7 @@ async def test_empty_gold_means_no_call(judge, episode, call, expects):
 @pytest.mark.parametrize("expects", [AllowedCalls(calls=()), ExactCalls(calls=()), NoCall()])
 @pytest.mark.parametrize("reason", ["error", "cancelled"])
 async def test_a_run_that_broke_off_is_no_abstention(judge, episode, expects, reason):
-    """A model that can not be reached is not credited with having called nothing."""
+    """A model that cannot be reached is not credited with having called nothing."""
     verdict = await judge(expects, episode(stop_reason=reason, error="no connection"))
     assert (verdict.passed, verdict.score) == (False, 0.0)
     assert verdict.evidence[0].kind == "missing_answer"
@@ -170,7 +170,7 @@ async def test_unreadable_arguments_fail_with_the_reason(judge, episode, call, e
     ],
 )
 async def test_broken_gold_is_a_gold_error(judge, episode, call, gold):
-    """What can not be right is a verdict with a reason, and says nothing about the agent."""
+    """What cannot be right is a verdict with a reason, and says nothing about the agent."""
     for made in (episode(answer="No."), episode([call("tide_table", harbour="Aker")])):
         verdict = await judge(gold, made)
         assert (verdict.passed, verdict.fault) == (False, "gold_error")

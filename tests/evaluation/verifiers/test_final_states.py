@@ -152,7 +152,7 @@ async def test_gold_that_can_not_be_run_is_a_gold_error(judge, expected):
 
 
 async def test_a_world_that_breaks_is_a_checker_error(judge):
-    """A state that can not be read is reported, and ends nothing."""
+    """A state that cannot be read is reported, and ends nothing."""
 
     class Broken(Shop):
         def state(self):

@@ -66,7 +66,7 @@ def test_the_final_number_is_found(text, value):
     "text",
     [
         "",
-        "I can not tell.",
+        "I cannot tell.",
         "NaN",
         "infinity",
         "5/0",

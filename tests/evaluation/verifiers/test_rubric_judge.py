@@ -32,7 +32,7 @@ async def test_all_criteria_met_pass(episode):
 
 @pytest.mark.parametrize("judgement", ["not_met", "cannot_tell"])
 async def test_a_criterion_that_is_not_met_fails(episode, judgement):
-    """What does not hold and what can not be told both fail, with the criterion and the reason."""
+    """What does not hold and what cannot be told both fail, with the criterion and the reason."""
     judge = ScriptedModel([judgements(polite=judgement, right="met")])
     verdict = await RubricVerifier(RUBRIC, judge).verify(episode(answer="72."))
     assert (verdict.passed, verdict.score, verdict.fault) == (False, 0.5, None)

@@ -1,4 +1,4 @@
-"""Tools in the formats of providers, and what these can not say."""
+"""Tools in the formats of providers, and what these cannot say."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_what_has_no_place_is_told() -> None:
 
 
 def test_a_broken_schema_is_named_with_its_tool() -> None:
-    """A definition that a renderer can not read ends the export with an error that names it."""
+    """A definition that a renderer cannot read ends the export with an error that names it."""
     bad = Signature(parameters=[1])  # type: ignore[arg-type] # that is the point
     tools = [one({}, "calm"), ToolDefinition(name="odd", signature=bad)]
     with pytest.raises(DefinitionError, match=r"rendered as .* `signature\.parameters`") as refused:

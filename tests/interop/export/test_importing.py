@@ -187,7 +187,7 @@ async def test_a_dry_run_writes_nothing(store: Store) -> None:
 
 
 async def test_only_persons_import() -> None:
-    """A model can not bring in an artifact."""
+    """A model cannot bring in an artifact."""
     with pytest.raises(UsageError, match="is a model"):
         ImportRequest(person=Author(kind="model", name="m"))
 

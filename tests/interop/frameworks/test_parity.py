@@ -272,7 +272,7 @@ async def test_the_model_fails(host: Any, library: Library, store: Store, call: 
 async def test_a_cancelled_run(host: Any, library: Library, store: Store, call: Write) -> None:
     """A run that is cancelled while the model thinks is kept as cancelled."""
     if host.name == "langchain_sync":
-        pytest.skip("a thread can not be cancelled")
+        pytest.skip("a thread cannot be cancelled")
     script = [Reply(tool_calls=[call("1", "double", x=4)]), Reply(text="late", seconds=30)]
     with FaultyServer(script) as server:
         task = asyncio.create_task(host(Toolset(library, store=store), server).run("Twice 4?"))

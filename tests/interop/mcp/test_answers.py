@@ -52,7 +52,7 @@ async def test_structured_content_is_the_value(answered, protocol):
 
 
 async def test_text_is_the_value_and_pictures_are_told_of(answered):
-    """Texts are joined; what a model can not read as text is named with its size."""
+    """Texts are joined; what a model cannot read as text is named with its size."""
     picture = {"type": "image", "data": "QUJD", "mimeType": "image/png"}
     link = {"type": "resource_link", "name": "log", "uri": "file:///log"}
     inner = {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}}
@@ -217,7 +217,7 @@ async def test_a_message_that_can_not_be_read_ends_its_call_at_once(entry, name)
     """Nobody waits for an answer that came and is none; the server serves on."""
     async with raw(entry, name, "calm") as server:
         begun = time.perf_counter()
-        with pytest.raises(ToolFailed, match="sent a message that can not be read"):
+        with pytest.raises(ToolFailed, match="sent a message that cannot be read"):
             await server.library[name]()
         assert time.perf_counter() - begun < 5
         assert await server.library["calm"]()

@@ -50,7 +50,7 @@ async def test_an_agent_routed_by_a_server_has_its_newest_tools(fake, entry):
 
 
 async def test_a_routed_tool_takes_no_name_from_a_tool_of_the_application(fake, entry):
-    """A server can not put a tool of its own in the place of one that the program has."""
+    """A server cannot put a tool of its own in the place of one that the program has."""
 
     @tool
     def one() -> str:
@@ -175,7 +175,7 @@ def test_two_servers_of_one_name_are_refused(fake):
     one = McpServer.in_process(fake().server, name="files", new_tools="screen")
     with pytest.raises(UsageError, match="several MCP servers are called 'files'"):
         McpServers(one, McpServer.in_process(fake().server, name="files", new_tools="screen"))
-    with pytest.raises(UsageError, match="can not be the name of a server"):
+    with pytest.raises(UsageError, match="cannot be the name of a server"):
         McpServer.in_process(fake().server, name="a__b", new_tools="screen")
 
 

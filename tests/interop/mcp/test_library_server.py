@@ -103,7 +103,7 @@ async def test_approval_is_denied_where_nobody_can_be_asked(mode):
         assert names(await client.list_tools()) == ["add"]
         answer = await client.call_tool("wipe", {"path": "/"})
         assert answer.is_error
-        assert "can not ask one (it has no elicitation)" in answer.content[0].text
+        assert "cannot ask one (it has no elicitation)" in answer.content[0].text
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -137,7 +137,7 @@ async def test_the_host_can_decide_instead():
 
 
 async def test_composites_run_and_tools_without_code_are_not_listed():
-    """A composite runs on the code of its children; what can not run is told to the host."""
+    """A composite runs on the code of its children; what cannot run is told to the host."""
 
     @composite
     def add_twice(a: int, b: int) -> int:
@@ -209,7 +209,7 @@ async def test_long_listings_come_in_pages_and_old_cursors_are_refused():
             found += names(page)
         assert found == [f"tool_{at:04}" for at in range(1_200)]
         for cursor in ("99:0", "nonsense", "0:-1", "0:²"):
-            with pytest.raises(MCPError, match="list them anew"):
+            with pytest.raises(MCPError, match="list them again"):
                 await client.list_tools(cursor=cursor)
 
 
@@ -250,7 +250,7 @@ async def test_a_key_opens_and_nothing_else(guarded):
         assert await server.library["add"](a=1, b=2) == 3
     limits = McpLimits(connect_seconds=5)
     for wrong in ({}, {"Authorization": "Bearer sk-guessed-0123456"}, {"Authorization": KEY}):
-        with pytest.raises(McpConnectionError, match="can not be reached"):
+        with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
 

@@ -221,7 +221,7 @@ async def test_a_program_that_ends_at_once_is_told_with_its_last_words():
 
 
 async def test_stderr_without_an_end_of_line_is_not_kept():
-    """A server can not fill our memory with one line that never ends."""
+    """A server cannot fill our memory with one line that never ends."""
     program = "import sys; [sys.stderr.write('x' * 1_000_000) for _ in range(30)]; sys.exit(1)"
     server = McpServer.stdio(sys.executable, ["-c", program], name="orders", new_tools="screen")
     tracemalloc.start()

@@ -243,7 +243,7 @@ def test_deprecated_and_unselected_operations_are_reported(make):
 
 
 def test_a_header_is_an_argument_where_somebody_named_it(make):
-    """A header can change method, address, user or framing of a call; few names can not."""
+    """A header can change method, address, user or framing of a call; few names cannot."""
     barred = ["Authorization", "Host", "Cookie", "Content-Length", "Transfer-Encoding", "X-Key"]
     named = ["X-HTTP-Method-Override", "X-Original-URL", "X-Forwarded-Host", "Forwarded", "X-Mine"]
     parameters = [make.parameter(name, "header") for name in [*barred, *named, "If-Match"]]

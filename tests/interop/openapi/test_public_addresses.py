@@ -1,4 +1,4 @@
-"""A description from elsewhere can not send calls into the own network."""
+"""A description from elsewhere cannot send calls into the own network."""
 
 import socket
 

@@ -64,7 +64,7 @@ async def test_a_parameter_that_can_not_be_sent(api, make, odd):
     given = make.operation(parameters=[{"name": "odd", "schema": {}, **odd}])
     found = api.tools(given)
     assert list(found["it"].definition.signature.properties) == []
-    assert "parameter 'odd' can not be sent" in found.report.operations[0].notes[0]
+    assert "parameter 'odd' cannot be sent" in found.report.operations[0].notes[0]
     given["paths"]["/x"]["get"]["parameters"][0]["required"] = True
     (entry,) = api.tools(given).report.unusable
     assert "'odd'" in entry.reason
@@ -91,7 +91,7 @@ async def test_a_flat_body_is_put_together_again(api, make, body_of, version):
 async def test_what_can_not_be_sent_is_told(api, make, value):
     """Half a surrogate pair, NaN, or far too much for a URL: the model is asked for another value."""
     given = make.operation(parameters=[make.parameter("q", "query", {})])
-    with pytest.raises(ModelRetry, match="the arguments can not be sent"):
+    with pytest.raises(ModelRetry, match="the arguments cannot be sent"):
         await api.call(given, q=value)
 
 
@@ -116,7 +116,7 @@ async def test_forms_are_urlencoded(api, make, body_of):
 
 @pytest.mark.parametrize("media_type", ["multipart/form-data", "application/xml", "image/png"])
 def test_other_bodies_are_reported(api, make, media_type):
-    """What is neither JSON nor a form can not be sent; JSON is chosen where there is a choice."""
+    """What is neither JSON nor a form cannot be sent; JSON is chosen where there is a choice."""
     content = {media_type: {"schema": {"type": "object"}}}
     given = make.operation("post", requestBody={"content": content})
     (entry,) = api.tools(given).report.unusable
@@ -128,7 +128,7 @@ def test_other_bodies_are_reported(api, make, media_type):
 @pytest.mark.parametrize("written", ["key", "KEY", "key[]", "key[a]", " key"])
 @pytest.mark.parametrize("place", ["query", "body"])
 async def test_no_object_holds_the_name_of_a_key(api, make, monkeypatch, place, written):
-    """A model that chooses names can not send a key of its own with, or instead of, the caller's."""
+    """A model that chooses names cannot send a key of its own with, or instead of, the caller's."""
     monkeypatch.setenv("KEY", "of the caller")
     content = {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}
     given = make.operation(

@@ -90,7 +90,7 @@ def look(folder: Path) -> str:
         if edited_file(folder).read_bytes() != BY_HAND or edit.is_conflict != made:
             raise RuntimeError(f"the edit by hand was lost: {edit}")
         if store.commit(SECOND, expected_version=1) != 2 or len(store.load(1)) != 3:
-            raise RuntimeError("the change can not be sent again")
+            raise RuntimeError("the change cannot be sent again")
         if "summary: '2'" not in (folder / "tools" / "kept.yaml").read_text().replace('"', "'"):
             raise RuntimeError("the file of a tool is behind")
     return "made" if made else "not made"

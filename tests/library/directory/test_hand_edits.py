@@ -66,7 +66,7 @@ def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
     ],
 )
 def test_what_is_wrong_with_an_edit_is_told(workshop, old, new, why):
-    """A file that can not be taken is an edit with reasons; the tool goes on as it is."""
+    """A file that cannot be taken is an edit with reasons; the tool goes on as it is."""
     workshop.edit("ping", old, new)
     (edit,) = workshop.store.edits()
     assert (edit.name, edit.after, edit.is_deletion) == ("ping", None, False)
@@ -153,7 +153,7 @@ def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
 
 
 def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
-    """Where a tool came from can not be changed by hand, and is not lost silently either."""
+    """Where a tool came from cannot be changed by hand, and is not lost silently either."""
     workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
     workshop.edit("ping", "a.py", "b.py")
     (edit,) = workshop.store.edits()

@@ -263,7 +263,7 @@ def test_a_newer_format_is_refused(workshop):
     ],
 )
 def test_a_damaged_line_is_named(workshop, line, why):
-    """A log with a line that can not be read is refused, and left as it is."""
+    """A log with a line that cannot be read is refused, and left as it is."""
     rewrite(workshop, lambda lines: [*lines, line])
     refused(workshop, rf"log\.jsonl.*{why}|{why}.*log\.jsonl")
 

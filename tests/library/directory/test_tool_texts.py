@@ -137,7 +137,7 @@ def test_what_nobody_sees_is_written_out():
         ("\x00", "not allowed"),
         ("a: " + "[" * 3000, "nest"),
         ("a: " + "[" * 100_000 + "]" * 100_000, "nest"),
-        (f"a: {'9' * 5000}", "can not be read"),
+        (f"a: {'9' * 5000}", "cannot be read"),
     ],
 )
 def test_what_json_does_not_have_is_refused(text, why):

@@ -181,7 +181,7 @@ def test_bytes_that_drip(open_remote, part):
 
     with raw_server(drip) as url:
         client = open_remote(f"{url}?timeout=0.4")
-        with pytest.raises(StoreUnavailableError, match=r"within 0.4 s|can not be reached"):
+        with pytest.raises(StoreUnavailableError, match=r"within 0.4 s|cannot be reached"):
             client.load()
         stop.set()
 

@@ -45,7 +45,7 @@ def _until(is_so: Callable[[], bool]) -> None:
 def test_a_server_that_was_never_there(open_remote):
     """Without anything known there is nothing to give: the error says that it may work later."""
     client = open_remote(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(StoreUnavailableError, match="can not be reached"):
+    with pytest.raises(StoreUnavailableError, match="cannot be reached"):
         client.load()
     with pytest.raises(StoreUnavailableError):
         client.events()

@@ -134,7 +134,7 @@ def test_a_version_that_no_event_tells_of_is_refused(store, serve, open_remote, 
 
 
 def test_old_versions_histories_and_changes_are_compared_too(store, serve, open_remote, put, tool):
-    """A server that is true about the newest version can not lie about what came before."""
+    """A server that is true about the newest version cannot lie about what came before."""
     put(store, tool("a", "one"), signer=KEY)
     put(store, tool("a", "two"), signer=KEY)
     old, forged = tool("a", "one"), tool("a", "uno")

@@ -313,7 +313,7 @@ def test_calls_are_held_to_it(arguments, said):
 
 
 def test_it_is_written_and_read():
-    """The measure is a part of the record, and older readers are told that they can not read it."""
+    """The measure is a part of the record, and older readers are told that they cannot read it."""
     assert rule_from_json(rule_to_json(TITLE)) == TITLE
     record = note(TITLE).to_json()
     assert (record["format"], note(OneOf(parameter="year", values=(1,))).to_json()["format"]) == (

@@ -62,7 +62,7 @@ def narrowed(part, *rules):
     ],
 )
 def test_keywords_of_a_parameter(part, rule, expected) -> None:
-    """The tighter keyword stays; what can not be merged holds as well, under ``allOf``."""
+    """The tighter keyword stays; what cannot be merged holds as well, under ``allOf``."""
     assert narrowed(part, rule) == expected
 
 
@@ -272,6 +272,23 @@ def reader_of(schema):
     return Draft202012Validator(schema, format_checker=CHECKER).is_valid
 
 
+LISTS = st.builds(
+    OneOf,
+    parameter=st.sampled_from(["n", "o.x", "l[]"]),
+    values=st.lists(SCALARS, min_size=1, max_size=2).map(tuple),
+)
+
+
+@given(contracts(), st.lists(RULES, max_size=3), st.lists(LISTS, min_size=2, max_size=3))
+def test_rules_that_collide_never_widen_the_contract(contract, rules, lists) -> None:
+    """Whatever rules say, also lists without a common value, no schema accepts more for them."""
+    narrowed = narrowed_schema(contract, [*rules, *lists])
+    Draft202012Validator.check_schema(narrowed)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
+    for arguments in calls_about([*rules, *lists]):
+        assert accepts(arguments) or not accepts_narrowed(arguments)
+
+
 @given(contracts(), st.lists(RULES, min_size=1, max_size=3))
 def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     """A schema accepts exactly what contract and those rules let pass that it can state.
@@ -280,7 +297,7 @@ def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     """
     whole = copy.deepcopy(contract)
     stated = ()
-    for rule in rules:  # two lists without a common value: the second can not be stated any more
+    for rule in rules:  # two lists without a common value: the second cannot be stated any more
         before = narrowed_schema(contract, stated)
         if narrowed_schema(before, [rule]) is not before or rule in stated:
             stated = (*stated, rule)
