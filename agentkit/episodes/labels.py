@@ -28,6 +28,9 @@ from agentkit.episodes.verdict import (
 )
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
+ANONYMOUS = "anonymous"
+"""The label ``user`` of a served run where neither the request nor a key names somebody."""
+
 EXPERIMENT = "experiment"
 """Id of the proposal that was being tried."""
 

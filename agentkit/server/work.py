@@ -18,7 +18,8 @@ from agentkit.agent.types import (
     deferred_calls,
 )
 from agentkit.episodes import Episode, StopReason
-from agentkit.episodes.labels import is_imported
+from agentkit.episodes.labels import ANONYMOUS, is_imported
+from agentkit.evolution.validation.wording import name_key
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
@@ -28,8 +29,6 @@ from agentkit.server.middleware import NO_RETRY, Exchange, RequestError
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"
-ANONYMOUS = "anonymous"
-"""The user of a run where neither the request nor a key names one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,9 +102,11 @@ def new_work(chat_request: Asked, exchange: Exchange) -> Work:
     """A new run for a user message.
 
     Whatever the client leaves out, the episode names a user: requests of one person must not count
-    as two witnesses when evidence is learned from.
+    as two witnesses when evidence is learned from. A name in which nobody sees anything is none.
     """
-    labels = {"user": exchange.key or ANONYMOUS, **chat_request.labels}
+    labels = dict(chat_request.labels)
+    if not name_key(labels.get("user", "")):
+        labels["user"] = exchange.key or ANONYMOUS
     labels[REQUEST_LABEL] = exchange.request_id
     if exchange.key:
         labels[KEY_LABEL] = exchange.key

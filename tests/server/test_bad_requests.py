@@ -101,6 +101,18 @@ async def test_a_user_is_named_whatever_a_client_leaves_out(make_app, talk, body
     assert users[::-1] == [("shop", None), ("ann", "bob"), ("anonymous", None), ("ann", "bob")]
 
 
+@pytest.mark.parametrize("user", ["", "   ", "\u200b", "\u200b \u200b", "\u00a0\u061c\t"])
+async def test_a_user_in_whom_nobody_sees_anything_is_left_out(
+    make_app, talk, body, store, keys, user
+):
+    """An empty, blank or invisible ``user`` is none, so that no client becomes two witnesses."""
+    for app, key in ((make_app(keys=keys), "sk-0123456789abcdef"), (make_app(), None)):
+        async with talk(app, key) as client:
+            answer = await client.post(URL, json=body("Hi", user=user))
+            assert answer.status_code == 200
+    assert [one.metadata["user"] for one in store.select()] == ["anonymous", "shop"]
+
+
 async def test_a_request_id_of_the_client_is_kept(make_app, talk, body, store):
     """A usable id comes back and is in the episode; any other is replaced."""
     async with talk(make_app()) as client:

@@ -24,7 +24,7 @@ from agentkit.evolution.proposers.constraints import (
 )
 from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.report import TextOrigin
-from agentkit.evolution.validation.wording import folded
+from agentkit.evolution.validation.wording import name_key
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
@@ -167,7 +167,7 @@ def _observed(
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
         ("session", episode.session_id),
-        ("user", folded(" ".join(episode.metadata.get("user", "").split()))),
+        ("user", name_key(episode.metadata.get("user", ""))),
     )
     return ObservedCall(
         episode_id=episode.episode_id,

@@ -96,6 +96,7 @@ _ACCENTS = re.compile(r"[\u0300-\u036f]")
 _INVISIBLE = re.compile(
     r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0000-\U000e01ef]"
 )
+_UNSEEN = frozenset({"Cc", "Cf"})
 _END = re.compile(r"(?<=[.!?;])\s+|(?<=[。\uff01\uff1f\uff1b])|\n+")
 _SPACE = re.compile(r"\s+")
 _ARTICLES = re.compile(r"\b(?:an?|the|der|die|das|eine?|l[ea]s?|une?|el|los|las|una)\b")
@@ -114,6 +115,17 @@ def folded(text: str) -> str:
         text = unicodedata.normalize("NFC", text).replace("\u2019", "'").replace("\u2018", "'")
         text = text.replace("“", '"').replace("”", '"')
     return _SPACE.sub(" ", text.casefold())
+
+
+def name_key(text: str) -> str:
+    r"""The name of somebody as it is compared: without case, outer spaces and what nobody sees.
+
+    Example:
+        >>> name_key(" Ann\u200b  Lee "), name_key("\u200b \u061c")
+        ('ann lee', '')
+    """
+    seen = (one for one in text if one.isspace() or unicodedata.category(one) not in _UNSEEN)
+    return " ".join(folded("".join(seen)).split())
 
 
 def wording_key(text: str) -> str:

@@ -15,6 +15,7 @@ from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution
 from agentkit.agent.session import LibraryProvider, new_episode_id
 from agentkit.agent.types import Approval, Approver, ToolPolicy
+from agentkit.episodes.labels import ANONYMOUS
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
@@ -44,6 +45,7 @@ _PAGE = 250  # clients over HTTP take events of a megabyte
 _POLL_SECONDS = 1.0
 _MOST_SESSIONS = 1_024
 _HEALTH_PATH = "/healthz"
+_HOLDER = "agentkit.key_holder"  # in the scope of a request
 
 App: TypeAlias = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 
@@ -263,6 +265,7 @@ class LibraryServer:
             library=exposure.library,
             approve=approve,
             client=_client(context),
+            user=_user(context),
             deps=await made_deps(self._deps_factory, context),
         )
         shown = result if self._expose_errors else for_client(result)
@@ -320,23 +323,28 @@ class Guard:
         self._holder = holder
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Answer a request for the health, refuse one without a key, and hand on the others."""
+        """Answer a request for the health, refuse one without a key, and hand on the others.
+
+        Those that are handed on say whose key they came with.
+        """
         from starlette.responses import JSONResponse
 
         app: Any = self._app
         if scope["type"] == "http" and scope["path"] == _HEALTH_PATH:
             app = JSONResponse({"status": "ok"})
-        elif scope["type"] == "http" and not self._lets_in(scope):
-            error = "no valid key; send the header Authorization: Bearer KEY"
-            app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
+        elif scope["type"] == "http" and self._holder is not None:
+            scope[_HOLDER] = self._name(scope, self._holder)
+            if scope[_HOLDER] is None:
+                error = "no valid key; send the header Authorization: Bearer KEY"
+                app = JSONResponse({"error": error}, 401, {"WWW-Authenticate": "Bearer"})
         await app(scope, receive, send)
 
-    def _lets_in(self, scope: MutableMapping[str, Any]) -> bool:
-        if self._holder is None:
-            return True
+    @staticmethod
+    def _name(scope: MutableMapping[str, Any], holder: KeyHolder) -> str | None:
+        """The name of the holder of a request's key; None without a valid one."""
         headers = [text for name, text in scope["headers"] if name == b"authorization"]
         scheme, _, key = (headers[0] if len(headers) == 1 else b"").decode("latin-1").partition(" ")
-        return scheme.lower() == "bearer" and self._holder(key.strip()) is not None
+        return holder(key.strip()) if scheme.lower() == "bearer" else None
 
 
 def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -367,6 +375,12 @@ def _client(context: ServerRequestContext[Any, Any]) -> str:
     """The client's own name; shortened, because it may say anything."""
     known = context.session.client_params
     return "unknown" if known is None else known.client_info.name[:80] or "unknown"
+
+
+def _user(context: ServerRequestContext[Any, Any]) -> str:
+    """The holder of the key that came with the request; without one everybody is the same user."""
+    scope: Mapping[str, Any] = getattr(context.request, "scope", {})
+    return scope.get(_HOLDER) or ANONYMOUS
 
 
 def _listing(records: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:

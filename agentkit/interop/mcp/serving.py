@@ -121,6 +121,7 @@ class CallRunner:
         library: Library,
         approve: Approver | None,
         client: str,
+        user: str,
         deps: object = None,
     ) -> ToolResult:
         """Run one call and keep it as an episode, whatever came of it.
@@ -131,6 +132,7 @@ class CallRunner:
             library: The snapshot that the call is pinned to.
             approve: Decides about a tool that needs approval.
             client: Who called, as it names itself.
+            user: Who called, as this server knows it; calls of one user are one witness.
             deps: What tools find in their ``RunContext``.
         """
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
@@ -142,7 +144,7 @@ class CallRunner:
             library_version=library.version,
             started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             error="CancelledError: the client cancelled the call",
-            metadata={"source": "mcp", "client": client},
+            metadata={"source": "mcp", "client": client, "user": user},
         )
         clock = time.perf_counter()
         facts = RunFacts(

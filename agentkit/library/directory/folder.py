@@ -208,6 +208,12 @@ class Folder:
                 _write_flushed(kept, content)
         return kept
 
+    def laid_aside(self, path: Path) -> list[Path]:
+        """What ``lay_aside`` kept of a file."""
+        aside = self.local / "set-aside"
+        with self.translated(aside):
+            return sorted(aside.glob(f"{path.stem}-*{path.suffix}"))
+
     @contextmanager
     def locked(self, *, is_patient: bool = True) -> Iterator[bool]:
         """Be the only writer; whether it is so.

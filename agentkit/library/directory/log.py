@@ -41,6 +41,7 @@ class LogState:
             digest of the definition that each edit began with; empty for none.
         head: Digest of the last line.
         end: Bytes of the lines.
+        is_open: Whether the last line lacks its newline, as an editor may leave it.
         signature: Detects another log or more lines.
         is_old: Whether this was read from a store of format 1.
     """
@@ -50,6 +51,7 @@ class LogState:
     behind: Mapping[str, str] = field(default_factory=dict)
     head: str = ""
     end: int = 0
+    is_open: bool = False
     signature: object = None
     is_old: bool = False
 
@@ -112,7 +114,7 @@ class ChangeLog:
                 return state
             has_grown = state is not None and signature is not None and signature[2] > state.end > 0
             self._state = None
-            if state is not None and has_grown:
+            if state is not None and has_grown and not state.is_open:
                 with suppress(StoreFormatError):  # it is read again from the beginning, below
                     self._state = self._read_on(state)
             if self._state is None:
@@ -123,7 +125,7 @@ class ChangeLog:
             return self._state
 
     def _read_on(self, state: LogState) -> LogState:
-        """Take up the lines behind those that were read; a last one without its end is none yet."""
+        """Take up the lines behind those that were read; a last one that was cut is none yet."""
         path = self._folder.log
         content = self._folder.plain(path, start=state.end)
         whole = content[: content.rfind(b"\n") + 1]
@@ -138,6 +140,10 @@ class ChangeLog:
             else:
                 state.apply(record, digest_of(line), path)
         state.end += len(whole)
+        last = content[len(whole) :]
+        if state.end and _is_whole(last, path):
+            state.apply(json_object(last, path), digest_of(last), path)
+            state.end, state.is_open = state.end + len(last), True
         return state
 
     def append(
@@ -151,7 +157,7 @@ class ChangeLog:
         with self._lock:
             state = self.refresh()
             record: dict[str, Any] = {"previous": state.head}
-            content = b""
+            content = b"\n" if state.is_open else b""
             if not state.end:
                 content = _line({"format": FORMAT_VERSION, "form": form})
                 record["previous"] = digest_of(content.rstrip())
@@ -243,6 +249,13 @@ def as_written(change: LibraryChange) -> LibraryChange:
         evidence=tuple(map(storable, change.evidence)),
         created_at=change.created_at or now(),
     )
+
+
+def _is_whole(line: bytes, path: Path) -> bool:
+    """Whether a line without its newline is all there: of a JSON object, no beginning is one."""
+    with suppress(StoreFormatError):
+        return bool(json_object(line, path))
+    return False
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

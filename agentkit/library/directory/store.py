@@ -317,6 +317,9 @@ class DirectoryStore(ForwardingStore):
         if state.end and self._folder.plain(self._folder.log, start=state.end):
             message = "ends in half a change, which a killed writer left; the next commit fixes it"
             yield _note(self._folder.log, message)
+        for aside in self._folder.laid_aside(self._folder.log):
+            message = "is half a change that the log ended in; delete it if nobody misses a change"
+            yield _note(aside, message)
         for edit in files.edits(state):
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
         with self._folder.translated(self.path):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 
+import httpx
 import pytest
 from hypothesis import given, strategies as st
 from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import (
     ElicitResult,
+    Implementation,
     Tool as WireTool,
     ToolListChangedNotification,
 )
@@ -253,6 +257,32 @@ async def test_a_key_opens_and_nothing_else(guarded):
         with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_calls_of_one_key_are_those_of_one_user(listening, mode):
+    """Episodes are labelled with the key's name or ``anonymous``, whatever a client calls itself."""
+
+    async def call(server, name, **options):
+        url, _ = listening(server.http_app(**options))
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as http:
+            transport = streamable_http_client(url, http_client=http)
+            info = Implementation(name=name, version="1")
+            async with Client(transport, mode=mode, client_info=info) as client:
+                await client.call_tool("add", {"a": 1, "b": 2})
+
+    store = open_store("memory:")
+    ToolManager(store).register([add], reason="the first tools")
+    server = partial(LibraryServer, store, tools=[add])
+    for name in ("one", "another"):
+        await call(server(), name, holder=Keys({"shop": KEY}).holder)
+        await call(server(), name)
+    async with Client(server().sdk_server(), mode=mode) as client:
+        await client.call_tool("add", {"a": 1, "b": 2})
+    found = [(one.metadata["client"], one.metadata["user"]) for one in store.select()]
+    users = [user for _, user in found][::-1]
+    assert users == ["shop", "anonymous", "shop", "anonymous", "anonymous"]
+    assert {"one", "another"} < {client for client, _ in found}
 
 
 async def test_the_health_is_told_to_everybody(guarded):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.errors import StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.directory import DirectoryStore
@@ -45,7 +46,41 @@ def test_half_a_line_is_laid_aside(workshop, make_tool):
     assert workshop.again().load(2)["ping"].definition.description.summary == "New."
     (aside,) = (workshop.path / "local" / "set-aside").iterdir()
     assert aside.read_bytes() == b'{"previous": "a killed wri'
+    (note,) = check_store(workshop.store).notes[:1]
+    assert str(aside) in note
+    assert "half a change" in note
+    aside.unlink()
     assert list(workshop.store.check()) == []
+
+
+def test_a_line_that_only_lacks_its_newline_is_a_line(workshop, make_tool):
+    """An editor that takes the last newline away takes no change away; the next one writes it."""
+    workshop.put(make_tool("ping", "New."))
+    log = workshop.path / "log.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole.removesuffix(b"\n"))
+    for opened in (lambda: workshop.store, workshop.again):
+        store = opened()
+        assert store.load()["ping"].definition.description.summary == "New."
+        assert (store.load().version, list(store.check())) == (2, [])
+    with log.open("ab") as file:
+        file.write(b"\n")
+    assert (workshop.store.load().version, list(workshop.store.check())) == (2, [])
+    log.write_bytes(whole.removesuffix(b"\n"))
+    assert workshop.put(make_tool("ping", "Newest.")) == 3
+    assert log.read_bytes().startswith(whole)
+    assert [one.version for one in workshop.again().changes()] == [1, 2, 3]
+    assert not (workshop.path / "local" / "set-aside").exists()
+
+
+def test_a_whole_line_that_does_not_follow_is_no_half_of_one(workshop, make_tool):
+    """Without its newline too, what follows another line is refused, and not set aside."""
+    workshop.put(make_tool("ping", "New."))
+    log = workshop.path / "log.jsonl"
+    first, _, last = log.read_bytes().splitlines()
+    log.write_bytes(first + b"\n" + last)
+    with pytest.raises(StoreFormatError, match="forked"):
+        workshop.again()
 
 
 def test_a_read_only_checkout_tells_of_edits(workshop, make_tool):
