@@ -405,7 +405,7 @@ class CallReader(ABC):
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` as text; empty when it is no chain of names."""
+    """``a.b.c`` as text; empty when it is not a chain of names."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

@@ -61,7 +61,7 @@ def program_from_json(
             was stored before may break those that do not keep it from running.
 
     Raises:
-        CompositeError: The data is no program (``malformed_program``), was written by a newer
+        CompositeError: The data is not a program (``malformed_program``), was written by a newer
             agentkit, or breaks a rule of the language.
 
     Example:
@@ -95,7 +95,7 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
 def called_in(record: JsonObject) -> frozenset[str] | None:
     """The tools that a stored program calls, also one that breaks rules of the language.
 
-    None when it can not be read.
+    None when it cannot be read.
     """
     try:
         program, _ = _read(_text(record), "", None, READING_LIMITS)

@@ -121,7 +121,7 @@ def read_source(
             arguments as the library does.
 
     Raises:
-        CompositeError: The text is no function at all.
+        CompositeError: The text is not a function at all.
     """
     limits = limits or CompositeLimits()
     tree = syntax_tree(source, limits)

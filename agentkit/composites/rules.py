@@ -150,7 +150,7 @@ class RuleChecker:
         try:
             if expression.evaluate(values, limits=CONTRACT_LIMITS):
                 return None
-        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
+        except (CompositeRunError, UsageError):  # a parameter is not given, or is not a number
             return None
         assignments = " and ".join(
             f"{name} = {_value_shown(values[name])}" for name in expression.reads
@@ -495,7 +495,7 @@ def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RulePr
     for at, example in enumerate(definition.worked_calls):
         arguments: Any = example.arguments
         if not isinstance(arguments, Mapping):
-            continue  # the example is no call, which is not the fault of the rule
+            continue  # the example is not a call, which is not the fault of the rule
         if failure := checker.refusal(arguments):
             shown = f"example {at} of {definition.name} breaks it: {failure.rule}"
             yield _problem("example_breaks_rule", shown)

@@ -113,7 +113,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOut:
-    """A row of a source that is no task.
+    """A row of a source that is not a task.
 
     Attributes:
         where: File and line, or the id of the question.

@@ -1,6 +1,6 @@
 """Tasks of one's own: a file with one task a line (JSON lines), read and written.
 
-A row that is no task never stops the others: it is reported with its line and the reason in
+A row that is not a task never stops the others: it is reported with its line and the reason in
 ``Benchmark.left_out``, and so counted.
 
 A gold call that the tool's own schema refuses is a contradiction: the runtime refuses such a call,
@@ -170,7 +170,7 @@ def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task
         all_tools: What a task offers that names no tools.
 
     Raises:
-        RecordError: It is no task; the message says what is wrong and where.
+        RecordError: It is not a task; the message says what is wrong and where.
 
     Example:
         >>> task = task_from_json({"id": "sum-1", "request": "2 + 2?", "expects": {"number": 4}})

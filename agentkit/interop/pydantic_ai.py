@@ -128,7 +128,7 @@ def text_of(content: Any) -> str:
 
 
 def said(messages: Sequence[Any], names: WireNames) -> Iterator[Message]:
-    """A conversation; the application's own instructions are no part of it."""
+    """A conversation; the application's own instructions are not part of it."""
     for message in messages:
         if message.kind == "response":
             yield _answer(message, names)

@@ -139,7 +139,7 @@ def read_verifier(texts: Iterable[str]) -> Verifier:
     """Checks with any of the keys in the texts, private or public.
 
     Raises:
-        UsageError: One is no such key, or a secret that is too short.
+        UsageError: One is not such a key, or a secret that is too short.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
     return _AnyOf(verifiers=tuple(_read(text) for text in texts))
@@ -164,7 +164,7 @@ def key_text(file: str | os.PathLike[str]) -> str:
     """Read a key file.
 
     Raises:
-        UsageError: It cannot be read, or is no text.
+        UsageError: It cannot be read, or is not a text.
     """
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")

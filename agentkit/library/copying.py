@@ -260,7 +260,7 @@ def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment(text: str) -> datetime | str:
-    """A time that compares with one of another time zone; the text itself if it is no time."""
+    """A time that compares with one of another time zone; the text itself if it is not a time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

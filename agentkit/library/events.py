@@ -147,7 +147,7 @@ class LibraryEvent(EventDraft):
         """The inverse of ``to_json``.
 
         Raises:
-            StoreFormatError: The record is no event, or its format is newer than ours.
+            StoreFormatError: The record is not an event, or its format is newer than ours.
         """
         try:
             found = dict(record)

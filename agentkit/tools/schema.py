@@ -218,7 +218,7 @@ def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
 
     Raises:
         DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
-            its references multiply each other, or a key is no text. The message says which.
+            its references multiply each other, or a key is not a text. The message says which.
     """
     combining: list[JsonObject] = []
     patterns: set[str] = set()

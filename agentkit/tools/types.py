@@ -71,7 +71,7 @@ def _meanings() -> Iterator[tuple[str, str]]:
 
 
 MEANINGS: Mapping[str, str] = MappingProxyType(dict(_meanings()))
-"""Each meaning and the wider one above it; an empty text is no meaning in particular."""
+"""Each meaning and the wider one above it; an empty text is not a meaning in particular."""
 
 OWNED_ID = "id:"
 """Prefix of the meaning of an identifier that names its owner, as in ``id:hotel``."""

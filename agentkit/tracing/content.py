@@ -64,7 +64,7 @@ class ContentPolicy:
     def text(self, text: str) -> str:
         """One text, redacted and cut."""
         changed = self.redact(text)
-        if not changed.isascii():  # half a surrogate pair is no text that an exporter could send
+        if not changed.isascii():  # half a surrogate pair is not a text that an exporter could send
             changed = changed.encode("utf-8", "replace").decode("utf-8")
         return changed if len(changed) <= self.max_chars else f"{changed[: self.max_chars]}…"
 

@@ -156,7 +156,7 @@ class Tracing:
     def failed(self, error: Exception) -> None:
         """Count and log what telling raised."""
         self.errors += 1
-        if self.errors & (self.errors - 1):  # not a power of two: a broken exporter is no flood
+        if self.errors & (self.errors - 1):  # not a power of two: a broken exporter is not a flood
             return
         where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
         logger.error(

@@ -70,7 +70,7 @@ class NumberAnswerVerifier:
     """Passes when the final answer is the expected number.
 
     Text is read by ``final_number``; structured output may be a number, or an object with one
-    entry. NaN, infinities and booleans are no numbers. Values are compared exactly as fractions.
+    entry. NaN, infinities and booleans are not numbers. Values are compared exactly as fractions.
 
     The tolerance is relative to the expected value. Up to the default of 1e-6 it is there for
     rounding only, which makes no whole number out of another: two different whole numbers are

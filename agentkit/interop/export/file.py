@@ -73,7 +73,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         expected: The digest of the content, where it is known from elsewhere.
 
     Raises:
-        ArtifactError: It is no artifact, of a newer format, or not what its digests say.
+        ArtifactError: It is not an artifact, of a newer format, or not what its digests say.
     """
     _check_outline(record)
     digests_record = record["digests"]

@@ -305,7 +305,7 @@ def _without_dialect(schema: JsonObject) -> JsonObject:
     """The schema without the name of its dialect, which half of all servers give.
 
     What a dialect writes differently is known by how it is written, so the name says nothing more
-    and its loss is no repair.
+    and its loss is not a repair.
     """
     if schema.get("$schema") not in _DIALECTS:
         return schema

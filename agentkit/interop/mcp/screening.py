@@ -30,7 +30,7 @@ _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _LONGEST_ENTRY = 2_000_000
-"""Characters of one entry as JSON; what says so much of one tool is no description."""
+"""Characters of one entry as JSON; what says so much of one tool is not a description."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

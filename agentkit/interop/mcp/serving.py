@@ -200,7 +200,7 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     """A result as the protocol has it.
 
     A failed, refused or waiting call is an answer with ``isError`` whose text says what a model
-    can do about it; it is no error of the protocol.
+    can do about it; it is not an error of the protocol.
     """
     is_ok, schema = result.status == "ok", definition.signature.result
     record = text_record(result.text or ("" if is_ok else result.status), is_error=not is_ok)

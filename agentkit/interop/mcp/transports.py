@@ -35,7 +35,7 @@ _HTTP_SECONDS = 30.0
 _STREAM_SECONDS = 300.0
 _STOP_SECONDS = 2.0
 _MOST_STRAYS = 1_000
-"""Lines in a row that are no messages; a server of them all is stopped."""
+"""Lines in a row that are not messages; a server of them all is stopped."""
 _MOST_SKIPPED = 10
 """How many line limits to skip while looking for the end of a long line."""
 _MOST_VALUES = 300_000

@@ -149,7 +149,7 @@ def is_public(address: str) -> bool:
     """Whether an IP address can be reached from everywhere, and not only from this network.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: It is not an address.
 
     Example:
         >>> [is_public(one) for one in ("8.8.8.8", "169.254.169.254", "::ffff:127.0.0.1")]

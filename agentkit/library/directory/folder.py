@@ -73,7 +73,7 @@ class Folder:
         Files of tools may be links: those are reported as edits, and nothing is written through.
 
         Raises:
-            StoreError: One of the folders is a link, or something in ``local`` is no plain file.
+            StoreError: One of the folders is a link, or something in ``local`` is not a plain file.
         """
         with self.translated(self.path):
             folders = ((one, "a link") for one in (self.tools, self.history) if one.is_symlink())

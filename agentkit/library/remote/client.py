@@ -297,7 +297,7 @@ class LibraryClient:
             raise StoreError(f"the library at {self.address} is closed; open it again")
 
     def _check(self, response: httpx.Response) -> None:
-        """Refuse what is no answer of a library server."""
+        """Refuse what is not an answer of a library server."""
         if response.status_code != _OK:
             raise self._refusal(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -69,7 +69,7 @@ class Head:
         """The inverse of ``to_json``.
 
         Raises:
-            StoreFormatError: The record is no head, or its format is newer than ours.
+            StoreFormatError: The record is not a head, or its format is newer than ours.
         """
         try:
             _check_format(record["format"])

@@ -140,7 +140,7 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
     two programs that open the same new file do not both run them.
 
     Raises:
-        StoreFormatError: The file is no database, was written by a newer agentkit, or holds
+        StoreFormatError: The file is not a database, was written by a newer agentkit, or holds
             tables of another program under our names, or views or triggers that agentkit did not
             make. It is left as it was.
         StoreError: The file is locked or cannot be written.

@@ -104,7 +104,7 @@ class StoreFormatConformance(StoreFixtures):
 
     @pytest.mark.parametrize("time", ["yesterday", "2026-11-21T10:00:00", "12:00", " "])
     def test_a_time_that_is_none_is_refused(self, store: Store, time: str) -> None:
-        """A change that says when in words that are no time changes nothing."""
+        """A change that says when in words that are not a time changes nothing."""
         with pytest.raises(StoreError, match="ISO 8601"):
             store.commit(_edit(0, created_at=time), expected_version=0)
         assert list(store.versions()) == []
