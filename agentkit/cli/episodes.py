@@ -377,7 +377,7 @@ def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
         if call.call_id in results:
             yield "    gives", f" {result_line(results[call.call_id])}"
     if turn.correction:
-        yield "  told", turn.correction
+        yield "  correct", turn.correction
 
 
 def _ending(episode: Episode) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,7 @@ _BINDING = {"contracts", "limits", "max_retries", "requires_approval", "timeout_
 """Keywords that say how the tool runs; a definition does not hold them."""
 
 _RESULT = "result"
-"""The name by which a postcondition speaks of the returned value."""
+"""The name of the returned value in a postcondition."""
 
 
 def compose(

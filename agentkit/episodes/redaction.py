@@ -40,7 +40,7 @@ _GONE = "<redacted>"
 
 @dataclass(frozen=True, kw_only=True)
 class Redaction:
-    """Takes personal data and secrets out of episodes. Doing it twice is doing it once.
+    """Removes personal data and secrets from episodes. It is idempotent.
 
     Ids and names stay, so that episodes are found, diagnosed and learned from as before. Patterns
     know formats, no meaning: the name of a person is not a format. ``change_texts`` is the hook for

@@ -276,7 +276,7 @@ def load_tasks(
             says what the tasks below it have in common.
         tools: What the tasks may offer. Where any of them is bound, calls are run; where none is,
             calls are only judged. A ``Library`` will do.
-        environment: Makes the world of a task, with the tools in it, instead of ``tools``. It is
+        environment: Creates the world of a task, with the tools in it, instead of ``tools``. It is
             called once for every task while reading, to know the tools and to find tasks whose
             ``start`` it does not take.
         name: The benchmark's name; the file's by default.

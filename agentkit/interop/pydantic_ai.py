@@ -146,7 +146,7 @@ _NO_NAMES = WireNames(())
 
 
 class _AnyArguments:
-    """Stands where the framework validates: our validator words what is wrong with arguments."""
+    """Replaces the framework's validation: our validator words the problems of arguments."""
 
     def validate_json(self, data: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
         text = data if isinstance(data, str) else bytes(data).decode(errors="replace")

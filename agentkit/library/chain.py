@@ -82,7 +82,7 @@ class Ed25519Key:
 
     Attributes:
         public: What may be given to everybody who is to check.
-        private: Makes signatures; None where only the public half is known.
+        private: Creates signatures; None where only the public half is known.
     """
 
     public: Ed25519PublicKey
@@ -481,7 +481,7 @@ def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
 
 
 def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
-    """The tools of which an event tells, with the digest of each; empty for one that is gone.
+    """The tools that an event names, with the digest of each; empty for a removed one.
 
     Those of a very large change are not among them: see ``bulk_of``.
     """

@@ -338,7 +338,7 @@ def _invented_id() -> str:
 
 
 class EventParser:
-    r"""Gives the data of server-sent events, wherever the byte stream was cut.
+    r"""Yields the data of server-sent events, wherever the byte stream was cut.
 
     Follows the WHATWG HTML standard, section 9.2.6: lines end with CR, LF or CRLF; several ``data``
     lines make one text; an event ends at an empty line, and one that was cut off is dropped.

@@ -174,14 +174,16 @@ def _going_on(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> Wor
     """The work without its answers. The store is read, so it is called in a thread."""
     return Work(
         episode_id=continuation_id(waiting.episode_id),
-        history=() if waiting.session_id else _said_before(waiting, chat_request, store),
+        history=() if waiting.session_id else _earlier_messages(waiting, chat_request, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
         waiting=waiting,
     )
 
 
-def _said_before(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> tuple[Message, ...]:
+def _earlier_messages(
+    waiting: Episode, chat_request: Asked, store: EpisodeStore
+) -> tuple[Message, ...]:
     """The conversation before the waiting run: the client's part, and runs that it went on from."""
     chain = [waiting]
     while chain[0].resumes is not None:

@@ -31,7 +31,7 @@ from agentkit.testing.scripted_models import as_events
 from agentkit.tools.canonical import digest
 
 REDACTED = "<redacted>"
-"""Stands where a secret was."""
+"""Placeholder for a secret."""
 
 FORMAT_VERSION = 1
 """Version of a line's form."""

@@ -46,8 +46,8 @@ class Tracing:
     """Tells what agents do. One serves any number of agents and runs.
 
     Args:
-        tracer_provider: Makes the spans; None takes the global one.
-        meter_provider: Makes the histograms; None takes the global one.
+        tracer_provider: Creates the spans; None uses the global one.
+        meter_provider: Creates the histograms; None uses the global one.
         content: How texts, arguments and results are written into spans; None, the default, writes
             none of them, nor any message of an exception.
         child_spans: Which calls inside composites get spans: ``all``, those of composite calls

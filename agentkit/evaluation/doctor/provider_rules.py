@@ -18,7 +18,7 @@ from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 Search = Callable[[ToolDefinition], Iterator[str]]
-"""Gives the places of a definition that break a rule, each in a few words."""
+"""Yields the places of a definition that break a rule, each in a few words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from agentkit.interop.mcp.listing import (
 )
 
 NewTools: TypeAlias = Literal["hold", "screen"]
-"""The policy for tools that nobody has approved."""
+"""The policy for unapproved tools."""
 
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")

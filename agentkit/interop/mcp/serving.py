@@ -69,7 +69,7 @@ class Exposure:
 
     @cached_property
     def open(self) -> Mapping[str, Tool]:
-        """Those of the runnable tools that nobody is asked about in a client."""
+        """The runnable tools that need no approval in a client."""
         if self.asks_host:
             return self.runnable
         return {name: tool for name, tool in self.runnable.items() if not tool.needs_approval}

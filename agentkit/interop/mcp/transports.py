@@ -453,7 +453,7 @@ def _too_long(most: int) -> str:
 
 
 class _Allowance:
-    """Takes so many things at once, and so many more each second."""
+    """Allows a burst of items, and a number more each second."""
 
     def __init__(self) -> None:
         self._left, self._then = float(_UNASKED), time.monotonic()

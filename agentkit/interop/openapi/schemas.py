@@ -167,7 +167,7 @@ class SchemaPool:
         return Converted(schema=schema, names=tuple(dict.fromkeys(names)), size=size)
 
     def _name_of(self, found: Node) -> str:
-        """The name under which a schema stands in ``$defs``."""
+        """The name of a schema in ``$defs``."""
         if found.pointer not in self._names:
             last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")[:100]
             base = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"

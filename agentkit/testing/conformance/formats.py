@@ -21,7 +21,7 @@ from agentkit.tools.definition import Description, ToolDefinition
 _HOUR = timedelta(hours=1)
 
 EditDefinitions: TypeAlias = Callable[[str, Callable[[str], str]], None]
-"""Takes the URL of a store, and what makes of the JSON of each definition that of another."""
+"""Called with a store's URL and a function that edits the JSON of each definition."""
 
 
 class StoreFormatConformance(StoreFixtures):
