@@ -147,7 +147,7 @@ def _text(record: object) -> str:
                 raise _malformed("the program is nested too deeply", "too_large") from None
             except _NO_PROGRAM as error:
                 what = f"{type(error).__name__}: {error}"
-                raise _malformed(f"the tree of nodes is no program ({what:.200})") from error
+                raise _malformed(f"the tree of nodes is not a program ({what:.200})") from error
     raise _malformed("a program has `format` 2 and its text in `source`")
 
 

@@ -360,7 +360,7 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
         value = None
     value = list(value) if isinstance(value, tuple) else value
     if not is_json(value) or fits(value, expected[0]) is not True:
-        what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of that form"
+        what = f"`{name}` of @composite holds `{shown(node)}`, which is not a constant of that form"
         raise ValueError(f"{what}; Write {name}={expected[1]}.")
     return tuple(value) if isinstance(value, list) else value
 

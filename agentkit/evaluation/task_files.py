@@ -253,7 +253,7 @@ def _messages(history: Sequence[JsonObject]) -> Iterator[Message]:
         refuse_other_fields(kind, message, where)
         row = checked(kind, message, where)
         if isinstance(row, ToolMessage) and row.call_id not in waiting:
-            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is no call before it")
+            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is not a call before it")
         if isinstance(row, AssistantMessage):
             waiting |= {call.call_id for call in row.tool_calls}
         yield row

@@ -226,7 +226,7 @@ def actual_digest(definition: ToolDefinition) -> str:
     try:
         return replace(definition).digest  # a copy knows no digest yet
     except (ValueError, RecursionError) as error:
-        return f"none, for it is no definition ({error})"
+        return f"none, for it is not a definition ({error})"
 
 
 def changed_definition(definition: ToolDefinition, why: str, place: object) -> StoreFormatError:
@@ -324,7 +324,7 @@ def change_from_json(record: JsonObject) -> LibraryChange:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.50} is no text")
+        raise TypeError(f"{value!r:.50} is not text")
     return value
 
 

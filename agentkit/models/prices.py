@@ -142,7 +142,7 @@ def _user_prices() -> Mapping[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:
-        raise UsageError(f"{path} is no table of prices ({error}); fix or delete it") from error
+        raise UsageError(f"{path} is not a table of prices ({error}); fix or delete it") from error
 
 
 @cache

@@ -218,8 +218,8 @@ def check_size(size: int) -> None:
     """
     if size > MAX_BYTES:
         raise ModelResponseError(
-            f"the answer has more than {MAX_BYTES:,} bytes, which is no answer of a model; nothing "
-            "of it is used. Look at the server behind the base URL"
+            f"the answer has more than {MAX_BYTES:,} bytes, which is not an answer of a model; "
+            "nothing of it is used. Look at the server behind the base URL"
         )
 
 

@@ -154,7 +154,7 @@ async def continued_work(
 
 def already_answered() -> RequestError:
     """These calls were answered before: nothing runs twice."""
-    message = "these calls were answered before; go on with a new user message"
+    message = "these calls were answered before; continue with a new user message"
     return RequestError(status=409, message=message, code="already_answered", headers=(NO_RETRY,))
 
 

@@ -198,7 +198,7 @@ class TypeSet:
                 raise UsageError(f"{base!r} is no JSON type; use one of {', '.join(BASES)}")
         if not _is_meaning(meaning):
             raise UsageError(
-                f"{meaning!r} is no known meaning; see agentkit.tools.MEANINGS, or write "
+                f"{meaning!r} is not a known meaning; see agentkit.tools.MEANINGS, or write "
                 "an identifier as 'id:owner'"
             )
         return _plain(bases, meaning)

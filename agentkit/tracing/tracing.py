@@ -160,7 +160,7 @@ class Tracing:
             return
         where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
         logger.error(
-            "tracing failed (%s), %d times so far; the run goes on without it%s",
+            "tracing failed (%s), %d times so far; the run continues without it%s",
             type(error).__name__,
             self.errors,
             f"\n{where}" if self.errors == 1 else "",

@@ -271,7 +271,7 @@ async def _messages(stdout: StreamReader, most: int, unanswered: Unanswered) -> 
     """Parse a server's output into messages; an oversized one makes its call fail."""
     strays = 0
     why = (
-        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no messages; a server logs "
+        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are not messages; a server logs "
         "on stderr"
     )
     while strays <= _MOST_STRAYS:

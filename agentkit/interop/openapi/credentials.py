@@ -94,7 +94,7 @@ def requirements_of(
         or len(requirements) > _MAX_SCHEMES
         or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in requirements)
     ):
-        raise Unmappable(f"its security is no list of at most {_MAX_SCHEMES} requirements")
+        raise Unmappable(f"its security is not a list of at most {_MAX_SCHEMES} requirements")
     summary = "it is not under components/securitySchemes"
     return tuple(
         tuple(

@@ -105,7 +105,7 @@ def _checked(url: str) -> str:
 def _no_url(url: str, error: ValueError | None = None) -> UsageError:
     reason = "" if error is None else f" ({error})"
     return UsageError(
-        f"the server {url!r:.200} is no http or https URL{reason}; give one such as https://api.example.com"
+        f"the server {url!r:.200} is not an http or https URL{reason}; give one such as https://api.example.com"
     )
 
 

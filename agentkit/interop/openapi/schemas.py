@@ -195,7 +195,7 @@ class SchemaPool:
         """
         found = self._found.get(name.removeprefix("#/$defs/"))
         if found is None:
-            raise Unmappable(f"the reference {name!r:.200} stands where no schema belongs")
+            raise Unmappable(f"the reference {name!r:.200} is where no schema belongs")
         return self.convert(found)
 
     def closed(

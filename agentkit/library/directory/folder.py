@@ -118,7 +118,7 @@ class Folder:
         with self.translated(path):
             if not S_ISREG(path.lstat().st_mode):
                 raise StoreError(
-                    f"{path} is no plain file, and the store reads changes from plain files alone. "
+                    f"{path} is not a plain file, and the store reads only plain files. "
                     "Nothing was changed; put back the file that was there, from git for example"
                 )
             return _read(path, start=start)

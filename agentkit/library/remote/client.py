@@ -304,7 +304,7 @@ class LibraryClient:
         if kind != LINES:
             raise StoreFormatError(
                 f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {LINES}: "
-                "this is no library server, or something in between answered in its place, such "
+                "this is not a library server, or something in between answered in its place, such "
                 "as a page to log in"
             )
         packed = response.headers.get("content-encoding", "").strip().lower()

@@ -161,8 +161,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
     if connection.is_read_only:
         if len(applied) < len(STEPS):
             raise StoreFormatError(
-                f"{connection.path} is no store yet, or one of an older agentkit, and was opened "
-                "to be read only. Nothing was changed; open it once with open_store"
+                f"{connection.path} is not a store yet, or one of an older agentkit, and was "
+                "opened to be read only. Nothing was changed; open it once with open_store"
             )
         return
     connection.execute("PRAGMA journal_mode = WAL")

@@ -165,7 +165,7 @@ def _referring(found: NormalisedSchema) -> NormalisedSchema:
         if not _is_schema(target, reference):
             raise DefinitionError(
                 f"the schema cannot be used: its reference {reference[:80]!r} leads to "
-                f"{value_text(target)}, which is no schema"
+                f"{value_text(target)}, which is not a schema"
             )
     return found
 
