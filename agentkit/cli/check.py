@@ -20,11 +20,11 @@ from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_r
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.hand_edits import EditedStore
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
 from agentkit.library.dag import in_order
+from agentkit.library.directory.files import EditedStore
 from agentkit.library.directory.store import folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
@@ -204,9 +204,8 @@ def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
             advice = "correct the file, or restore it with git"
             yield Finding(place=edit.name, code="edit", message=message, advice=advice)
         else:
-            yield _note(
-                edit.name, message, "propose_edits in agentkit.evolution proposes it", "edit"
-            )
+            advice = "propose it to ToolManager (docs/stores.md), or restore the file with git"
+            yield _note(edit.name, message, advice, "edit")
     edited = tuple(f"{edit.file}: " for edit in edits)
     yield from (_note("store", one) for one in checked.notes if not one.startswith(edited))
 

@@ -10,7 +10,6 @@ from .gates import (
     canary_gate as canary_gate,
     shadow_gate as shadow_gate,
 )
-from .hand_edits import propose_edits as propose_edits
 from .insertion import InsertOutcome as InsertOutcome
 from .learning import (
     LearnReport as LearnReport,

@@ -116,21 +116,7 @@ def view_changes(
          description The description changes.
         periods enum periods may only be 36 or 48.
     """
-    return _changes(_flat(before), _flat(after))
-
-
-def schema_changes(before: Any, after: Any, place: str = "") -> tuple[ViewChange, ...]:
-    """Everything that differs between two schemas, by place.
-
-    Example:
-        >>> bound = {"type": "integer", "maximum": 14}
-        >>> [one.sentence for one in schema_changes(bound, {**bound, "maximum": 7}, "days")]
-        ['days must be at most 7 (before: at most 14).']
-    """
-    return _changes(_flat_schema(before, place), _flat_schema(after, place))
-
-
-def _changes(old: _Flat, new: _Flat) -> tuple[ViewChange, ...]:
+    old, new = _flat(before), _flat(after)
     keys = sorted(old.keys() | new.keys())
     return tuple(
         ViewChange(place=key[0], keyword=key[1], before=old.get(key, ""), after=new.get(key, ""))
@@ -144,14 +130,9 @@ def _flat(tool: ToolDefinition | None) -> _Flat:
     if tool is None:
         return {}
     found = {("", DESCRIPTION): tool.text} if tool.text else {}
-    return found | _flat_schema(tool.parameters_schema, "")
-
-
-def _flat_schema(schema: Any, place: str) -> _Flat:
-    found: _Flat = {}
-    for below, keyword, value in _parts(schema, place):
+    for place, keyword, value in _parts(tool.parameters_schema, ""):
         is_text = keyword == DESCRIPTION and isinstance(value, str)
-        found[below, keyword] = value if is_text else _json(value)
+        found[place, keyword] = value if is_text else _json(value)
     return found
 
 

@@ -19,7 +19,6 @@ from agentkit.evaluation.results.texts import shown
 from agentkit_training.runs import Provenance, RunDirectory, StepRecord
 
 _WIDTH, _HEIGHT, _MARGIN = 480.0, 150.0, 54.0
-_SMOOTHED = 12  # with more points than this a line of means is drawn over them
 _FEWEST = 2  # points that make a curve
 _LEAST_PLAIN = 1e-3  # smaller numbers, such as learning rates, have too many places
 _ALWAYS = frozenset({"reward", "passed", "accuracy", "loss"})
@@ -29,8 +28,7 @@ _STYLE = """
 svg.lines { width: 100%; max-width: 680px; height: auto; display: block; }
 .plots { display: grid; gap: 10px 26px;
   grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); }
-.curve { fill: none; stroke: var(--fill); stroke-width: 1.2; opacity: .55; }
-.curve.main { stroke: var(--line); stroke-width: 2.2; opacity: 1; }
+.curve { fill: none; stroke: var(--line); stroke-width: 2; }
 .grid { stroke: var(--rule); stroke-width: 1; }
 .tick.left { text-anchor: end; } .tick.middle { text-anchor: middle; }
 """
@@ -126,7 +124,7 @@ def run_html(run: RunDirectory) -> str:
 def curve_plot(
     told: str, points: Sequence[tuple[int, float]], *, text: Callable[[float], str]
 ) -> Markup:
-    """One figure over the steps; many points are drawn faintly, with their running mean.
+    """One figure over the steps.
 
     Args:
         told: What is seen, in a sentence.
@@ -144,10 +142,6 @@ def curve_plot(
         across = _MARGIN + (step - drawn[0][0]) / wide * (_WIDTH - _MARGIN)
         return across, _HEIGHT - (value - low) / tall * _HEIGHT + 6
 
-    def line(several: Sequence[tuple[int, float]], kind: str) -> Markup:
-        places = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in several)
-        return element("polyline", points=places, class_=kind)
-
     parts: list[Markup] = []
     for value in dict.fromkeys((low, (low + high) / 2, high)):
         _, y = place(drawn[0][0], value)
@@ -156,28 +150,11 @@ def curve_plot(
     for step in dict.fromkeys((drawn[0][0], drawn[-1][0])):
         x, _ = place(step, low)
         parts.append(element("text", str(step), x=x, y=_HEIGHT + 22, class_="tick middle"))
-    is_smoothed = len(drawn) > _SMOOTHED
-    parts.append(line(drawn, "curve" if is_smoothed else "curve main"))
-    if is_smoothed:
-        parts.append(line(running_mean(drawn), "curve main"))
+    places = " ".join("{:.1f},{:.1f}".format(*place(*point)) for point in drawn)
+    parts.append(element("polyline", points=places, class_="curve"))
     box = f"0 0 {_WIDTH + 14:g} {_HEIGHT + 28:g}"
     svg = element("svg", parts, viewBox=box, class_="lines", role="img", aria_label=told)
     return element("figure", svg, element("figcaption", told))
-
-
-def running_mean(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Each point as the mean of those around it, a tenth of all on either side.
-
-    Example:
-        >>> running_mean([(0, 0.0), (1, 3.0), (2, 6.0)])
-        [(0, 1.5), (1, 3.0), (2, 4.5)]
-    """
-    reach = max(1, len(points) // 10)
-    found = []
-    for number, (step, _) in enumerate(points):
-        near = [value for _, value in points[max(0, number - reach) : number + reach + 1]]
-        found.append((step, sum(near) / len(near)))
-    return found
 
 
 def _plots(records: Sequence[StepRecord], figures: Iterable[Told]) -> tuple[Markup, ...]:

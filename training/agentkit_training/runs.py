@@ -265,6 +265,9 @@ class RunDirectory:
 _GONE_SECTIONS = ("hardware", "verl")
 """Sections that earlier releases wrote, and that nothing was learned by."""
 
+_GONE_KEYS = (("weighting", "kind", "fixed"), ("tasks", "held_out_share", 1.0))
+"""Keys that earlier releases wrote, with the one value that there is now."""
+
 
 def settings_of(config: str) -> JsonObject:
     """The sections and keys of a configuration; of what is none, the whole under one name."""
@@ -273,9 +276,10 @@ def settings_of(config: str) -> JsonObject:
         return {"configuration": found}
     for name in _GONE_SECTIONS:
         found.pop(name, None)
-    weighting = found.get("weighting")
-    if isinstance(weighting, dict) and weighting.get("kind") == "fixed":
-        del weighting["kind"]  # there is no other any more
+    for section, name, only in _GONE_KEYS:
+        inside = found.get(section)
+        if isinstance(inside, dict) and inside.get(name) == only:
+            del inside[name]
     return found
 
 

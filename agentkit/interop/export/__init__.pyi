@@ -3,14 +3,6 @@ from .artifact import (
     GateEvidence as GateEvidence,
     artifact_of as artifact_of,
 )
-from .diff import (
-    ContractChange as ContractChange,
-    LibraryDiff as LibraryDiff,
-    ToolChange as ToolChange,
-    compare_libraries as compare_libraries,
-    contract_changes as contract_changes,
-    headline as headline,
-)
 from .file import (
     artifact_digest as artifact_digest,
     artifact_text as artifact_text,

@@ -251,7 +251,7 @@ class DirectoryStore(ForwardingStore):
     def edits(self) -> tuple[HandEdit, ...]:
         """Hand edits of tool files since the store wrote them.
 
-        ``agentkit.evolution.hand_edits`` makes proposals of them. Nothing is changed.
+        Each can be proposed as a change by a person. Nothing is changed.
 
         Raises:
             StoreUnavailableError: Another writer was at the files for too long.

@@ -272,6 +272,23 @@ def reader_of(schema):
     return Draft202012Validator(schema, format_checker=CHECKER).is_valid
 
 
+LISTS = st.builds(
+    OneOf,
+    parameter=st.sampled_from(["n", "o.x", "l[]"]),
+    values=st.lists(SCALARS, min_size=1, max_size=2).map(tuple),
+)
+
+
+@given(contracts(), st.lists(RULES, max_size=3), st.lists(LISTS, min_size=2, max_size=3))
+def test_rules_that_collide_never_widen_the_contract(contract, rules, lists) -> None:
+    """Whatever rules say, also lists without a common value, no schema accepts more for them."""
+    narrowed = narrowed_schema(contract, [*rules, *lists])
+    Draft202012Validator.check_schema(narrowed)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
+    for arguments in calls_about([*rules, *lists]):
+        assert accepts(arguments) or not accepts_narrowed(arguments)
+
+
 @given(contracts(), st.lists(RULES, min_size=1, max_size=3))
 def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     """A schema accepts exactly what contract and those rules let pass that it can state.

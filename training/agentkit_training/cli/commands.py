@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -43,7 +42,6 @@ from agentkit_training.config.jobs import (
     EvaluationConfig,
     SftConfig,
     named_run,
-    read_run,
 )
 from agentkit_training.config.reading import parse_config, read_config
 from agentkit_training.distributed.ranks import (
@@ -84,26 +82,8 @@ _SECONDS_TO_TELL = 3.0
 as soon as one is gone."""
 
 
-class _Page(click.Path):
-    """A file that can be written at the end, as its folder is there."""
-
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The file.
-
-        Raises:
-            click.BadParameter: It is a folder, or its own folder is absent or can not be written.
-        """
-        page = Path(os.fsdecode(super().convert(value, param, ctx)))
-        if not os.access(page.parent, os.W_OK):
-            told = f"the folder {page.parent} is not there or can not be written; give another"
-            self.fail(told, param, ctx)
-        return page
-
-
 _FOLDER = click.Path(path_type=Path, file_okay=False)
+_PAGE = click.Path(path_type=Path, dir_okay=False, writable=True)
 _OLD_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 _OLD_FILE = click.Path(path_type=Path, dir_okay=False, exists=True)
 _Changes = Annotated[tuple[str, ...], option("--set", default=())]
@@ -149,7 +129,7 @@ def sft(config: Path, options: RunOptions) -> None:
       agentkit-train sft examples/sft.yaml --output runs/sft2 --set sft.epochs=2
     """
     with told_once():
-        _run(read_run(config, SftConfig, changes=options.changes), options)
+        _run(read_config(config, SftConfig, changes=options.changes), options)
 
 
 @command()
@@ -168,7 +148,7 @@ def coevolve(config: Path, options: RunOptions, *, ablation: str | None = None) 
       agentkit-train coevolve examples/coevolve.yaml --output runs/loans --resume
     """
     with told_once():
-        wanted = read_run(config, CoevolveConfig, changes=options.changes)
+        wanted = read_config(config, CoevolveConfig, changes=options.changes)
         if ablation is not None:
             wanted = named_run(ablation, wanted)
         _run(wanted, options)
@@ -186,7 +166,7 @@ def grpo(config: Path, options: RunOptions) -> None:
       agentkit-train grpo examples/grpo.yaml --output runs/trl --set engine.name=trl
     """
     with told_once():
-        wanted = read_run(config, CoevolveConfig, changes=options.changes)
+        wanted = read_config(config, CoevolveConfig, changes=options.changes)
         if wanted.coevolution.changes_library:
             raise UsageError(
                 f"{config} has a switch on that changes the library; use agentkit-train coevolve, "
@@ -365,7 +345,7 @@ def evaluate(
     part: Literal["train", "validation", "test"] = "test",
     attempts: int = 1,
     temperature: Annotated[float, option(type=click.FloatRange(min=0))] = 0.0,
-    html: Annotated[Path | None, option(type=_Page())] = None,
+    html: Annotated[Path | None, option(type=_PAGE)] = None,
     as_json: AsJson,
     changes: _Changes,
 ) -> None:
@@ -411,6 +391,7 @@ def evaluate(
         command=_command_line(),
     )
     if html:
+        html.parent.mkdir(parents=True, exist_ok=True)
         html.write_text(report_html(report), encoding="utf-8")
         say(f"Wrote {html}")
     if as_json:
@@ -442,7 +423,7 @@ def export(run: Path, *, folder: _Folder, precision: Literal["f32", "f16"] = "f3
 
 
 @command()
-def report(run: Path, *, output: Annotated[Path | None, option(type=_Page())] = None) -> None:
+def report(run: Path, *, output: Annotated[Path | None, option(type=_PAGE)] = None) -> None:
     """Draw the curves of RUN, the folder of a run, as one HTML page.
 
     A run that is under way, or was broken off, shows what there is.
@@ -456,6 +437,7 @@ def report(run: Path, *, output: Annotated[Path | None, option(type=_Page())] = 
     """
     directory = RunDirectory(run)
     target = output or directory.path / REPORT
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(run_html(directory), encoding="utf-8")
     say(f"Wrote {target}")
 

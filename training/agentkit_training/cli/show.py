@@ -9,22 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentkit._waiting import wait_for
 from agentkit.cli.output import Column, LineProgress, print_table, print_text, say
 from agentkit.errors import MissingExtraError
 from agentkit.evaluation import environment_from
 from agentkit.models.base import resolve_model
 from agentkit_training.coevolution.records import NOTHING_LEARNED
-from agentkit_training.coevolution.tasks import step_count, tries_in_all, with_composites
+from agentkit_training.coevolution.tasks import step_count
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.ranks import Alone
-from agentkit_training.export.handover import library_of
-from agentkit_training.fine_tuning.solutions import Solutions, answers_of, solutions_of
+from agentkit_training.fine_tuning.solutions import solutions_of
 from agentkit_training.fine_tuning.teaching import (
     left_out_notes,
     left_out_rows,
     nothing_to_teach,
-    rehearsed,
 )
 from agentkit_training.fine_tuning.training import SftSettings
 from agentkit_training.jobs.evaluate import Combination, close_model, handover_of
@@ -34,6 +31,7 @@ from agentkit_training.retriever import RetrieverReport
 from agentkit_training.runs import RunDirectory, StepRecord
 from agentkit_training.tasks.loading import load_tasks_for_training, out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
+from agentkit_training.toolace.difficulty import Solutions, gold_answers
 
 if TYPE_CHECKING:
     from agentkit_training.export.handover import Handover
@@ -54,8 +52,6 @@ def counted(number: int, word: str, words: str = "") -> str:
 
 def show_dry_run(config: SftConfig | CoevolveConfig, *, processes: int) -> None:
     """Say what a run would do; no weights are loaded.
-
-    Solutions that would be taught are acted out, so that those that fail are told.
 
     Args:
         config: The run.
@@ -116,12 +112,10 @@ def _show_steps(config: CoevolveConfig, parts: TaskSplits) -> None:
         print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
         _show_left_out(known)
     most = min(coevolution.tasks_per_step, len(tasks)) * coevolution.group_size
-    rollouts = tries_in_all(tasks, coevolution) * coevolution.group_size
-    limit = config.policy.answer_tokens
+    steps, limit = step_count(tasks, coevolution), config.policy.answer_tokens
     print_text(
-        f"{counted(step_count(tasks, coevolution), 'step')} of up to {most} rollouts, "
-        f"{rollouts:,} in all, of up to {limit} tokens a turn: at most {rollouts * limit:,} tokens "
-        "are written for one turn each."
+        f"{counted(steps, 'step')} of up to {most} rollouts of up to {limit} tokens a turn: at "
+        f"most {steps * most * limit:,} tokens are written for one turn each."
     )
     on = [name for name in _SWITCHES if getattr(coevolution, name)]
     print_text(f"What learns beside the policy: {', '.join(on) or 'nothing (plain GRPO)'}.")
@@ -137,23 +131,18 @@ def _solutions(
     no_call: str = "",
     rounds: bool = False,
 ) -> Solutions:
-    """What the training tasks would be taught with; each was acted out where that can be done."""
-    asking = config.asked
+    """What the training tasks would be taught with; as far as their sources know."""
     known = (
-        answers_of(parts.train, no_call=no_call)
+        gold_answers(parts.train, no_call=no_call)
         if rounds
         else solutions_of(
             parts.train,
             config.tasks,
             no_call=no_call,
             prompting=config.policy.prompting(),
-            settings=asking,
+            settings=config.asked,
         )
     )
-    tasks, library = parts.train, library_of(config.library)
-    if library is not None:
-        tasks = with_composites(tasks, library)
-    known = wait_for(rehearsed(known, tasks, library=library, settings=asking))
     if not (known.answers or known.trajectories):
         raise nothing_to_teach(parts.train, known.left_out)
     return known

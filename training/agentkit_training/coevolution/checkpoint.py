@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.evaluation import Benchmark
 from agentkit.evaluation.task_files import task_to_json
 from agentkit.interop.export import read_artifact, write_artifact
-from agentkit.messages import JsonObject, JsonValue
+from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolution.records import CoevolutionStep, Memory
 from agentkit_training.coevolution.source import Coevolution
@@ -30,108 +29,29 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.samples import Rollout
 
-
-def described(part: object) -> JsonValue:
-    """A part of a run, so that two that behave otherwise are told apart, and equal ones are not.
-
-    A function is its qualified name: what it closes over is seen by nobody, so that a reward with
-    settings is better a dataclass. Of a dataclass all fields count that its ``repr`` shows.
-
-    Args:
-        part: A function, a dataclass, or plain data; None for none.
-
-    Returns:
-        Plain data that is equal after it went through JSON.
-
-    Example:
-        >>> from agentkit_training.weighting import FixedWeighting
-        >>> sorted(described(FixedWeighting(utilities={}, clip=(0.5, 2.0))).items())
-        [('clip', [0.5, 2.0]), ('kind', 'agentkit_training.weighting.FixedWeighting'), \
-('utilities', {})]
-    """
-    found: JsonValue
-    match part:
-        case None:
-            found = ""
-        case str() | int() | float():
-            found = part
-        case Mapping():
-            found = {str(name): described(one) for name, one in part.items()}
-        case set() | frozenset():
-            found = sorted((described(one) for one in part), key=str)
-        case list() | tuple():
-            found = [described(one) for one in part]
-        case partial():
-            given = {"given": described(part.args)} if part.args else {}
-            found = {"kind": described(part.func), **given, **_all(part.keywords)}
-        case _ if is_dataclass(part) and not isinstance(part, type):
-            found = {"kind": _name(type(part)), **_all(_shown(part))}
-        case _:
-            found = _name(part if hasattr(part, "__qualname__") else type(part))
-    return found
-
-
-def _all(parts: Mapping[str, object]) -> dict[str, JsonValue]:
-    return {name: described(one) for name, one in parts.items()}
-
-
-def _shown(part: Any) -> dict[str, object]:
-    return {one.name: getattr(part, one.name) for one in fields(part) if one.repr}
-
-
-def _name(kind: Any) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
 _MAY_DIFFER = frozenset({"steps", "epochs"})
 """A run may be made longer; what it did until then would have been the same."""
 
 
 def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
-    """What must be the same for a run to go on: settings, policy, tasks and reward, as JSON.
+    """What must be the same for a run to go on: settings, policy, tasks and processes, as JSON.
 
     Weights are told by names, shapes and precision; what they hold is the checkpoint's business.
-    Rewards, weightings and interfaces are told by their settings, see ``described``.
+    Rewards, weightings and interfaces are code: a command holds its configuration against that of
+    the run, and who calls ``coevolve`` gives the same ones.
     """
-    settings = source.settings.to_json()
     shapes = {
         name: [list(one.shape), str(one.dtype)]
         for name, one in policy.model.named_parameters()
         if one.requires_grad
     }
-    asking = {**source.asking.to_json(), "instructions": source.asking.instructions}
-    model = source.model.name
+    settings = source.settings.to_json()
     return {
-        **({} if model == policy.name else {"rollout_model": model}),
         "settings": {name: one for name, one in settings.items() if name not in _MAY_DIFFER},
         "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
         "tasks": _tasks(source.benchmark),
-        "asking": asking,
-        "reward": described(source.reward),
-        "weighting": described(source.weighting),
-        "interface": described(source.interface),
         "world": source.ranks.world,
     }
-
-
-def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
-    """Everything in which two identities differ, a line each.
-
-    Example:
-        >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
-        ['settings.seed: the checkpoint has 1, this run 2']
-    """
-    return [_told(one) for one in differing(_moved(kept), _moved(given))]
-
-
-def _moved(part: Any) -> Any:
-    """Our own functions and classes without their modules, which another release may name anew."""
-    if isinstance(part, Mapping):
-        return {name: _moved(one) for name, one in part.items()}
-    if isinstance(part, list):
-        return [_moved(one) for one in part]
-    is_ours = isinstance(part, str) and part.startswith("agentkit_training.")
-    return part.rpartition(".")[2] if is_ours else part
 
 
 def _told(found: Difference) -> str:
@@ -207,7 +127,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
     Args:
         folder: A checkpoint.
         policy: The same model with the same adapters; its weights are replaced.
-        source: Of the same settings, tasks and reward, its store empty or where the run was.
+        source: Of the same settings and tasks, its store empty or where the run was.
         engine: Of the same settings; it was not used yet.
 
     Raises:
@@ -215,8 +135,9 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
             named.
     """
     state = _state(folder)
-    found = differences(state["run"], identity(policy, source))
-    if found:
+    given = identity(policy, source)
+    kept = {name: state["run"].get(name) for name in given}
+    if found := list(map(_told, differing(kept, given))):
         raise CheckpointError(
             f"the checkpoint {folder} belongs to another run:\n  " + "\n  ".join(found) + "\n"
             "Go on with what it was begun with, or begin a run in another folder"
@@ -381,15 +302,8 @@ class FrozenEngine:
             rollouts = source.rollouts(self._step, self.share)
             report = StepReport(
                 step=self._step,
-                loss=0.0,
-                gradient_norm=0.0,
-                learning_rate=0.0,
                 rows=sum(len(one.sequences) for one in rollouts),
-                read_rows=0,
-                read_tokens=0,
-                loss_tokens=0,
                 rollout_seconds=time.perf_counter() - started,
-                update_seconds=0.0,
             )
             self._step += 1
             source.finished(report)

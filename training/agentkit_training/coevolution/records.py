@@ -106,69 +106,6 @@ class LibrarySize:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepSeconds:
-    """Wall time of one step.
-
-    Attributes:
-        rollouts: Of making the rollouts.
-        update: Of the update of the weights.
-        library: Of the library's part: profile, proposals, checks, commits.
-    """
-
-    rollouts: float = 0.0
-    update: float = 0.0
-    library: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpdateFigures:
-    """What the engine says of its update beside the loss, see ``StepReport``.
-
-    Attributes:
-        learning_rate: Of the step; 0 where the policy stays as it is.
-        entropy: Mean over the tokens read, in nats.
-        divergence: KL divergence to the reference, in nats a token.
-        clip_share: Share of the tokens whose ratio was held back.
-        max_log_ratio: Largest difference between what was sampled and what the update read.
-        skipped: Share of the sequences that nothing was learned from: they have neither an
-            advantage nor a divergence that counts, or are too long.
-        read_tokens: Tokens that went through the model.
-        loss_tokens: Tokens that the policy wrote.
-        too_long: Sequences that are longer than the model's window.
-    """
-
-    learning_rate: float = 0.0
-    entropy: float = 0.0
-    divergence: float = 0.0
-    clip_share: float = 0.0
-    max_log_ratio: float = 0.0
-    skipped: float = 0.0
-    read_tokens: int = 0
-    loss_tokens: int = 0
-    too_long: int = 0
-
-    @classmethod
-    def of(cls, report: StepReport) -> UpdateFigures:
-        """The figures of a report."""
-        return cls(
-            learning_rate=report.learning_rate,
-            entropy=report.entropy,
-            divergence=report.divergence,
-            clip_share=report.clip_share,
-            max_log_ratio=report.max_log_ratio,
-            skipped=1 - report.read_rows / report.rows if report.rows else 0.0,
-            read_tokens=report.read_tokens,
-            loss_tokens=report.loss_tokens,
-            too_long=report.too_long,
-        )
-
-    @property
-    def has_learned_nothing(self) -> bool:
-        """Whether the policy was to learn, and no sequence had anything to teach."""
-        return self.learning_rate > 0 and self.skipped == 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class CoevolutionStep:
     """What one step did. Equal runs give equal records; time is not compared.
 
@@ -182,10 +119,8 @@ class CoevolutionStep:
         proposals: What was suggested after the step.
         silent: Proposers that could not say anything, and why.
         library: Size of the library after the step.
-        loss: Of the update.
-        gradient_norm: Before clipping.
-        update: What else the engine says; not compared, as it is for people.
-        seconds: Wall time.
+        update: What the engine says of all processes' updates together.
+        library_seconds: Wall time of the library's part: profile, proposals, checks, commits.
     """
 
     step: int
@@ -197,10 +132,8 @@ class CoevolutionStep:
     proposals: tuple[ProposalOutcome, ...] = ()
     silent: tuple[str, ...] = ()
     library: LibrarySize = field(default_factory=LibrarySize)
-    loss: float = 0.0
-    gradient_norm: float = 0.0
-    update: UpdateFigures = field(default_factory=UpdateFigures, compare=False)
-    seconds: StepSeconds = field(default_factory=StepSeconds, compare=False)
+    update: StepReport
+    library_seconds: float = field(default=0.0, compare=False)
 
     @property
     def taken(self) -> tuple[ProposalOutcome, ...]:
@@ -239,8 +172,8 @@ class CoevolutionStep:
             "library/edit_size": self.edit,
             "library/proposed": len(self.proposals),
             "library/accepted": len(self.taken),
-            "rollout_seconds": self.seconds.rollouts,
-            "library_seconds": self.seconds.library,
+            "rollout_seconds": self.update.rollout_seconds,
+            "library_seconds": self.library_seconds,
         }
         parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
         noted = {f"noted/{name}": value for name, value in sums.reward_notes.items()}
@@ -255,8 +188,8 @@ class CoevolutionStep:
     def _update_figures(self) -> dict[str, float]:
         update = self.update
         return {
-            "loss": self.loss,
-            "gradient_norm": self.gradient_norm,
+            "loss": update.loss,
+            "gradient_norm": update.gradient_norm,
             "learning_rate": update.learning_rate,
             "entropy": update.entropy,
             "kl": update.divergence,
@@ -265,7 +198,7 @@ class CoevolutionStep:
             "max_log_ratio": update.max_log_ratio,
             "completion_tokens": update.loss_tokens,
             "read_tokens": update.read_tokens,
-            "update_seconds": self.seconds.update,
+            "update_seconds": update.update_seconds,
         }
 
     def _warnings(self) -> Iterator[str]:
@@ -292,11 +225,14 @@ class CoevolutionStep:
 
     @classmethod
     def from_json(cls, record: JsonObject) -> CoevolutionStep:
-        """The inverse of ``to_json``.
+        """The inverse of ``to_json``; records of earlier releases have the loss beside the update.
 
         Raises:
             ValueError: It is no such record.
         """
+        if "loss" in record:
+            own = {name: record[name] for name in ("step", "loss", "gradient_norm")}
+            record = {**record, "update": {**record["update"], **own}}
         return TypeAdapter(cls).validate_python(record)
 
 

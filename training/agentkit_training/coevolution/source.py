@@ -40,8 +40,6 @@ from agentkit_training.coevolution.records import (
     CoevolutionStep,
     Memory,
     RolloutSums,
-    StepSeconds,
-    UpdateFigures,
 )
 from agentkit_training.coevolution.settings import (
     CoevolutionSettings,
@@ -58,7 +56,7 @@ from agentkit_training.coevolution.tasks import (
 )
 from agentkit_training.distributed.ranks import Alone, Ranks
 from agentkit_training.distributed.synchronising import synchronise
-from agentkit_training.engines.base import Share, StepReport
+from agentkit_training.engines.base import COUNTS, Share, StepReport
 from agentkit_training.engines.packing import group_advantages
 from agentkit_training.interface import LearningInterface, collect_through
 from agentkit_training.rewards import (
@@ -75,12 +73,13 @@ from agentkit_training.weighting import Weighting, with_weights
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RolloutNote:
-    """What the record of a step needs of one rollout.
+    """What records and weights need of one rollout, beside those of other processes.
 
     Attributes:
         task_id: The task.
         passed: Whether all that was judged passed.
         fault: Why it says nothing about the policy; empty for any other.
+        is_broken: Whether the reference or the verifier is at fault.
         reward: Its reward.
         reward_parts: What the reward is made of.
         reward_notes: What the reward function recorded beside it.
@@ -93,11 +92,12 @@ class RolloutNote:
     task_id: str
     passed: bool
     fault: str
+    is_broken: bool
     reward: float
     reward_parts: Mapping[str, float]
     reward_notes: Mapping[str, float]
     weight: float
-    labels: tuple[str, ...]
+    labels: tuple[FailureLabel, ...]
     blocks: int
     calls: int
 
@@ -108,6 +108,7 @@ class RolloutNote:
             task_id=rollout.task_id,
             passed=rollout.passed,
             fault=rollout.fault,
+            is_broken=any(e.verdict and e.verdict.fault is not None for e in rollout.episodes),
             reward=rollout.reward,
             reward_parts=dict(rollout.reward_parts),
             reward_notes=dict(rollout.reward_notes),
@@ -117,9 +118,12 @@ class RolloutNote:
             calls=sum(len(episode.calls) for episode in rollout.episodes),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The note as a JSON object."""
-        return asdict(self)
+
+def told_by_all(rollouts: Iterable[Rollout], ranks: Ranks) -> list[list[RolloutNote]]:
+    """The notes of all processes in order, in each of them; all must call this."""
+    own = [asdict(RolloutNote.of(one)) for one in rollouts]
+    shares = ranks.broadcast(ranks.gather(own))
+    return [[RolloutNote(**one) for one in share] for share in shares]
 
 
 def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
@@ -169,10 +173,6 @@ def _mean(values: Iterable[float], *, empty: float = 0.0) -> float:
     return fmean(found) if found else empty
 
 
-_COUNTED = ("rows", "read_rows", "read_tokens", "loss_tokens", "too_long")
-"""Figures of an engine's report that are of one process; the others are of all of them."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
     """The rollouts of one process in the step under way.
@@ -200,9 +200,9 @@ class Tried:
             report: What the engine says of this process's part of the update.
         """
         return {
-            "notes": [RolloutNote.of(one).to_json() for one in self.rollouts],
+            "notes": [asdict(RolloutNote.of(one)) for one in self.rollouts],
             "episodes": [one.to_json() for one in self.episodes],
-            "counts": {name: getattr(report, name) for name in _COUNTED},
+            "counts": {name: getattr(report, name) for name in COUNTS},
         }
 
 
@@ -274,32 +274,16 @@ def decided(
         proposals=done.proposals,
         silent=done.silent,
         library=library_size(library),
-        loss=report.loss,
-        gradient_norm=report.gradient_norm,
-        update=UpdateFigures.of(_of_all(report, told)),
-        seconds=StepSeconds(
-            rollouts=report.rollout_seconds,
-            update=report.update_seconds,
-            library=time.perf_counter() - started,
-        ),
+        update=_of_all(report, told),
+        library_seconds=time.perf_counter() - started,
     )
     return Decision(record=record, memory=after, library=library)
 
 
 def _of_all(report: StepReport, told: Sequence[Mapping[str, Any]]) -> StepReport:
     """The report of the whole step, with what each process counted."""
-    counts = {name: sum(int(one["counts"][name]) for one in told) for name in _COUNTED}
+    counts = {name: sum(int(one["counts"][name]) for one in told) for name in COUNTS}
     return replace(report, **counts)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
-    """What the others must know of a rollout; see ``Judged``."""
-
-    labels: tuple[FailureLabel, ...]
-    fault: str
-    task_id: str
-    reward: float
 
 
 def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> tuple[Rollout, ...]:
@@ -313,12 +297,8 @@ def weighed(rollouts: Sequence[Rollout], weighting: Weighting, ranks: Ranks) -> 
         weighting: The same everywhere.
         ranks: The processes.
     """
-    own = [
-        _Told(labels=one.labels, fault=one.fault, task_id=one.task_id, reward=one.reward)
-        for one in rollouts
-    ]
-    shares = ranks.broadcast(ranks.gather([asdict(one) for one in own]))
-    told = [_Told(**one) for share in shares for one in share]
+    shares = told_by_all(rollouts, ranks)
+    told = [one for share in shares for one in share]
     first = sum(map(len, shares[: ranks.rank]))
     return with_weights(rollouts, weighting.weights(told)[first : first + len(rollouts)])
 

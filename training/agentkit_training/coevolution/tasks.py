@@ -29,24 +29,6 @@ def step_count(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
     return settings.epochs * _steps_per_epoch(tasks, settings)
 
 
-def tries_in_all(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
-    """How often a task is tried with all its attempts, in the whole run.
-
-    Example:
-        >>> from agentkit.evaluation import Task
-        >>> tasks = [
-        ...     Task(task_id=name, category="", request="", offered=(), expects=())
-        ...     for name in "abc"
-        ... ]
-        >>> tries_in_all(tasks, CoevolutionSettings(steps=3, tasks_per_step=2))
-        5
-    """
-    if not tasks:
-        return 0
-    epochs, steps = divmod(step_count(tasks, settings), _steps_per_epoch(tasks, settings))
-    return epochs * len(tasks) + min(len(tasks), steps * settings.tasks_per_step)
-
-
 def step_tasks(
     tasks: Sequence[Task], settings: CoevolutionSettings, *, step: int
 ) -> tuple[Task, ...]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
-from agentkit_training.config.reading import keys_of, read_config
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective, logits_with_room
@@ -520,43 +518,3 @@ class EvaluationConfig:
     asking: AskingSection = field(default_factory=AskingSection)
     coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
     library: str = ""
-
-
-T = TypeVar("T", SftConfig, CoevolveConfig)
-
-
-def kind_of_keys(keys: Iterable[str]) -> type[SftConfig | CoevolveConfig] | None:
-    """The kind of run that has these sections; None where none of them tells.
-
-    Example:
-        >>> kind_of_keys(["policy", "tasks", "sft"]).__name__
-        'SftConfig'
-    """
-    given = set(keys)
-    if given & _names(CoevolveConfig) - _names(SftConfig):
-        return CoevolveConfig
-    return SftConfig if given & _names(SftConfig) - _names(CoevolveConfig) else None
-
-
-def read_run(path: str | os.PathLike[str], kind: type[T], *, changes: Collection[str] = ()) -> T:
-    """As ``read_config``; where the file describes the other kind of run, that is what is said.
-
-    Args:
-        path: The file.
-        kind: What is to be run.
-        changes: Changes of single keys.
-
-    Raises:
-        UsageError: The file can not be used.
-    """
-    found = kind_of_keys(keys_of(path, changes=changes))
-    if found not in {kind, None}:
-        other = "sft" if found is SftConfig else "grpo or coevolve"
-        raise UsageError(
-            f"{path} is a configuration of another kind of run; use agentkit-train {other}"
-        )
-    return read_config(path, kind, changes=changes)
-
-
-def _names(kind: Any) -> set[str]:
-    return {field.name for field in fields(kind)}

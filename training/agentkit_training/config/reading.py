@@ -44,20 +44,6 @@ def read_config(
     return parse_config(text, kind, name=str(path), changes=changes, ignores_rest=ignores_rest)
 
 
-def keys_of(path: str | os.PathLike[str], *, changes: Iterable[str] = ()) -> frozenset[str]:
-    """The sections and keys that a file has at its top, or a change gives it.
-
-    Args:
-        path: The file.
-        changes: Changes of single keys.
-
-    Raises:
-        UsageError: There is no such file, or it is no YAML.
-    """
-    _, given = _given(_text_of(path), str(path), changes)
-    return frozenset(map(str, given))
-
-
 def parse_config(
     text: str,
     kind: type[T],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -187,6 +187,16 @@ def weights_digest(policy: Policy) -> str:
     for one in policy.trainable:
         found.update(one.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
+
+
+def added_up(tensors: Iterable[torch.Tensor | None], ranks: Ranks) -> None:
+    """Put into each tensor the sum over all processes; where it is None, it is none in all."""
+    if ranks.world > 1:
+        import torch.distributed as dist
+
+        for one in tensors:
+            if one is not None:
+                dist.all_reduce(one)
 
 
 T = TypeVar("T")

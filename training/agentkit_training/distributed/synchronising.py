@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from agentkit.library import Library
@@ -18,98 +17,43 @@ from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import LibraryMismatchError, PeerError, TrainingError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LibraryDelta:
-    """What changed between two libraries.
-
-    Attributes:
-        version: Of the next one.
-        upserts: Definitions that are new or other than before.
-        removals: Names that are gone.
-        order: All names in the order in which they are offered, where that does not follow from
-            the rest; empty where it does.
-    """
-
-    version: int
-    upserts: tuple[ToolDefinition, ...] = ()
-    removals: tuple[str, ...] = ()
-    order: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the tools are those of before."""
-        return not (self.upserts or self.removals or self.order)
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON data."""
-        return {
-            "version": self.version,
-            "upserts": [one.to_json() for one in self.upserts],
-            "removals": list(self.removals),
-            "order": list(self.order),
-        }
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> LibraryDelta:
-        """The inverse of ``to_json``.
-
-        Raises:
-            DefinitionError: A definition is none.
-        """
-        return cls(
-            version=int(record["version"]),
-            upserts=tuple(ToolDefinition.from_json(one) for one in record["upserts"]),
-            removals=tuple(record["removals"]),
-            order=tuple(record["order"]),
-        )
-
-
-def library_delta(before: Library, after: Library) -> LibraryDelta:
-    """What leads from ``before`` to ``after``.
+def library_changes(before: Library, after: Library) -> dict[str, Any]:
+    """What leads from one library to another, as JSON data: all names, and what is new of them.
 
     Cost: a look at each tool; nothing is hashed that was not hashed already.
     """
-    if after is before:
-        return LibraryDelta(version=after.version)
-    old, new = before.tools, after.tools
-    moved = [tool for name, tool in new.items() if old.get(name) is not tool]  # most are the same
-    upserts = tuple(tool.definition for tool in moved if not _holds(old, tool.definition))
-    removals = tuple(name for name in old if name not in new)
-    kept = [name for name in old if name in new]
-    names = [*kept, *(one.name for one in upserts if one.name not in old)]
-    order = () if names == list(new) else tuple(new)
-    return LibraryDelta(version=after.version, upserts=upserts, removals=removals, order=order)
+    old = before.tools
+    moved = [tool.definition for name, tool in after.tools.items() if old.get(name) is not tool]
+    new = [one for one in moved if one.name not in old or old[one.name].definition != one]
+    names = None if not new and list(old) == list(after.tools) else list(after.tools)
+    return {"version": after.version, "names": names, "new": [one.to_json() for one in new]}
 
 
-def _holds(tools: Mapping[str, Tool], definition: ToolDefinition) -> bool:
-    known = tools.get(definition.name)
-    return known is not None and (
-        known.definition is definition or known.definition.digest == definition.digest
-    )
-
-
-def with_delta(library: Library, delta: LibraryDelta, *, tools: Iterable[Tool] = ()) -> Library:
-    """The library that ``delta`` leads to.
+def with_changes(library: Library, changes: JsonObject, *, tools: Iterable[Tool] = ()) -> Library:
+    """The library that changes lead to.
 
     Cost: the changed tools, and the composites that are made of them; a few copies of dicts.
 
     Args:
-        library: The one that the delta goes out from, with its composites linked.
-        delta: What changed.
+        library: The one that they go out from, with its composites linked.
+        changes: What ``library_changes`` gave.
         tools: Code of tools that may be among the changes; what the library has bound already
             stays bound, also where the definition changed.
+
+    Raises:
+        DefinitionError: A definition is none.
     """
-    if delta.is_empty:
-        same = delta.version == library.version
-        return library if same else library.at_version(delta.version)
+    version, names = int(changes["version"]), changes["names"]
+    if names is None:
+        return library if version == library.version else library.at_version(version)
     code = {tool.name: tool for tool in tools}
-    new = [_bound(one, library, code) for one in delta.upserts]
-    changed = library.without(delta.removals).with_tools(new)
-    if delta.order:
-        changed = Library([changed[name] for name in delta.order], cache=library.cache).continuing(
-            changed
-        )
-    return link(changed).at_version(delta.version)
+    definitions = [ToolDefinition.from_json(one) for one in changes["new"]]
+    new = [_bound(one, library, code) for one in definitions]
+    changed = library.without(set(library.tools) - set(names)).with_tools(new)
+    if names != list(changed.tools):
+        moved = Library([changed[name] for name in names], cache=library.cache)
+        changed = moved.continuing(changed)
+    return link(changed).at_version(version)
 
 
 def _bound(definition: ToolDefinition, before: Library, code: Mapping[str, Tool]) -> Tool:
@@ -172,7 +116,7 @@ def _led(
 ) -> Library:
     try:
         decided = decide(reports)
-        message = {"delta": library_delta(library, decided).to_json()}
+        message = {"changes": library_changes(library, decided)}
     except BaseException as error:  # the others must not wait for an answer in vain
         with suppress(RuntimeError):  # where they are gone already, the error at hand counts
             ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
@@ -192,7 +136,7 @@ def _followed(library: Library, ranks: Ranks, tools: Iterable[Tool]) -> Library:
             "from the last checkpoint"
         )
     try:
-        followed = with_delta(library, LibraryDelta.from_json(message["delta"]), tools=tools)
+        followed = with_changes(library, message["changes"], tools=tools)
         answer = {"digest": library_fingerprint(followed)}
     except BaseException as error:
         ranks.gather({"error": f"{type(error).__name__}: {error}"})

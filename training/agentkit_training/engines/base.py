@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -75,13 +75,13 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepReport:
-    """What one step did.
+    """What one step did, or one update of several in it. Time is not compared.
 
     Attributes:
         step: Its number, from 0.
         loss: Before the step.
         gradient_norm: Before clipping.
-        learning_rate: Of the step.
+        learning_rate: Of the step; 0 where the policy stays as it is.
         rows: Sequences in the batch.
         read_rows: Those that have a gradient, by an advantage or a divergence.
         read_tokens: Tokens that went through the model for the update.
@@ -93,24 +93,43 @@ class StepReport:
         divergence: KL divergence to the reference, mean over the tokens read, in nats.
         clip_share: Share of the tokens read whose ratio was held back.
         max_log_ratio: Largest difference between a token's log-probability when it was sampled and
-            when it was first trained on: a figure of health, see ``Health``.
+            when it was first trained on. Before the first update on fresh rollouts it is rounding
+            (1e-5 in float32, some 0.01 to 0.1 in bf16); much more says that what was written and
+            what is trained on are not read alike.
     """
 
     step: int
-    loss: float
-    gradient_norm: float
-    learning_rate: float
-    rows: int
-    read_rows: int
-    read_tokens: int
-    loss_tokens: int
-    rollout_seconds: float
-    update_seconds: float
+    loss: float = 0.0
+    gradient_norm: float = 0.0
+    learning_rate: float = 0.0
+    rows: int = 0
+    read_rows: int = 0
+    read_tokens: int = 0
+    loss_tokens: int = 0
+    rollout_seconds: float = field(default=0.0, compare=False)
+    update_seconds: float = field(default=0.0, compare=False)
     too_long: int = 0
     entropy: float = 0.0
     divergence: float = 0.0
     clip_share: float = 0.0
     max_log_ratio: float = 0.0
+
+    @property
+    def skipped(self) -> float:
+        """Share of the sequences that nothing was learned from.
+
+        They have neither an advantage nor a divergence that counts, or are too long.
+        """
+        return 1 - self.read_rows / self.rows if self.rows else 0.0
+
+    @property
+    def has_learned_nothing(self) -> bool:
+        """Whether the policy was to learn, and no sequence had anything to teach."""
+        return self.learning_rate > 0 and self.skipped == 1
+
+
+COUNTS = ("rows", "read_rows", "read_tokens", "loss_tokens", "too_long")
+"""Figures of a report that add up, over updates and over processes."""
 
 
 class Source(Protocol):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
 from agentkit_training.engines.base import (
+    COUNTS,
     OptimizerSettings,
     Share,
     Source,
@@ -20,7 +22,7 @@ from agentkit_training.engines.base import (
 )
 from agentkit_training.engines.objective import Limits, Objective
 from agentkit_training.engines.packing import TrainingRow, mini_batches, training_rows
-from agentkit_training.engines.update import UpdateReport, update
+from agentkit_training.engines.update import update
 from agentkit_training.errors import check_least
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import recomputing
@@ -90,18 +92,18 @@ class LeanEngine:
             rollouts = source.rollouts(self._kept.step, Share())
             rolled = time.perf_counter()
             done = self._updates(policy, rollouts, adam)
-            report = _report(
-                self._kept.step,
-                done,
-                rate=rate,
-                seconds=(rolled - started, time.perf_counter() - rolled),
+            report = replace(
+                _report(done),
+                learning_rate=rate,
+                rollout_seconds=rolled - started,
+                update_seconds=time.perf_counter() - rolled,
             )
             self._kept.step += 1
             source.finished(report)
 
     def _updates(
         self, policy: Policy, rollouts: Sequence[Rollout], adam: torch.optim.Optimizer
-    ) -> list[UpdateReport]:
+    ) -> list[StepReport]:
         """All updates of a step."""
         rows = training_rows(rollouts, scaled=self.scaled)
         with (
@@ -121,7 +123,7 @@ class LeanEngine:
 
     def _update(
         self, policy: Policy, rows: Sequence[TrainingRow], adam: torch.optim.Optimizer
-    ) -> UpdateReport:
+    ) -> StepReport:
         return update(
             policy,
             rows,
@@ -150,29 +152,14 @@ class LeanEngine:
         self._kept.restore(folder)
 
 
-def _report(
-    step: int,
-    done: Sequence[UpdateReport],
-    *,
-    rate: float,
-    seconds: tuple[float, float],
-) -> StepReport:
-    """The updates of a step as one report: means of what is a mean, sums of what is a number."""
-    count = len(done)
-    return StepReport(
-        step=step,
-        loss=sum(one.loss for one in done) / count,
-        gradient_norm=sum(one.gradient_norm for one in done) / count,
-        learning_rate=rate,
-        rows=sum(one.rows for one in done),
-        read_rows=sum(one.read_rows for one in done),
-        read_tokens=sum(one.read_tokens for one in done),
-        loss_tokens=sum(one.loss_tokens for one in done),
-        rollout_seconds=seconds[0],
-        update_seconds=seconds[1],
-        too_long=sum(one.too_long for one in done),
-        entropy=sum(one.health.entropy for one in done) / count,
-        divergence=sum(one.health.divergence for one in done) / count,
-        clip_share=sum(one.health.clip_share for one in done) / count,
-        max_log_ratio=done[0].health.max_log_ratio,
-    )
+_MEANS = ("loss", "gradient_norm", "entropy", "divergence", "clip_share")
+
+
+def _report(done: Sequence[StepReport]) -> StepReport:
+    """The updates of a step as one report: means of what is a mean, sums of what is a number.
+
+    The ratios of the first update alone say how alike rollouts were written and read.
+    """
+    means: dict[str, Any] = {n: fmean(getattr(one, n) for one in done) for n in _MEANS}
+    sums: dict[str, Any] = {n: sum(getattr(one, n) for one in done) for n in COUNTS}
+    return replace(done[0], **means, **sums)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agentkit_training.engines.base import StepReport
 from agentkit_training.engines.objective import (
     Limits,
     Objective,
@@ -28,25 +29,6 @@ from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Health:
-    """Means over the tokens that were read and bear loss; 0 where there are none.
-
-    Attributes:
-        entropy: Of the distributions that tokens were drawn from, in nats.
-        divergence: KL divergence to the reference, in nats for a token; 0 without a reference.
-        clip_share: Share of tokens whose ratio the bound holds back.
-        max_log_ratio: Largest |log-probability now - when it was sampled|. Before the first update
-            on fresh rollouts it is rounding (1e-5 in float32, some 0.01 to 0.1 in bf16); much more
-            says that what was written and what is trained on are not read alike.
-    """
-
-    entropy: float = 0.0
-    divergence: float = 0.0
-    clip_share: float = 0.0
-    max_log_ratio: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,40 +75,15 @@ class Gathered:
         distance = (logprobs - tokens.sampled).abs().max()
         self._log_ratio = max(self._log_ratio, float(distance))
 
-    def health(self) -> Health:
-        """The means so far."""
+    def means(self) -> dict[str, float]:
+        """The means so far over tokens that were read and bear loss, as a report names them."""
         tokens = max(1, self._tokens)
-        return Health(
-            entropy=self._entropy / tokens,
-            divergence=self._divergence / tokens,
-            clip_share=self._clipped / tokens,
-            max_log_ratio=self._log_ratio,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpdateReport:
-    """What one update did.
-
-    Attributes:
-        loss: The loss before the update.
-        gradient_norm: Of the gradient before clipping.
-        rows: Sequences in the batch.
-        read_rows: Those that were read; the rest had no advantage.
-        read_tokens: Tokens that went through the model.
-        loss_tokens: Tokens of the batch that bear loss.
-        too_long: Sequences left out because they are longer than the model's window.
-        health: Entropy, divergence and the like.
-    """
-
-    loss: float
-    gradient_norm: float
-    rows: int
-    read_rows: int
-    read_tokens: int
-    loss_tokens: int
-    too_long: int = 0
-    health: Health = Health()
+        return {
+            "entropy": self._entropy / tokens,
+            "divergence": self._divergence / tokens,
+            "clip_share": self._clipped / tokens,
+            "max_log_ratio": self._log_ratio,
+        }
 
 
 def update(
@@ -139,7 +96,7 @@ def update(
     max_gradient_norm: float = 1.0,
     step: int = 0,
     limits: Limits = Limits(),  # noqa: B008 - immutable
-) -> UpdateReport:
+) -> StepReport:
     """One optimiser step on a batch of rollouts.
 
     Args:
@@ -149,7 +106,7 @@ def update(
         objective: What to make larger.
         reference: What the KL divergence is taken to; None leaves it out.
         max_gradient_norm: To which the gradient is clipped; 0 does not clip.
-        step: For the error message.
+        step: Its number, for the report and the error message.
         limits: How much is read at once.
 
     Raises:
@@ -177,7 +134,8 @@ def update(
     finally:
         optimizer.zero_grad(set_to_none=True)
         policy.model.eval()
-    return UpdateReport(
+    return StepReport(
+        step=step,
         loss=batch.loss,
         gradient_norm=norm,
         rows=len(rows),
@@ -185,7 +143,7 @@ def update(
         read_tokens=batch.read_tokens,
         loss_tokens=sum(row.length for row in fitting),
         too_long=len(rows) - len(fitting),
-        health=batch.gathered.health(),
+        **batch.gathered.means(),
     )
 
 

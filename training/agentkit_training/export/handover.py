@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import quote
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentkit import open_store
@@ -37,16 +36,11 @@ from agentkit_training.export.weights import (
     WeightPrecision,
     adapter_to_gguf,
     open_gguf,
-    parameter_names,
-    plain_name,
     weights_to_gguf,
 )
 from agentkit_training.files import file_digest, new_folder
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def export_library(
@@ -235,61 +229,8 @@ def _named(name: str) -> tuple[Path, BaseWeights] | None:
 
 
 def _licence(path: Path) -> str:
-    from agentkit_training.export.weights import open_gguf
-
     entry = open_gguf(path).get_field("general.license")
     return "" if entry is None else str(entry.contents())
-
-
-_ROUNDING = 2.0**-7  # a policy in bfloat16 has the file's numbers to eight bits
-
-
-def check_trained_over(policy: Policy, source: Path) -> None:
-    """Refuse adapters whose base is not what the file holds: tuned before, or another model.
-
-    The first row of each matrix is compared, so that it takes seconds; tuning changes all
-    of them. Numbers are taken for equal to the precision of bfloat16.
-
-    Args:
-        policy: Has adapters.
-        source: The GGUF file of base weights.
-
-    Raises:
-        ExportError: The weights under the adapters are other ones; the message says what to do.
-    """
-    reader = open_gguf(source)
-    base = Architecture.of_reader(reader, source)
-    names = parameter_names(policy, base, source)
-    for tensor in reader.tensors:
-        name = names.get(tensor.name)
-        if name is None:
-            continue
-        ours, theirs = _first_row(policy, name, base), _dequantised(tensor)
-        if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=_ROUNDING, atol=1e-6):
-            raise ExportError(
-                f"the adapter was not trained over the weights of {source}: {tensor.name!r} is "
-                "another one under it, so that the two together would answer otherwise than the "
-                "policy. Give the file that training began with; where all weights were tuned "
-                "before the adapter, hand over merged(policy); if another precision of the same "
-                "weights will do, pass other_base=True"
-            )
-
-
-def _first_row(policy: Policy, name: str, base: Architecture) -> NDArray[Any]:
-    """Of a matrix; it is the first one in either order of rows. A vector is taken whole."""
-    weight = policy.model.get_parameter(name).detach()
-    if weight.ndim > 1:
-        row: NDArray[Any] = weight[0].float().cpu().numpy()
-        return row
-    return base.laid_out(plain_name(name), weight.float().cpu().numpy())
-
-
-def _dequantised(tensor: Any) -> NDArray[Any]:
-    import gguf
-
-    data = tensor.data[:1] if len(tensor.shape) > 1 else tensor.data
-    plain: NDArray[Any] = gguf.quants.dequantize(data, tensor.tensor_type)
-    return plain.reshape(-1)
 
 
 PEFT, ADAPTER, WEIGHTS, LIBRARY = "peft", "adapter.gguf", "model.gguf", "library.json"
@@ -345,7 +286,6 @@ def hand_over(
     signer: Signer | None = None,
     adapter_precision: AdapterPrecision = "f32",
     weight_precision: WeightPrecision = "f16",
-    other_base: bool = False,
 ) -> Handover:
     """Write all that training made into one folder, whole or not at all.
 
@@ -366,12 +306,10 @@ def hand_over(
         signer: Signs the artifact.
         adapter_precision: Of the adapter's numbers.
         weight_precision: Of the whole weights.
-        other_base: Whether an adapter may go beside weights of the same shape but other values, as
-            where it was trained over the same weights in another precision.
 
     Raises:
-        ExportError: There is nothing to hand over, the parts do not fit each other, the adapter
-            was trained over other weights, or the folder holds something else.
+        ExportError: There is nothing to hand over, the parts do not fit each other, or the folder
+            holds something else.
         CheckpointError: The files could not be written; what was there before is as it was.
         ModelNotFoundError: The named base weights are not installed.
     """
@@ -379,8 +317,6 @@ def hand_over(
         raise ExportError("there is nothing to hand over; give a policy, a store, or both")
     _check_place(Path(folder))
     source, told = base_weights(base)
-    if policy is not None and policy.is_adapted and not other_base:
-        check_trained_over(policy, source)
     with new_folder(Path(folder)) as draft:
         kind = _write_policy(
             policy, draft, source=source, adapter=adapter_precision, weights=weight_precision

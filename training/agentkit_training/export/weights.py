@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -25,18 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_OF_CONFIG = MappingProxyType(
-    {
-        "llama": "llama",
-        "mistral": "llama",
-        "gemma3_text": "gemma3",
-        "qwen2": "qwen2",
-        "qwen3": "qwen3",
-    }
-)
-"""The architecture's name in GGUF by its ``model_type`` in transformers."""
-
-SUPPORTED = tuple(dict.fromkeys(_OF_CONFIG.values()))
+SUPPORTED = ("llama", "gemma3", "qwen2", "qwen3")
 """Architectures whose weights are known to correspond, as GGUF names them."""
 
 _TURNED = re.compile(r"\.self_attn\.([qk])_proj\.(?:weight|bias)$")
@@ -51,34 +40,14 @@ class Architecture:
         layers: How many.
         heads: Heads of queries in each layer.
         key_heads: Heads of keys and values in each layer.
-        shapes: Rows and columns of each tensor of the base weights by its name in GGUF; empty
-            where only the model's configuration is known.
+        shapes: Rows and columns of each tensor of the base weights by its name in GGUF.
     """
 
     name: str
     layers: int
     heads: int
     key_heads: int
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    @classmethod
-    def of_model(cls, model: Any) -> Architecture:
-        """That of a model of transformers, with or without adapters.
-
-        Raises:
-            ExportError: Nobody has looked at how its weights correspond.
-        """
-        config = model.config
-        name = _OF_CONFIG.get(config.model_type)
-        if name is None:
-            raise ExportError(_unsupported(f"a model of the type {config.model_type!r}"))
-        heads = int(config.num_attention_heads)
-        return cls(
-            name=name,
-            layers=int(config.num_hidden_layers),
-            heads=heads,
-            key_heads=int(getattr(config, "num_key_value_heads", None) or heads),
-        )
+    shapes: Mapping[str, tuple[int, ...]]
 
     @classmethod
     def of_gguf(cls, path: Path) -> Architecture:
@@ -388,8 +357,7 @@ def adapter_to_gguf(
     Args:
         folder: What ``save_adapter`` or PEFT's ``save_pretrained`` wrote.
         out: The file; made whole or not at all.
-        base: The base weights: ``Architecture.of_gguf(path)``, with which every shape is checked,
-            or ``Architecture.of_model(policy.model)``.
+        base: The base weights, ``Architecture.of_gguf(path)``, with which every shape is checked.
         precision: Of the numbers; half the size costs three digits.
 
     Raises:
@@ -429,8 +397,6 @@ def _tensors(lora: _Lora, base: Architecture) -> Iterator[tuple[str, NDArray[Any
 
 
 def _check_shape(name: str, shape: tuple[int, ...], base: Architecture) -> None:
-    if not base.shapes:
-        return
     there = base.shapes.get(name)
     if there is None:
         raise ExportError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,27 +30,12 @@ from agentkit_bench.nestful import load_nestful
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.tasks.arithmetic import arithmetic_episodes, solution_episodes
 from agentkit_training.tasks.loading import TaskSpec, nestful_folder
-from agentkit_training.toolace.difficulty import GoldAnswer, gold_answers
+from agentkit_training.toolace.difficulty import Solutions, gold_answers
 
 DONE = "Done."
 """What is said where all calls are made and nobody knows better words."""
 
 Steps = Sequence[Sequence[GoldCall]]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Solutions:
-    """How tasks are solved, as far as anybody knows.
-
-    Attributes:
-        answers: By the id of the task, where one answer is what is taught.
-        trajectories: By the id of the task, where it takes several turns.
-        left_out: Tasks that nothing is taught of, and why.
-    """
-
-    answers: Mapping[str, GoldAnswer] = field(default_factory=dict)
-    trajectories: Mapping[str, Episode] = field(default_factory=dict)
-    left_out: tuple[LeftOut, ...] = ()
 
 
 def gold_trajectories(spec: TaskSpec, benchmark: Benchmark, *, no_call: str = "") -> Solutions:
@@ -192,17 +177,6 @@ def _ended(episode: Episode, words: str) -> Episode:
 
 
 _IN_TEMPLATE = "trajectories of several turns are taught with tools_in: prompt alone"
-
-
-def answers_of(benchmark: Benchmark, *, no_call: str = "") -> Solutions:
-    """The tasks that one answer solves, and nothing else: what ToolACE-R's rounds train on.
-
-    Args:
-        benchmark: The tasks.
-        no_call: What to answer where no call is right; such tasks are left out without it.
-    """
-    found = gold_answers(benchmark, no_call=no_call)
-    return Solutions(answers=found.answers, left_out=found.left_out)
 
 
 def solutions_of(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, EvaluationSettings, ExactCalls, Task
 from agentkit.evaluation.task import LeftOut, UserTurn
 from agentkit.library import Library
-from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolResult, Usage
+from agentkit.messages import FailureKind, ToolResult
 from agentkit.models import render_calls
-from agentkit.models.base import ModelRequest, ModelResponse
 from agentkit_training.errors import PolicyError
 from agentkit_training.fine_tuning.examples import (
     Example,
@@ -23,7 +20,7 @@ from agentkit_training.fine_tuning.examples import (
     closing_token,
     make_examples,
 )
-from agentkit_training.fine_tuning.solutions import Solutions, shortened, solutions_of
+from agentkit_training.fine_tuning.solutions import shortened, solutions_of
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
@@ -32,57 +29,9 @@ from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.tasks.splits import TaskSplits
-from agentkit_training.toolace.difficulty import GoldAnswer
-
-T = TypeVar("T")
 
 _SIGNALS: frozenset[FailureKind] = frozenset({"tool_failed", "retry_requested"})
 """Failures in which a tool spoke to the model on purpose, with ToolFailed or ModelRetry."""
-
-
-async def rehearsed(
-    solutions: Solutions,
-    benchmark: Benchmark,
-    *,
-    library: Library | None = None,
-    settings: EvaluationSettings | None = None,
-) -> Solutions:
-    """The solutions that hold when they are acted out; the others are left out with the reason.
-
-    Of a single answer only its calls are looked at: what the task expects beside them, such as
-    words, is not what is taught. A trajectory has to solve its task. Where no world runs the tools
-    there is nothing to act out, and everything holds.
-
-    Args:
-        solutions: What is to be taught.
-        benchmark: The tasks.
-        library: What the tools are called and described as, see ``collect``.
-        settings: How the tasks are asked; those of the rollouts.
-    """
-    if benchmark.environment is None:
-        return solutions
-    stage = _Stage(benchmark, library, settings)
-    tried = {name: await stage.failing(one) for name, one in solutions.answers.items()}
-    for name, episode in solutions.trajectories.items():
-        tried[name] = await stage.unsolved(name, episode)
-    left_out = {name: why for name, why in tried.items() if why}
-    return Solutions(
-        answers=_without(solutions.answers, left_out),
-        trajectories=_without(solutions.trajectories, left_out),
-        left_out=(
-            *solutions.left_out,
-            *(LeftOut(where=name, reason=why) for name, why in left_out.items()),
-        ),
-    )
-
-
-def as_recited(settings: EvaluationSettings | None) -> EvaluationSettings:
-    """How tasks are asked where a known answer is given: as ever, and nothing is refined.
-
-    Args:
-        settings: How the tasks are asked; None for the defaults.
-    """
-    return replace(settings or EvaluationSettings(), refine="none")
 
 
 def why_untaught(task: Task, done: Rollout) -> str:
@@ -134,102 +83,6 @@ def _why_not(done: Rollout) -> str:
         for one in episode.verdict.evidence
     ]
     return next(iter(told), "no verifier says why")
-
-
-class _Stage:
-    """Where solutions are acted out.
-
-    Args:
-        benchmark: The tasks.
-        library: What the tools are called and described as.
-        settings: How the tasks are asked.
-    """
-
-    def __init__(
-        self, benchmark: Benchmark, library: Library | None, settings: EvaluationSettings | None
-    ) -> None:
-        self.tasks = {task.task_id: task for task in benchmark.tasks}
-        self._benchmark = benchmark
-        self._library = library
-        self._settings = as_recited(settings)
-        self._upstream = {
-            one.name: one.origin.original_name
-            for one in benchmark.definitions
-            if one.origin.original_name
-        }
-
-    async def failing(self, gold: GoldAnswer) -> str:
-        """Why a single answer is not taught; empty when it is."""
-        if not gold.calls:
-            return ""
-        calls = tuple(
-            ToolCall(call_id=str(number), name=call.name, arguments=call.arguments)
-            for number, call in enumerate(gold.calls, start=1)
-        )
-        answer = AssistantMessage(text=gold.text, tool_calls=calls)
-        done = await self._acted(gold.task_id, _Knowing([answer], self._upstream))
-        return failed_call(self.tasks[gold.task_id], done)
-
-    async def unsolved(self, name: str, episode: Episode) -> str:
-        """Why a trajectory is not taught; empty when it is."""
-        done = await self._acted(name, _Knowing(turn.message for turn in episode.turns))
-        return why_untaught(self.tasks[name], done)
-
-    async def _acted(self, name: str, model: _Knowing) -> Rollout:
-        (done,) = await collect(
-            model,
-            replace(self._benchmark, tasks=(self.tasks[name],)),
-            library=self._library,
-            attempts=1,
-            temperature=0,
-            settings=self._settings,
-        )
-        return done
-
-
-class _Knowing:
-    """Answers with what it was told to, one after the other, and then with nothing.
-
-    Args:
-        answers: One for each time it is asked.
-        upstream: The names under which tools may be offered, by those of the catalogue.
-    """
-
-    name = "gold"
-
-    def __init__(
-        self,
-        answers: Iterable[AssistantMessage],
-        upstream: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        self._answers = iter(answers)
-        self._upstream = upstream
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """The next answer."""
-        offered = {one.name for one in request.tools}
-        said = next(self._answers, AssistantMessage())
-        calls = tuple(
-            call if call.name in offered else self._renamed(call) for call in said.tool_calls
-        )
-        return ModelResponse(
-            message=replace(said, tool_calls=calls),
-            usage=Usage(requests=1),
-            finish_reason="tool_calls" if calls else "stop",
-        )
-
-    def expect(self, runs: int) -> None:
-        """Nothing waits here, so that it does not matter how many runs are under way."""
-
-    def forget(self) -> None:
-        """Nothing is remembered."""
-
-    def _renamed(self, call: ToolCall) -> ToolCall:
-        return replace(call, name=self._upstream.get(call.name, call.name))
-
-
-def _without(found: Mapping[str, T], left_out: Container[str]) -> dict[str, T]:
-    return {name: one for name, one in found.items() if name not in left_out}
 
 
 async def make_demonstrations(
@@ -286,7 +139,7 @@ async def make_demonstrations(
             library=library,
             attempts=1,
             temperature=0,
-            settings=as_recited(settings),
+            settings=replace(settings or EvaluationSettings(), refine="none"),
         )
         made = _examples(task, done, max_tokens or policy.context_tokens)
         if isinstance(made, str):
@@ -366,9 +219,8 @@ async def taught_examples(
 ) -> Examples:
     """Examples of every task whose solution is known, see ``solutions_of``.
 
-    Solutions are acted out in the task's own world, where there is one; what fails there is left
-    out. Where the tasks offer composites of the library (``with_composites``), trajectories are
-    written with them.
+    Trajectories are acted out in the task's own world; what fails there is left out. Where the
+    tasks offer composites of the library (``with_composites``), they are written with them.
 
     Args:
         policy: Whose tokenizer and chat template to use.
@@ -388,15 +240,12 @@ async def taught_examples(
     known = solutions_of(benchmark, spec, no_call=no_call, prompting=prompting, settings=settings)
     if library is not None and _offers_composites(benchmark, library):
         known = replace(known, trajectories=shortened(known.trajectories, library))
-    single = await rehearsed(
-        replace(known, trajectories={}), benchmark, library=library, settings=settings
-    )
     room = min(max_tokens or policy.context_tokens, policy.context_tokens)
-    found = Examples(left_out=single.left_out)
+    found = Examples(left_out=known.left_out)
     found += await make_examples(
         policy,
         benchmark,
-        single.answers,
+        known.answers,
         prompting=prompting,
         library=library,
         settings=settings,

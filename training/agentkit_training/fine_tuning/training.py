@@ -1,10 +1,10 @@
-"""``sft``: fine-tune a policy on examples, in one process.
+"""``sft``: fine-tune a policy on examples, in one process or, under ``torchrun``, in several.
 
-The loop is short and our own, beside ``sft_with_trl`` (TRL's ``SFTTrainer``, on the same examples
-and with the same steps), which is the way to several processes. What this one has: a loss that is
-no number stops it before the step; a run goes on from a checkpoint exactly, and is refused one of
-other examples; parts of similar length, so that little padding is read; and it begins in no time,
-where TRL takes seconds to import and to prepare a data set, in each round of ToolACE-R anew.
+The loop is short and our own; a test holds that it takes the steps of TRL's ``SFTTrainer``. What it
+has beside that: a loss that is no number stops it before the step; a run goes on from a checkpoint
+exactly, and is refused one of other examples; parts of similar length, so that little padding is
+read; and it begins in no time, where TRL takes seconds to import and to prepare a data set, in each
+round of ToolACE-R anew.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import UsageError
+from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, added_up, led
 from agentkit_training.engines.adam import adam_for
 from agentkit_training.engines.base import OptimizerSettings, rate_factor
 from agentkit_training.errors import CheckpointError, DivergedError, check_least
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
 
 PAPER_OPTIMIZER = OptimizerSettings(learning_rate=1e-4, schedule="cosine", warmup_ratio=0.1)
 """ToolACE-R, section 4.1."""
-
-TRL_ROWS = 8
-"""Most examples that one process of several reads at once, with TRL's trainer."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,30 +68,6 @@ class SftSettings:
 
     def __post_init__(self) -> None:
         check_least(self, "batch_size", "epochs", "max_tokens", "input_tokens", "save_every")
-
-
-def rows_of_trl(share: int, at_once: int = TRL_ROWS) -> int:
-    """How many examples of its share a process reads at once with TRL: a divisor of it.
-
-    Args:
-        share: Examples of a batch that the process reads.
-        at_once: The most.
-    """
-    return math.gcd(share, min(at_once, share))
-
-
-def share_of(batch_size: int, processes: int) -> int:
-    """Examples of a batch that each of several processes reads.
-
-    Raises:
-        UsageError: They do not share it evenly.
-    """
-    if batch_size % processes:
-        raise UsageError(
-            f"sft.batch_size is {batch_size}, which {processes} processes do not share evenly; "
-            f"take a multiple of {processes}"
-        )
-    return batch_size // processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -292,6 +267,7 @@ def sft(
     *,
     folder: Path | None = None,
     listen: Listener = ignore,
+    ranks: Ranks = ALONE,
 ) -> SftReport:
     """Make the gold answers likelier; the policy's trainable weights change.
 
@@ -302,6 +278,7 @@ def sft(
         folder: Where checkpoints are kept; a run that finds one there goes on from it. None keeps
             none.
         listen: Told of each step, with the new weights in place.
+        ranks: The processes that read each batch together; rank 0 keeps the checkpoints.
 
     Raises:
         DivergedError: The loss or the gradient is not a number; the weights are those before the
@@ -318,7 +295,7 @@ def sft(
         2
     """
     kept = fitting(examples, settings)
-    run = _Run(policy=policy, examples=kept, settings=settings)
+    run = _Run(policy=policy, examples=kept, settings=settings, ranks=ranks)
     resumed_at = 0 if folder is None else run.restore(folder)
     steps = run.steps(resumed_at, folder, listen)
     too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
@@ -367,6 +344,7 @@ class _Run:
     policy: Policy
     examples: Sequence[Example]
     settings: SftSettings
+    ranks: Ranks
     adam: torch.optim.AdamW = field(init=False)
 
     def __post_init__(self) -> None:
@@ -416,7 +394,7 @@ class _Run:
             done.append(self._step(step, len(orders), chosen))
             is_due = (step + 1) % settings.save_every == 0 or step + 1 == len(orders)
             if folder is not None and is_due:
-                self._save(folder, step)
+                led(self.ranks, partial(self._save, folder, step))
             listen(done[-1])
         return tuple(done)
 
@@ -432,7 +410,8 @@ class _Run:
         self.policy.model.train()
         try:
             with torch.random.fork_rng():
-                torch.manual_seed(self.settings.seed * 1_000_003 + step)  # of dropout
+                own = self.ranks.rank << 40  # each process draws its own dropout
+                torch.manual_seed(self.settings.seed * 1_000_003 + step + own)
                 loss, read = self._backward(chosen)
             limit = self.settings.optimizer.max_gradient_norm or math.inf
             norm = float(torch.nn.utils.clip_grad_norm_(self.policy.trainable, limit))
@@ -462,21 +441,29 @@ class _Run:
         )
 
     def _backward(self, chosen: Sequence[Example]) -> tuple[float, int]:
-        """Add up the gradient, part by part; the mean loss, and the tokens read with padding."""
+        """Add up the gradient, part by part; the mean loss, and the tokens read with padding.
+
+        Several processes share the examples out, and each has the gradient of all in the end.
+        """
         import torch
 
         tokens = sum(one.loss_tokens for one in chosen)
+        own = chosen[self.ranks.rank :: self.ranks.world]
         loss, read = 0.0, 0
         with recomputing(self.policy, wanted=self.settings.gradient_checkpointing):
-            for part in parts(chosen, input_tokens=self.settings.input_tokens):
+            for part in parts(own, input_tokens=self.settings.input_tokens):
                 one = block(part, pad=self.policy.pad_id)
                 part_loss = block_loss(self.policy, one) / tokens
                 torch.autograd.backward(part_loss)
                 loss += float(part_loss.detach())
                 read += one.ids.numel()
-        return loss, read
+        told = torch.tensor([loss, read], dtype=torch.float64, device=self.policy.device)
+        for weight in self.policy.trainable if self.ranks.world > 1 else ():
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        added_up([told, *(weight.grad for weight in self.policy.trainable)], self.ranks)
+        return float(told[0]), int(told[1])
 
-    def _save(self, folder: Path, step: int) -> None:
+    def _save(self, folder: Path, step: int, _: Beat) -> None:
         shortest = min(self.examples, key=len)
         loss = mean_loss(self.policy, [shortest])  # weights may be numbers and give none
         weights = trainable_weights(self.policy)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,12 +16,12 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evolution.repository import LibraryStore
 from agentkit.library import Library
 from agentkit.retrieval import Retriever
+from agentkit_training.coevolution.source import told_by_all
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import written_config
 from agentkit_training.distributed.ranks import ALONE, Ranks, in_turn, led
 from agentkit_training.export.handover import export_library, hand_over
 from agentkit_training.fine_tuning.teaching import left_out_rows
-from agentkit_training.fine_tuning.training import share_of
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import save_policy
@@ -85,29 +84,20 @@ def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
         )
 
 
-def check_fine_tuning(config: SftConfig, *, processes: int, resumes: bool = False) -> None:
+def check_fine_tuning(config: SftConfig, *, processes: int) -> None:
     """Refuse what fine-tuning in several processes does not do, before anything is loaded.
 
     Args:
         config: The run.
         processes: How many there are, or would be.
-        resumes: Whether a run that is there is gone on with.
 
     Raises:
         UsageError: It is asked for.
     """
-    if processes == 1:
-        return
-    if config.toolace is not None:
+    if processes > 1 and config.toolace is not None:
         raise UsageError(
             f"the rounds of toolace run in one process, and there are {processes}; start it "
             "without torchrun"
-        )
-    share_of(config.sft.batch_size, processes)
-    if resumes:
-        raise UsageError(
-            "fine-tuning in several processes keeps no checkpoint to go on from; begin anew in "
-            "another --output"
         )
 
 
@@ -224,7 +214,9 @@ def measured(
     """How many tasks the policy passes, greedily answered, through the evaluation's own door.
 
     Several processes share the tasks out, and come to one record. One of them could do all, but
-    the others would wait for it as many times longer, and in vain.
+    the others would wait for it as many times longer, and in vain. Tasks that are broken are not
+    judged. One that the policy could not answer is, as not solved: a policy that fills its window
+    would else be measured on what it leaves over.
 
     Args:
         model: The policy, or what tries tasks in its place.
@@ -249,79 +241,21 @@ def measured(
             retriever=retriever,
         )
         found = wait_for(asked)
-    told = ranks.broadcast(ranks.gather(asdict(_Tally.of(found))))
-    tally = reduce(_Tally.plus, (_Tally(**one) for one in told))
+    told = [one for share in told_by_all(found, ranks) for one in share]
+    solved = [one for one in told if one.passed and not one.fault]
+    faults = [one.fault for one in told if one.fault]
+    judged = sum(not one.is_broken for one in told)
+    figures = {"accuracy": len(solved) / max(1, judged), "tasks": len(told), "faults": len(faults)}
+    if solved:
+        figures["calls_per_solved"] = sum(one.calls for one in solved) / len(solved)
+    note = f"{len(faults)} of {len(told)} tasks could not be asked, answered or judged"
     return StepRecord(
         step=step,
         phase=phase,
-        figures=dict(tally.figures()),
-        labels=tally.labels,
-        notes=tally.notes(),
+        figures=figures,
+        labels=Counter(label for one in told for label in one.labels),
+        notes=(f"{note}; the first: {faults[0]}",) if faults else (),
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Tally:
-    """What one process counted, or several together.
-
-    Tasks that are broken are not judged. One that the policy could not answer is, as not solved: a
-    policy that fills its window would else be measured on what it leaves over.
-    """
-
-    tasks: int
-    judged: int
-    solved: int
-    faults: int
-    fault: str
-    calls: int
-    labels: dict[str, int]
-
-    @classmethod
-    def of(cls, rollouts: Sequence[Rollout]) -> _Tally:
-        """The counts of rollouts."""
-        solved = [one for one in rollouts if one.passed and not one.fault]
-        return cls(
-            tasks=len(rollouts),
-            judged=sum(not _is_broken(one) for one in rollouts),
-            solved=len(solved),
-            faults=sum(bool(one.fault) for one in rollouts),
-            fault=next((one.fault for one in rollouts if one.fault), ""),
-            calls=sum(len(episode.calls) for one in solved for episode in one.episodes),
-            labels=dict(Counter(label for one in rollouts for label in one.labels)),
-        )
-
-    def plus(self, other: _Tally) -> _Tally:
-        """The counts of both."""
-        return _Tally(
-            tasks=self.tasks + other.tasks,
-            judged=self.judged + other.judged,
-            solved=self.solved + other.solved,
-            faults=self.faults + other.faults,
-            fault=self.fault or other.fault,
-            calls=self.calls + other.calls,
-            labels=dict(Counter(self.labels) + Counter(other.labels)),
-        )
-
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the share must know: tasks that say nothing of what the policy knows."""
-        if not self.faults:
-            return ()
-        told = f"{self.faults} of {self.tasks} tasks could not be asked, answered or judged"
-        return (f"{told}; the first: {self.fault}",)
-
-    def figures(self) -> Iterator[tuple[str, float]]:
-        """The figures of an evaluation."""
-        yield "accuracy", self.solved / max(1, self.judged)
-        yield "tasks", float(self.tasks)
-        yield "faults", float(self.faults)
-        if self.solved:
-            yield "calls_per_solved", self.calls / self.solved
-
-
-def _is_broken(rollout: Rollout) -> bool:
-    """Whether the reference or the verifier is at fault."""
-    verdicts = [one.verdict for one in rollout.episodes if one.verdict is not None]
-    return any(verdict.fault is not None for verdict in verdicts)
 
 
 # Ending

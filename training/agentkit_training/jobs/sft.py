@@ -13,7 +13,6 @@ from agentkit_training.export.handover import library_of
 from agentkit_training.fine_tuning.examples import Examples
 from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
 from agentkit_training.fine_tuning.training import SftStep, sft, steps_taken
-from agentkit_training.fine_tuning.trl import sft_with_trl
 from agentkit_training.jobs.running import (
     Started,
     check_fine_tuning,
@@ -23,7 +22,12 @@ from agentkit_training.jobs.running import (
     tell_of_tasks,
 )
 from agentkit_training.runs import Listener, RunDirectory, StepRecord, ignore
-from agentkit_training.toolace.records import KeptRounds, ToolAceSection, ToolAceSettings, tuning_of
+from agentkit_training.toolace.records import (
+    ToolAceSection,
+    ToolAceSettings,
+    kept_rounds,
+    tuning_of,
+)
 from agentkit_training.toolace.rounds import Progress, iterate
 
 
@@ -38,7 +42,7 @@ def sft_job(
 ) -> RunDirectory:
     """Fine-tune, measure before and after, hand over.
 
-    Several processes read each batch together, with TRL's trainer; they keep no checkpoints.
+    Several processes read each batch together.
 
     Args:
         config: What to do.
@@ -52,7 +56,7 @@ def sft_job(
         UsageError: The configuration can not be used.
         TrainingError: The run can not go on.
     """
-    check_fine_tuning(config, processes=ranks.world, resumes=resumes)
+    check_fine_tuning(config, processes=ranks.world)
     at = started(config, folder, ranks, seed=config.seed, command=command, resumes=resumes)
     with at.log(config, listen) as log:
         _Sft(config=config, at=at, log=log, library=library_of(config.library)).all()
@@ -101,10 +105,9 @@ class _Sft:
         checkpoints = self.at.run.checkpoints
         if self.config.toolace is None:
             return steps_taken(checkpoints)
-        kept = KeptRounds(checkpoints)
-        whole = kept.rounds()
+        whole = kept_rounds(checkpoints)
         self.steps = sum(one.steps for one in whole)
-        return self.steps + steps_taken(tuning_of(kept.of(len(whole) + 1)))
+        return self.steps + steps_taken(tuning_of(checkpoints, len(whole) + 1))
 
     def _taught(self) -> Examples:
         """What is learned from."""
@@ -127,11 +130,14 @@ class _Sft:
         def told(step: SftStep) -> None:
             self.log(_record(step))
 
-        policy, settings = self.at.policy, self.config.sft
-        if self.at.ranks.world > 1:
-            return len(sft_with_trl(policy, examples.rows, settings, listen=told).steps)
-        folder = self.at.run.checkpoints
-        report = sft(policy, examples.rows, settings, folder=folder, listen=told)
+        report = sft(
+            self.at.policy,
+            examples.rows,
+            self.config.sft,
+            folder=self.at.run.checkpoints,
+            listen=told,
+            ranks=self.at.ranks,
+        )
         return report.steps[-1].step + 1 if report.steps else report.resumed_at
 
     def _iterated(self) -> int:
@@ -207,9 +213,9 @@ def _record(step: SftStep, *, after: int = 0) -> StepRecord:
         "loss": step.loss,
         "gradient_norm": step.gradient_norm,
         "learning_rate": step.learning_rate,
+        "read_tokens": float(step.read_tokens),
+        "update_seconds": step.seconds,
     }
-    if step.read_tokens:  # TRL does not tell
-        figures |= {"read_tokens": float(step.read_tokens), "update_seconds": step.seconds}
     return StepRecord(
         step=after + step.step, phase="sft", figures=figures, steps=after + step.steps
     )

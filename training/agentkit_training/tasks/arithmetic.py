@@ -21,7 +21,7 @@ import yaml
 
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import DatasetError, ModelRetry, UsageError
-from agentkit.evaluation import Benchmark, Expectation, FinalState, GoldCall, NumberAnswer, Task
+from agentkit.evaluation import Benchmark, FinalState, GoldCall, Task
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.tools.definition import Effects, ToolDefinition
@@ -166,9 +166,6 @@ def _loaded(file: Path) -> Benchmark:
     return gsm8k_benchmark(file, environment=made)
 
 
-Judged: TypeAlias = Literal["result", "answer"]
-"""What a right answer is: the last number calculated, or that and the number in the final words."""
-
 FOUR: tuple[Operation, ...] = ("add", "sub", "mul", "div")
 
 _CUTS = ((0.0, 0.6), (0.6, 0.8), (0.8, 1.0))
@@ -213,7 +210,6 @@ def arithmetic(
     train: int = 20,
     validation: int = 5,
     test: int = 10,
-    judged: Judged = "result",
     recipes: Sequence[Recipe] = RECIPES,
 ) -> TaskSplits:
     """Word problems that are solved with a few calls of four primitives.
@@ -223,7 +219,6 @@ def arithmetic(
         train: Questions of each recipe in the first part.
         validation: In the second.
         test: In the third. No two questions of a recipe have the same numbers.
-        judged: What a right answer is.
         recipes: The calculations.
 
     Raises:
@@ -238,7 +233,7 @@ def arithmetic(
     parts: tuple[list[Task], list[Task], list[Task]] = ([], [], [])
     for recipe in recipes:
         for part, found in zip(parts, _numbers(recipe, sizes, seed), strict=True):
-            part.extend(_task(recipe, one, seed, judged) for one in found)
+            part.extend(_task(recipe, one, seed) for one in found)
     benchmark = Benchmark(
         name="arithmetic",
         tasks=(),
@@ -301,7 +296,7 @@ def _numbers(
         yield [dict(zip(recipe.ranges, numbers, strict=True)) for numbers in share[:size]]
 
 
-def _task(recipe: Recipe, numbers: Mapping[str, int], seed: int, judged: Judged) -> Task:
+def _task(recipe: Recipe, numbers: Mapping[str, int], seed: int) -> Task:
     task_id = ":".join((recipe.name, *map(str, numbers.values())))
     words = random.Random(f"{seed}/{task_id}")  # noqa: S311 - to be repeated
     calls: list[GoldCall] = []
@@ -316,13 +311,10 @@ def _task(recipe: Recipe, numbers: Mapping[str, int], seed: int, judged: Judged)
         a, b = value(left), value(right)
         calls.append(GoldCall(name=name, arguments={"a": a, "b": b}))
         results.append(calculated(name, a, b))
-    expects: list[Expectation] = [FinalState(state={"result": results[-1]}, calls=tuple(calls))]
-    if judged == "answer":
-        expects.append(NumberAnswer(value=str(results[-1])))
     return Task(
         task_id=task_id,
         category=recipe.name,
         request=words.choice(recipe.templates).format(**numbers),
         offered=FOUR,
-        expects=tuple(expects),
+        expects=(FinalState(state={"result": results[-1]}, calls=tuple(calls)),),
     )

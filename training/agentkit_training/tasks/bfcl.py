@@ -44,7 +44,6 @@ def bfcl_tasks(
     *,
     categories: Collection[str] = POOL,
     held_out: str = "simple_python",
-    held_out_share: float = 1.0,
     shares: Shares | None = None,
     seed: int = 0,
     functions: Functions = "offered",
@@ -61,7 +60,6 @@ def bfcl_tasks(
         folder: Holds BFCL's files; None for those that ``agentkit`` has fetched.
         categories: What to train on.
         held_out: The category to test on.
-        held_out_share: How much of it; the rest, as far as it shares nothing, is trained on.
         shares: How training and validation divide the pool; the share of the test part is that of
             ``held_out``.
         seed: Of the divisions.
@@ -70,18 +68,15 @@ def bfcl_tasks(
 
     Raises:
         DatasetError: The files are not there, or no task of the category is.
-        UsageError: A share is out of range, or the tasks can not be divided so.
+        UsageError: The tasks can not be divided so.
     """
-    if not 0 < held_out_share <= 1:
-        raise UsageError(f"held_out_share is {held_out_share}; give more than 0 and at most 1")
     benchmark = load_bfcl(_folder(folder, fetch=fetch))
-    test, rest = _held_out(benchmark, held_out, held_out_share, seed, functions)
+    test = _of_categories(benchmark, {held_out})
+    if not test.tasks:
+        known = ", ".join(sorted({task.category for task in benchmark.tasks}))
+        raise DatasetError(f"there is no task of {held_out!r} to hold out; there are {known}")
     wanted = set(categories) - {held_out}
-    also = {task.task_id for task in rest.tasks}
-    tasks = [t for t in benchmark.tasks if t.category in wanted or t.task_id in also]
-    pool, dropped = without_leakage(
-        replace(benchmark, tasks=tuple(tasks)), test, functions=functions
-    )
+    pool, dropped = without_leakage(_of_categories(benchmark, wanted), test, functions=functions)
     left_out = tuple(
         LeftOut(where=one, reason=f"shares a question or a function name with {held_out}")
         for one in dropped.tasks
@@ -96,20 +91,8 @@ def bfcl_tasks(
     return replace(split(pool, shares=kept, seed=seed, functions=functions), test=test)
 
 
-def _held_out(
-    benchmark: Benchmark, category: str, share: float, seed: int, functions: Functions
-) -> tuple[Benchmark, Benchmark]:
-    """The tasks to test on, and those of the same category that may be trained on."""
-    tasks = tuple(task for task in benchmark.tasks if task.category == category)
-    if not tasks:
-        known = ", ".join(sorted({task.category for task in benchmark.tasks}))
-        raise DatasetError(f"there is no task of {category!r} to hold out; there are {known}")
-    whole = replace(benchmark, tasks=tasks)
-    if share == 1:
-        return whole, replace(benchmark, tasks=())
-    shares = Shares(train=1 - share, validation=0, test=share)
-    parts = split(whole, shares=shares, seed=seed, functions=functions)
-    return parts.test, parts.train
+def _of_categories(benchmark: Benchmark, wanted: Collection[str]) -> Benchmark:
+    return replace(benchmark, tasks=tuple(t for t in benchmark.tasks if t.category in wanted))
 
 
 def _folder(folder: Path | None, *, fetch: bool) -> Path:

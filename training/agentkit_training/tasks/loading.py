@@ -54,7 +54,6 @@ class TaskSpec:
         test: Of the third.
         categories: For ``bfcl``: what to train on.
         held_out: For ``bfcl``: the category to test on.
-        held_out_share: For ``bfcl``: how much of it to test on.
         world: For ``hidden-constraints``: whose demands hold.
         kinds: For ``hidden-constraints``: which kinds of demands.
         distractors: For ``hidden-constraints``: tools offered beside those needed.
@@ -76,7 +75,6 @@ class TaskSpec:
     test: int | None = None
     categories: tuple[str, ...] = POOL
     held_out: str = "simple_python"
-    held_out_share: float = 1.0
     world: World = "first"
     kinds: tuple[ConstraintKind, ...] = ONE_CALL
     distractors: int = 0
@@ -88,9 +86,7 @@ _FILE = "a file of tasks"
 _OPTIONS: Mapping[str, frozenset[str]] = {
     "hidden-constraints": frozenset({"world", "kinds", "distractors", "says", "mends"}),
     "arithmetic": frozenset(),
-    "bfcl": frozenset(
-        {"data", "fetch", "shares", "functions", "categories", "held_out", "held_out_share"}
-    ),
+    "bfcl": frozenset({"data", "fetch", "shares", "functions", "categories", "held_out"}),
     "bfcl-multi-turn": frozenset({"data", "fetch", "shares", "split_file"}),
     "nestful": frozenset({"data", "fetch", "shares", "functions"}),
     "gsm8k": frozenset({"data", "shares", "test_file"}),
@@ -189,7 +185,6 @@ def _bfcl(spec: TaskSpec) -> TaskSplits:
         Path(spec.data) if spec.data else None,
         categories=spec.categories,
         held_out=spec.held_out,
-        held_out_share=spec.held_out_share,
         shares=spec.shares,
         seed=spec.seed,
         functions=spec.functions or "offered",

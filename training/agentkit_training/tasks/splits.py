@@ -146,15 +146,11 @@ class Leakage:
     Attributes:
         questions: Questions that stand in both, as they are compared.
         functions: Names of functions that stand in both.
-        by_question: How many tasks of the second ask a question of the first.
-        by_function: How many tasks of the second have a function of the first.
         tasks: Ids of all tasks of the second that share anything.
     """
 
     questions: tuple[str, ...]
     functions: tuple[str, ...]
-    by_question: int
-    by_function: int
     tasks: tuple[str, ...]
 
     @property
@@ -168,8 +164,8 @@ class Leakage:
         shown = ", ".join(self.functions[:_MOST_SHOWN])
         more = f" ({shown}{', …' * (len(self.functions) > _MOST_SHOWN)})" if shown else ""
         return (
-            f"{len(self.tasks)} tasks share something: {self.by_question} a question, "
-            f"{self.by_function} a function name{more}"
+            f"{len(self.tasks)} tasks share something: {len(self.questions)} questions, "
+            f"{len(self.functions)} function names{more}"
         )
 
 
@@ -290,13 +286,10 @@ def leakage(one: Benchmark, other: Benchmark, *, functions: Functions = "offered
     """
     known = set[Sign]().union(*signs_of_all(one, functions))
     shared = [signs & known for signs in signs_of_all(other, functions)]
-    kinds = [{kind for kind, _ in signs} for signs in shared]
     every = sorted(set[Sign]().union(*shared))
     return Leakage(
         questions=tuple(text for kind, text in every if kind == "question"),
         functions=tuple(text for kind, text in every if kind == "function"),
-        by_question=sum("question" in kind for kind in kinds),
-        by_function=sum("function" in kind for kind in kinds),
         tasks=tuple(task.task_id for task, signs in zip(other.tasks, shared, strict=True) if signs),
     )
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+from agentkit.episodes import Episode
 from agentkit.evaluation import (
     AllowedCalls,
     Benchmark,
@@ -50,20 +51,22 @@ class GoldAnswer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GoldAnswers:
-    """The gold answers of a benchmark.
+class Solutions:
+    """How tasks are solved, as far as anybody knows.
 
     Attributes:
-        answers: By the id of the task.
-        left_out: Tasks that no single answer can be taught for, and why.
+        answers: By the id of the task, where one answer is what is taught.
+        trajectories: By the id of the task, where it takes several turns.
+        left_out: Tasks that nothing is taught of, and why.
     """
 
     answers: Mapping[str, GoldAnswer] = field(default_factory=dict)
+    trajectories: Mapping[str, Episode] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
 
 
-def gold_answers(benchmark: Benchmark, *, no_call: str = "") -> GoldAnswers:
-    """The answer of each task that one answer solves.
+def gold_answers(benchmark: Benchmark, *, no_call: str = "") -> Solutions:
+    """The answer of each task that one answer solves: what ToolACE-R's rounds train on.
 
     Of several allowed values the first is taken. An argument that may be left out is given when
     the question states its value, and is left out otherwise.
@@ -93,7 +96,7 @@ def gold_answers(benchmark: Benchmark, *, no_call: str = "") -> GoldAnswers:
             answers[task.task_id] = found
         else:
             left_out.append(LeftOut(where=task.task_id, reason=found))
-    return GoldAnswers(answers=answers, left_out=tuple(left_out))
+    return Solutions(answers=answers, left_out=tuple(left_out))
 
 
 def counted(left_out: Iterable[LeftOut]) -> Mapping[str, int]:

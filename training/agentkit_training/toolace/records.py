@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from collections import Counter
@@ -12,15 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agentkit.errors import UsageError
-from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.evaluation.task_files import task_to_json
-from agentkit.library import Library
-from agentkit.tools.canonical import canonical_json
+from agentkit.evaluation import EvaluationSettings
 from agentkit_training.errors import CheckpointError, check_least
-from agentkit_training.files import differing, load_tensors, save_tensors, whole_file
+from agentkit_training.files import load_tensors, save_tensors, whole_file
 from agentkit_training.fine_tuning.examples import Prompting
 from agentkit_training.fine_tuning.training import SftSettings
-from agentkit_training.policy.policy import Policy
 from agentkit_training.toolace.difficulty import TaskDifficulty
 
 if TYPE_CHECKING:
@@ -101,10 +96,6 @@ class ToolAceSettings(ToolAceSection):
     sft: SftSettings = field(default_factory=SftSettings)
     seed: int = 0
 
-    def to_json(self) -> str:
-        """The settings as JSON text, by which runs are told apart. More rounds are no other run."""
-        return json.dumps({**asdict(self), "rounds": None, "batch_size": None}, sort_keys=True)
-
 
 Reason: TypeAlias = Literal["too_easy", "too_difficult", "not_drawn"]
 """Why a sample is not taken: D is alpha or less; D is beta or more; chance took others."""
@@ -181,6 +172,8 @@ def _drawn(tasks: Sequence[TaskDifficulty], size: int, seed: int) -> Selection:
         },
     )
 
+
+_RECORD, _WEIGHTS = "round.json", "weights.pt"
 
 StopReason: TypeAlias = Literal["marginal_gain", "all_rounds", "nothing_selected"]
 """Why there is no further round."""
@@ -337,107 +330,47 @@ def _advice(last: RoundRecord) -> str:
     return ", as all samples are too difficult (fine-tune without rounds first, or select higher)"
 
 
-RECORD = "round.json"
-WEIGHTS = "weights.pt"
-_RUN = "run.json"
+def round_folder(folder: Path, number: int) -> Path:
+    """Where a round is kept: its record and its weights, until then checkpoints of fine-tuning."""
+    return folder / f"round-{number}"
 
 
-def facts_of(
-    policy: Policy,
-    settings: ToolAceSettings,
-    benchmarks: tuple[Benchmark, ...],
-    library: Library | None,
-) -> dict[str, str]:
-    """What tells this run from others: policy, settings, and a digest of tasks and library."""
-    digest = hashlib.sha256()
-    for one in benchmarks:
-        for task in one.tasks:
-            digest.update(canonical_json(task_to_json(task)))
-        digest.update("\0".join(sorted(d.digest for d in one.definitions)).encode())
-    digest.update(b"" if library is None else library.digest.encode())
-    return {"policy": policy.name, "settings": settings.to_json(), "tasks": digest.hexdigest()}
+def kept_rounds(folder: Path) -> tuple[RoundRecord, ...]:
+    """The whole rounds of the run in a folder, in order.
 
-
-class KeptRounds:
-    """The folder of a run: what it is, and for each whole round its record and its weights.
-
-    Args:
-        folder: Where; made when it is not there.
+    Raises:
+        CheckpointError: One can not be read.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def begun(self, facts: Mapping[str, str]) -> float | None:
-        """The accuracy before the first round of the run here; None when there is none.
-
-        Raises:
-            CheckpointError: The run here is another one.
-        """
-        path = self._folder / _RUN
-        if not path.is_file():
-            return None
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            base = float(found.pop("base_accuracy"))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise CheckpointError(f"{path} can not be read: {error}") from error
-        if other := list(differing(found, facts)):
-            told = "; ".join(f"{at.place} was {at.kept} and is {at.given}" for at in other)
-            raise CheckpointError(
-                f"{self._folder} holds another run: {told}. Take another folder, or delete it to "
-                "begin anew"
-            )
-        return base
-
-    def begin(self, facts: Mapping[str, str], base_accuracy: float) -> None:
-        """Say what is run here."""
-        told = {**facts, "base_accuracy": base_accuracy}
-        _write(self._folder / _RUN, json.dumps(told, indent=1).encode())
-
-    def rounds(self) -> tuple[RoundRecord, ...]:
-        """The whole rounds, in order."""
-        found: list[RoundRecord] = []
-        while (path := self.of(len(found) + 1) / RECORD).is_file():
-            found.append(RoundRecord.from_json(path.read_bytes()))
-        return tuple(found)
-
-    def of(self, number: int) -> Path:
-        """The folder of one round."""
-        return self._folder / f"round-{number}"
-
-    def keep(self, record: RoundRecord, weights: Mapping[str, torch.Tensor]) -> None:
-        """Keep a round. The record comes last: a round with a record is whole.
-
-        Raises:
-            CheckpointError: It can not be written.
-        """
-        folder = self.of(record.number)
-        save_tensors(weights, folder / WEIGHTS)
-        _write(folder / RECORD, record.to_json().encode())
-
-    def weights(self, number: int) -> dict[str, torch.Tensor]:
-        """The weights after a round.
-
-        Raises:
-            CheckpointError: They can not be read.
-        """
-        return load_tensors(self.of(number) / WEIGHTS)
+    found: list[RoundRecord] = []
+    while (path := round_folder(folder, len(found) + 1) / _RECORD).is_file():
+        found.append(RoundRecord.from_json(path.read_bytes()))
+    return tuple(found)
 
 
-def tuning_of(folder: Path) -> Path:
-    """Where checkpoints of a round's fine-tuning are until the round is whole.
+def kept_weights(folder: Path, number: int) -> dict[str, torch.Tensor]:
+    """The weights after a round.
 
-    Args:
-        folder: Of the round.
+    Raises:
+        CheckpointError: They can not be read.
     """
-    return folder / "sft"
+    return load_tensors(round_folder(folder, number) / _WEIGHTS)
 
 
-def _write(path: Path, content: bytes) -> None:
+def keep_round(folder: Path, record: RoundRecord, weights: Mapping[str, torch.Tensor]) -> None:
+    """Keep a round. The record comes last: a round with a record is whole.
+
+    Raises:
+        CheckpointError: It can not be written.
+    """
+    place = round_folder(folder, record.number)
+    save_tensors(weights, place / _WEIGHTS)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as draft:
-            draft.write_bytes(content)
+        with whole_file(place / _RECORD) as draft:
+            draft.write_text(record.to_json(), encoding="utf-8")
     except OSError as error:
-        raise CheckpointError(f"{path} can not be written: {error}; make room there") from error
+        raise CheckpointError(f"{place} can not be written: {error}; make room there") from error
+
+
+def tuning_of(folder: Path, number: int) -> Path:
+    """Where checkpoints of a round's fine-tuning are until the round is whole."""
+    return round_folder(folder, number) / "sft"

@@ -16,8 +16,6 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models import render_calls
 from agentkit_training.fine_tuning.examples import Examples, make_examples
-from agentkit_training.fine_tuning.solutions import Solutions, answers_of
-from agentkit_training.fine_tuning.teaching import rehearsed
 from agentkit_training.fine_tuning.training import SftReport, SftStep, sft
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import put_weights, trainable_weights
@@ -26,21 +24,24 @@ from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.toolace.difficulty import (
     Difficulties,
     GoldAnswer,
+    Solutions,
     TaskDifficulty,
     catalogued,
     counted,
     estimate_difficulty,
+    gold_answers,
     nearest_calls,
 )
 from agentkit_training.toolace.records import (
-    KeptRounds,
     RoundRecord,
     SampleRecord,
     Selection,
     StopReason,
     ToolAceReport,
     ToolAceSettings,
-    facts_of,
+    keep_round,
+    kept_rounds,
+    kept_weights,
     select,
     tuning_of,
 )
@@ -347,27 +348,25 @@ async def iterate(
             ``train``, or the accuracy says nothing.
         settings: How.
         library: What the tools are called and described as; None for the benchmarks' own texts.
-        folder: Where each round is kept; a run that is found there goes on after its last whole
-            round. None keeps none.
+        folder: Where each round is kept; a run that is found there, which must be this one, goes on
+            after its last whole round. None keeps none.
         listen: Told of progress.
 
     Raises:
         DivergedError: The loss is not a number.
-        CheckpointError: A round can not be kept, or the folder holds another run.
+        CheckpointError: A round can not be kept or read.
         PolicyError: No weight is trainable.
     """
-    known = answers_of(train, no_call=settings.no_call)
-    gold = await rehearsed(known, train, library=library, settings=settings.evaluation)
     rounds = Rounds(
         policy=policy,
         train=train,
         validation=validation,
         settings=settings,
         library=library,
-        gold=gold,
+        gold=gold_answers(train, no_call=settings.no_call),
         listen=listen,
     )
-    run = _Run(rounds=rounds, kept=None if folder is None else KeptRounds(folder))
+    run = _Run(rounds=rounds, folder=folder)
     await run.begin()
     while (stopped := run.stopped()) is None:
         await run.one()
@@ -379,7 +378,7 @@ class _Run:
     """The state of one start of a run."""
 
     rounds: Rounds
-    kept: KeptRounds | None
+    folder: Path | None
     base: float = 0.0
     done: tuple[RoundRecord, ...] = ()
     best: int = 0
@@ -387,30 +386,24 @@ class _Run:
 
     async def begin(self) -> None:
         """Take up a kept run, or begin one."""
-        with_all = self.rounds
-        benchmarks = (with_all.train, with_all.validation)
-        facts = facts_of(with_all.policy, with_all.settings, benchmarks, with_all.library)
-        base = None if self.kept is None else self.kept.begun(facts)
-        self.best_weights = trainable_weights(with_all.policy)
-        if self.kept is not None and base is not None:
-            self.base = base
-            for record in self.kept.rounds():
-                weights = self.kept.weights(record.number)
-                put_weights(with_all.policy, weights, source=f"round {record.number}")
-                self._add(record)
-            return
-        self.base = await with_all.accuracy(0)
-        if self.kept is not None:
-            self.kept.begin(facts, self.base)
+        policy = self.rounds.policy
+        self.best_weights = trainable_weights(policy)
+        kept = () if self.folder is None else kept_rounds(self.folder)
+        self.base = kept[0].accuracy_before if kept else await self.rounds.accuracy(0)
+        for record in kept:
+            assert self.folder is not None  # where they are kept
+            weights = kept_weights(self.folder, record.number)
+            put_weights(policy, weights, source=f"round {record.number}")
+            self._add(record)
 
     async def one(self) -> None:
         """Run the next round, and keep it."""
         number = len(self.done) + 1
         before = self.done[-1].accuracy_after if self.done else self.base
-        folder = None if self.kept is None else tuning_of(self.kept.of(number))
+        folder = None if self.folder is None else tuning_of(self.folder, number)
         record = await self.rounds.run(number, before, folder)
-        if self.kept is not None:
-            self.kept.keep(record, trainable_weights(self.rounds.policy))
+        if self.folder is not None:
+            keep_round(self.folder, record, trainable_weights(self.rounds.policy))
         self._add(record)
         self.rounds.listen(Progress(round=number, phase="done", record=record))
 

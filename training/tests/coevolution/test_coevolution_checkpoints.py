@@ -10,8 +10,6 @@ import pytest
 from agentkit_training.coevolution.checkpoint import (
     checkpoints,
     coevolve,
-    described,
-    differences,
     load_checkpoint,
     newest_checkpoint,
     save_checkpoint,
@@ -19,7 +17,6 @@ from agentkit_training.coevolution.checkpoint import (
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.errors import CheckpointError, DivergedError
-from agentkit_training.rewards import tooldna_reward
 from agentkit_training.weighting import FixedWeighting
 
 ON = CoevolutionSettings(evidence=True, weighting=True, every=2, steps=4)
@@ -83,48 +80,19 @@ def test_the_state_after_the_last_step_is_kept(begin, tmp_path):
 
 
 def test_another_run_is_refused_with_the_difference(begin, tmp_path):
-    """Other settings, another policy or another reward are named with both values."""
+    """Other settings are named with both values; steps may be more."""
     carry_on(begin(CoevolutionSettings(evidence=True, steps=1)), tmp_path)
     settings = CoevolutionSettings(feedback=False, composites=True, seed=3, steps=1)
-    other = begin(settings, reward=lambda _: {"none": 0.0})
+    other = begin(settings)
     with pytest.raises(CheckpointError) as refused:
         carry_on(other, tmp_path)
     message = str(refused.value)
     for part in (
         "settings.evidence: the checkpoint has True, this run False",
         "settings.seed: the checkpoint has 0, this run 3",
-        "reward: the checkpoint has",
     ):
         assert part in message
     assert "settings.steps" not in message
-
-
-def test_other_settings_of_the_same_reward_are_another_run(begin, bank, tmp_path):
-    """Rewards and weightings are told apart by what they are made with, not by their class."""
-
-    def made(design, utility):
-        weighting = FixedWeighting(utilities={"missing_tool_call": utility})
-        settings = CoevolutionSettings(evidence=True, weighting=True, steps=1)
-        return begin(settings, reward=tooldna_reward(bank, design), weighting=weighting)
-
-    carry_on(made("R1", 1.5), tmp_path)
-    carry_on(made("R1", 1.5), tmp_path)
-    with pytest.raises(CheckpointError) as refused:
-        carry_on(made("R2", 0.5), tmp_path)
-    for part in (
-        "reward.design: the checkpoint has 'R1', this run 'R2'",
-        "weighting.utilities.missing_tool_call: the checkpoint has 1.5, this run 0.5",
-    ):
-        assert part in str(refused.value)
-
-
-def test_a_checkpoint_names_no_place_in_memory(bank):
-    """What is kept of a reward is the same in another process, and in a release that moved it."""
-    reward = tooldna_reward(bank, "R2")
-    kept = {"reward": described(reward)}
-    assert "0x" not in str(kept)
-    earlier = {"reward": kept["reward"] | {"kind": "agentkit_training.rewards.old._ToolDnaReward"}}
-    assert differences(earlier, kept) == []
 
 
 def test_another_library_is_refused(begin, bank, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolution.checkpoint import FrozenEngine, differences, identity
+from agentkit_training.coevolution.checkpoint import FrozenEngine
 from agentkit_training.jobs.coevolve import OutsideModel
 from agentkit_training.rewards import verdict_reward
 
@@ -35,13 +35,3 @@ def test_the_library_learns_from_what_another_model_is_refused(begin):
     assert {(one.temperature, one.max_tokens) for one in asked} == {(1.0, 48)}
     assert len({one.seed for one in asked}) > 1
     assert run.weights.equal(before)
-
-
-def test_a_checkpoint_of_another_rollout_model_is_another_run(begin):
-    """What tried the tasks until then is told, where it is not the policy."""
-    run = begin()
-    own = identity(run.policy, run.source)
-    run.source.model = other([])
-    assert differences(own, identity(run.policy, run.source)) == [
-        "rollout_model: the checkpoint has None, this run 'other'"
-    ]

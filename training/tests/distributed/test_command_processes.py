@@ -185,7 +185,10 @@ def test_another_number_of_processes_does_not_go_on(config, alone):
 
 
 def test_fine_tuning_in_two_processes_takes_the_steps_of_one(tmp_path):
-    """Each batch is read by both; one folder is written, with the weights of one process."""
+    """Each batch is read by both; one folder is written, with the weights of one process.
+
+    A finished run that is gone on with ends in the same weights.
+    """
     path = tmp_path / "sft.yaml"
     path.write_text(FINE_TUNING)
     done = ended(start("sft", path, "--output", tmp_path / "both"))
@@ -196,6 +199,9 @@ def test_fine_tuning_in_two_processes_takes_the_steps_of_one(tmp_path):
     assert [(one.phase, one.step) for one in both.records()] == [
         (one.phase, one.step) for one in alone.records()
     ]
+    assert torch.allclose(weights(both), weights(alone), atol=1e-4)
+    again = ended(start("sft", path, "--output", tmp_path / "both", "--resume"))
+    assert again.returncode == 0, again.stderr[-4000:]
     assert torch.allclose(weights(both), weights(alone), atol=1e-4)
 
 

@@ -158,10 +158,10 @@ def test_the_report_tells_of_entropy_and_divergence(policy):
         Objective(kl_coefficient=0.1),
         reference=tiny_policy(seed=1),
     )
-    assert report.health.entropy == pytest.approx(math.log(len(policy.tokenizer)), abs=0.3)
-    assert report.health.divergence > 0
-    assert report.health.max_log_ratio < 1e-5
-    assert report.health.clip_share == 0
+    assert report.entropy == pytest.approx(math.log(len(policy.tokenizer)), abs=0.3)
+    assert report.divergence > 0
+    assert report.max_log_ratio < 1e-5
+    assert report.clip_share == 0
 
 
 def test_tool_outputs_bear_no_loss(policy):

@@ -45,6 +45,19 @@ def with_adapter() -> Callable[..., Policy]:
     return adapted
 
 
+def architecture(policy: Policy) -> Architecture:
+    """What GGUF calls a small policy's model."""
+    config = policy.model.config
+    names = {"mistral": "llama", "gemma3_text": "gemma3"}
+    return Architecture(
+        name=names.get(config.model_type, config.model_type),
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        key_heads=config.num_key_value_heads,
+        shapes={},
+    )
+
+
 @pytest.fixture
 def tiny_gguf(policy: Policy, tmp_path: Path, write_base: Callable[..., Path]) -> Path:
     """The weights of the tiny policy in float32, as llama.cpp reads them."""
@@ -56,7 +69,7 @@ def write_base() -> Callable[..., Path]:
     """Writes the weights of a small policy as a GGUF file of base weights."""
 
     def write(policy: Policy, path: Path, *, rope_base: float = 10_000.0) -> Path:
-        base, config = Architecture.of_model(policy.model), policy.model.config
+        base, config = architecture(policy), policy.model.config
         writer = GGUFWriter(path, base.name)
         writer.add_type("model")
         writer.add_block_count(base.layers)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from agentkit import Agent, open_store, tool
 from agentkit.errors import ArtifactError
@@ -19,7 +18,6 @@ from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
 from agentkit_training.export.handover import export_library, hand_over, load_handover
 from agentkit_training.files import file_digest
-from agentkit_training.policy.lora import merged
 
 
 @tool
@@ -119,29 +117,6 @@ def test_a_policy_that_was_tuned_as_a_whole_brings_its_weights(policy, tiny_gguf
     assert taken.artifact is None
     assert taken.model == f"local:{tmp_path / 'made' / 'model.gguf'}"
     assert "adapter" not in taken.command
-
-
-def test_an_adapter_over_tuned_weights_is_not_added_to_the_old_ones(
-    policy, tiny_gguf, with_adapter, tmp_path
-):
-    """Weights that were tuned before the adapter came are noticed; merged they are handed over."""
-    with torch.no_grad():
-        policy.model.model.layers[1].mlp.up_proj.weight.mul_(1.02)
-    trained = with_adapter(policy)
-    complaint = r"'blk\.1\.ffn_up\.weight' is another one .*merged\(policy\)"
-    with pytest.raises(ExportError, match=complaint):
-        hand_over(tmp_path / "made", base=tiny_gguf, policy=trained)
-    assert not (tmp_path / "made").exists()
-    assert hand_over(tmp_path / "made", base=tiny_gguf, policy=merged(trained)).adapter is None
-    taken = hand_over(tmp_path / "near", base=tiny_gguf, policy=trained, other_base=True)
-    assert taken.manifest.kind == "adapter"
-
-
-def test_weights_are_known_again_in_fewer_digits(policy, tiny_gguf, with_adapter, tmp_path):
-    """A policy in bfloat16 began with the file's weights all the same."""
-    policy.model.to(torch.bfloat16)
-    taken = hand_over(tmp_path / "made", base=tiny_gguf, policy=with_adapter(policy))
-    assert taken.manifest.kind == "adapter"
 
 
 def test_a_hand_over_that_fails_leaves_nothing(policy, tiny_gguf, with_adapter, tmp_path):

@@ -14,7 +14,6 @@ from agentkit_training.errors import PolicyError
 from agentkit_training.fine_tuning.examples import Example, Prompting
 from agentkit_training.fine_tuning.teaching import make_demonstrations
 from agentkit_training.fine_tuning.training import IGNORED, SftSettings, block, mean_loss, sft
-from agentkit_training.fine_tuning.trl import rows as trl_rows
 from agentkit_training.tasks.arithmetic import arithmetic, arithmetic_episodes
 
 TASKS = arithmetic(train=1).train
@@ -70,12 +69,11 @@ def test_the_chat_template_may_not_write_the_tools():
         made(tiny_policy(chat_template="chatml-tools"), prompting=Prompting(tools_in="template"))
 
 
-def test_tokens_that_are_read_bear_no_loss_in_either_engine():
-    """The labels of a block, and the mask that TRL reads, leave out what tools said."""
+def test_tokens_that_are_read_bear_no_loss():
+    """The labels of a block leave out what tools said."""
     one = Example(task_id="1", prompt=(5,), completion=(6, 7, 8), written=(True, False, True))
     assert one.loss_tokens == 2
     assert block([one], pad=0).labels.tolist() == [[6, IGNORED, 8]]
-    assert trl_rows([one])[0]["completion_mask"] == [0, 1, 0, 1]
     with pytest.raises(UsageError, match="says of 1 tokens"):
         Example(task_id="1", prompt=(5,), completion=(6, 7), written=(True,))
 

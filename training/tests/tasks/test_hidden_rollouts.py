@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import open_store
-from agentkit.evaluation import episodes_of_run, evaluate
+from agentkit.evaluation import EvaluationSettings, episodes_of_run, evaluate
 from agentkit.evolution.proposal import Observations, Proposal
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
@@ -18,7 +18,6 @@ from agentkit_training.tasks.hidden_constraints.family import (
     hidden_constraints,
     library_of,
     oracle_rules,
-    settings_for,
 )
 from agentkit_training.tasks.hidden_constraints.tools import TOOLS
 
@@ -51,7 +50,9 @@ def knowing(benchmark, *, wrong_first=False):
 async def episodes_with(benchmark, model, library=None, kinds=(), tries=1):
     """The episodes of all tasks."""
     store = open_store("memory:")
-    settings = settings_for(kinds, tries=tries)
+    steps = tries * (2 if "call_before" in kinds else 1)
+    choice = "required" if steps == 1 else "auto"
+    settings = EvaluationSettings(max_steps=steps, tool_choice=choice)
     await evaluate(benchmark, model=model, store=store, run="r", library=library, settings=settings)
     return list(episodes_of_run(store, "r"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.errors import DatasetError, UsageError
+from agentkit.errors import DatasetError
 from agentkit.fetch import cache_directory
 from agentkit_bench.bfcl import RELEASE
 from agentkit_training.tasks.arithmetic import gsm8k_tasks, solution_episodes
@@ -59,22 +59,10 @@ def test_what_shares_something_with_held_out_questions_is_not_trained_on(bfcl_sa
     assert all(task.category == "simple_python" for task in parts.test.tasks)
 
 
-def test_a_part_of_the_held_out_category_may_be_trained_on(bfcl_sample):
-    """What is not held out joins the pool, without what it shares with the held-out rest."""
-    parts = bfcl_tasks(bfcl_sample, held_out_share=0.5, seed=3)
-    assert parts.sizes["test"] == 5
-    trained = {task.category for task in (*parts.train.tasks, *parts.validation.tasks)}
-    assert trained == {"simple_python", "multiple"}
-    assert leakage(parts.train, parts.test).is_clean
-    assert bfcl_tasks(bfcl_sample, held_out_share=0.5, seed=3).test.tasks == parts.test.tasks
-
-
 def test_impossible_wishes_are_told_with_what_there_is(bfcl_sample, tmp_path):
-    """Categories that are not there, shares out of range, nothing left to train on."""
+    """Categories that are not there, nothing left to train on."""
     with pytest.raises(DatasetError, match=r"no task of 'simple'.*multiple, simple_python"):
         bfcl_tasks(bfcl_sample, held_out="simple")
-    with pytest.raises(UsageError, match="held_out_share is 0"):
-        bfcl_tasks(bfcl_sample, held_out_share=0)
     bfcl_rows(tmp_path / "same", "simple_python", [("A?", "a")])
     bfcl_rows(tmp_path / "same", "multiple", [("A?", "b")])
     with pytest.raises(DatasetError, match="all 1 share something with the held-out"):

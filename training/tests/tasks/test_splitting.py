@@ -69,7 +69,7 @@ def test_small_groups_come_close_to_the_shares(sizes):
 def test_questions_are_compared_without_case_and_punctuation():
     """Two writings of one question are one question, and the whole conversation counts."""
     one = benchmark_of([("What is  the AREA?", [])])
-    assert leakage(one, benchmark_of([("what is the area", [])])).by_question == 1
+    assert leakage(one, benchmark_of([("what is the area", [])])).questions == ("what is the area",)
     longer = replace(
         one, tasks=(replace(one.tasks[0], follow_ups=(UserTurn(request="And its edge?"),)),)
     )
@@ -86,7 +86,7 @@ def test_functions_are_compared_by_their_upstream_names():
     assert leakage(one, other).functions == ("get",)
     assert leakage(one, other, functions="free").is_clean
     assert str(leakage(one, other)) == (
-        "1 tasks share something: 0 a question, 1 a function name (get)"
+        "1 tasks share something: 0 questions, 1 function names (get)"
     )
 
 

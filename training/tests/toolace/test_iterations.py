@@ -147,16 +147,6 @@ def test_a_round_that_makes_it_worse_is_not_kept(half_taught, shop, tmp_path):
     assert torch.equal(weights(policy), before)
 
 
-def test_a_folder_of_another_run_is_refused_with_the_difference(shop, tmp_path):
-    """Other settings are another run; more rounds are the same one gone on with."""
-    run(tiny_policy(), shop, dataclasses.replace(SHORT, rounds=1), folder=tmp_path)
-    with pytest.raises(CheckpointError, match="settings was"):
-        run(tiny_policy(), shop, dataclasses.replace(SHORT, attempts=2), folder=tmp_path)
-    fewer = dataclasses.replace(shop, tasks=shop.tasks[:1])
-    with pytest.raises(CheckpointError, match="tasks was"):
-        run(tiny_policy(), fewer, folder=tmp_path)
-
-
 def test_a_damaged_record_is_told():
     """A record is read back as it was; one that is none says which part is wrong."""
     record = RoundRecord(number=1, accuracy_before=0.25, losses=(1.5,), left_out={"too long": 2})

@@ -82,7 +82,7 @@ def brute_force(predicted, reference):
 @settings(max_examples=50, deadline=None)
 def test_overlap_is_the_best_over_all_matchings(predicted, reference):
     """Eq. 4 equals brute force."""
-    assert call_overlap(predicted, reference, TOOLS).score == pytest.approx(
+    assert call_overlap(predicted, reference, TOOLS) == pytest.approx(
         brute_force(predicted, reference)
     )
 
@@ -91,29 +91,29 @@ def test_overlap_is_the_best_over_all_matchings(predicted, reference):
 @settings(max_examples=50, deadline=None)
 def test_overlap_is_symmetric_bounded_and_blind_to_order(predicted, reference, seed):
     """0 <= O <= 1, O(a, b) = O(b, a), and shuffling either answer changes nothing."""
-    score = call_overlap(predicted, reference, TOOLS).score
+    score = call_overlap(predicted, reference, TOOLS)
     assert 0 <= score <= 1
-    assert score == pytest.approx(call_overlap(reference, predicted, TOOLS).score)
+    assert score == pytest.approx(call_overlap(reference, predicted, TOOLS))
     shuffled = random.Random(seed).sample(predicted, len(predicted))
-    assert score == pytest.approx(call_overlap(shuffled, reference, TOOLS).score)
+    assert score == pytest.approx(call_overlap(shuffled, reference, TOOLS))
 
 
 @given(predicted=ANSWERS, reference=ANSWERS)
 @settings(max_examples=50, deadline=None)
 def test_overlap_is_one_exactly_for_equal_answers(predicted, reference):
     """O = 1 says the same as canonical equality of the answers."""
-    assert (call_overlap(predicted, reference, TOOLS).score == 1) == calls_equal(
+    assert (call_overlap(predicted, reference, TOOLS) == 1) == calls_equal(
         predicted, reference, TOOLS
     )
-    assert call_overlap(reference, reference, TOOLS).score == 1
+    assert call_overlap(reference, reference, TOOLS) == 1
 
 
 @given(predicted=ANSWERS, reference=ANSWERS, extra=CALLS)
 @settings(max_examples=50, deadline=None)
 def test_a_call_that_is_right_never_lowers_the_overlap(predicted, reference, extra):
     """Adding one call to both answers brings them closer, or leaves them as close."""
-    before = call_overlap(predicted, reference, TOOLS).score
-    after = call_overlap([*predicted, extra], [*reference, extra], TOOLS).score
+    before = call_overlap(predicted, reference, TOOLS)
+    after = call_overlap([*predicted, extra], [*reference, extra], TOOLS)
     assert after >= before - 1e-12
 
 
@@ -122,7 +122,7 @@ def test_a_call_that_is_right_never_lowers_the_overlap(predicted, reference, ext
 def test_difficulty_is_the_mean_shortfall(attempts, reference):
     """Eq. 5: D is in [0, 1], falls when an attempt gets better, is 0 only when all are right."""
     value = difficulty(attempts, reference, TOOLS)
-    shortfalls = [1 - call_overlap(attempt, reference, TOOLS).score for attempt in attempts]
+    shortfalls = [1 - call_overlap(attempt, reference, TOOLS) for attempt in attempts]
     assert 0 <= value <= 1
     assert value == pytest.approx(math.fsum(shortfalls) / len(attempts))
     assert difficulty([*attempts[:-1], reference], reference, TOOLS) <= value + 1e-12

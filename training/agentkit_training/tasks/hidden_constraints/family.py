@@ -12,7 +12,6 @@ from agentkit.errors import ModelRetry, UsageError
 from agentkit.evaluation import (
     Benchmark,
     Environment,
-    EvaluationSettings,
     ExactCalls,
     Expectation,
     FinalState,
@@ -258,7 +257,7 @@ def hidden_constraints(
     Args:
         world: Which demands hold.
         seed: Of everything that is drawn; both worlds ask the same for the same seed.
-        kinds: Which kinds of demands; ``call_before`` needs several steps, see ``settings_for``.
+        kinds: Which kinds of demands; ``call_before`` needs two steps.
         train: Questions about each tool in the first part, as far as there are so many.
         validation: In the second.
         test: In the third.
@@ -298,22 +297,6 @@ def hidden_constraints(
     return TaskSplits(
         train=benchmark("train"), validation=benchmark("validation"), test=benchmark("test")
     )
-
-
-def settings_for(
-    kinds: Collection[ConstraintKind] = ONE_CALL, *, tries: int = 1
-) -> EvaluationSettings:
-    """How to ask: so many steps that each call can be tried as often as wanted.
-
-    Args:
-        kinds: The kinds that are asked about.
-        tries: How often a refused call may be mended; more than one goes with ``judged="world"``.
-    """
-    if tries < 1:
-        raise UsageError(f"tries is {tries}; give at least 1")
-    calls = 2 if "call_before" in kinds else 1
-    is_one = calls * tries == 1
-    return EvaluationSettings(max_steps=calls * tries, tool_choice="required" if is_one else "auto")
 
 
 def _names(kinds: Collection[ConstraintKind]) -> tuple[str, ...]:

@@ -11,10 +11,9 @@ from agentkit import Library, tool
 from agentkit.composites.source import compose
 from agentkit.tools.definition import Description, ToolDefinition
 from agentkit_training.distributed.synchronising import (
-    LibraryDelta,
-    library_delta,
+    library_changes,
     library_fingerprint,
-    with_delta,
+    with_changes,
 )
 
 NAMES = st.sampled_from(["add", "sub", "price", "unit", "rate", "tax"])
@@ -29,16 +28,16 @@ def library(tools, version=1):
     return Library(definitions, version=version)
 
 
-def carried(delta):
-    """The delta as another process reads it."""
-    return LibraryDelta.from_json(json.loads(json.dumps(delta.to_json())))
+def carried(changes):
+    """Changes as another process reads it."""
+    return json.loads(json.dumps(changes))
 
 
 @given(before=TOOLS, after=TOOLS, version=st.integers(1, 3))
-def test_a_delta_leads_to_the_same_library(before, after, version):
+def test_changes_lead_to_the_same_library(before, after, version):
     """Texts, order and version agree, whatever was added, changed, removed or moved."""
     first, wanted = library(before), library(after, version=version)
-    found = with_delta(first, carried(library_delta(first, wanted)))
+    found = with_changes(first, carried(library_changes(first, wanted)))
     assert library_fingerprint(found) == library_fingerprint(wanted)
     assert found.version == version
     assert list(found.tools) == list(wanted.tools)
@@ -49,10 +48,9 @@ def test_only_what_changed_is_sent(tools, changed):
     """Tools that stayed as they were do not travel, and an equal library sends none."""
     first = library(tools)
     words = [(name, "Four." if name == changed else text) for name, text in tools]
-    delta = library_delta(first, library(words))
-    assert [one.name for one in delta.upserts] == [name for name, _ in tools if name == changed]
-    assert delta.order == ()
-    assert library_delta(first, library(tools)).is_empty
+    changes = library_changes(first, library(words))
+    assert [one["name"] for one in changes["new"]] == [name for name, _ in tools if name == changed]
+    assert library_changes(first, library(tools)) == {"version": 1, "names": None, "new": []}
 
 
 def test_code_stays_bound_when_its_text_changes():
@@ -67,7 +65,7 @@ def test_code_stays_bound_when_its_text_changes():
     record = add.definition.to_json()
     record["description"]["summary"] = "Add two whole numbers."
     after = Library([ToolDefinition.from_json(record)], version=2)
-    found = with_delta(before, carried(library_delta(before, after)))
+    found = with_changes(before, carried(library_changes(before, after)))
     assert found["add"](a=1, b=2) == 3
     assert found["add"].definition.text == "Add two whole numbers."
 
@@ -97,6 +95,6 @@ def test_a_composite_of_a_reworded_tool_waits():
     words = Description(summary="Two times a number.")
     reworded = replace(double.definition, description=words)
     after = Library(before.definitions, version=2).with_tools([reworded])
-    found = with_delta(before, carried(library_delta(before, after)))
+    found = with_changes(before, carried(library_changes(before, after)))
     assert found["double"](x=2) == 4
     assert not found["doubled"].is_bound
