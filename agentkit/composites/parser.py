@@ -21,6 +21,7 @@ from agentkit.composites.calls import Located, place_of, too_deep
 from agentkit.composites.dataflow import dead_calls
 from agentkit.composites.language import is_dotted, written
 from agentkit.composites.problems import (
+    STYLE_CODES,
     CompositeLimits,
     Fault,
     Place,
@@ -176,6 +177,8 @@ def parse_expression(
 ) -> ir.Expression:
     """Read one expression over ``names``, without calls of tools: a condition.
 
+    It may be a stored one, so it is not held to the rules on style.
+
     Raises:
         CompositeError: The text is outside the language, or uses another name.
 
@@ -194,8 +197,8 @@ def parse_expression(
         made = reader.expression(found)
     except RecursionError:
         reader.faults.append(too_deep(found, limits))
-    if problems := reader.problems():
-        raise refusal("", problems)
+    if problems := [one for one in reader.problems() if one.code not in STYLE_CODES]:
+        raise refusal("", tuple(problems))
     return made
 
 

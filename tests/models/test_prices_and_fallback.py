@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -74,6 +75,7 @@ def test_prices_that_were_told_go_first(tmp_path, monkeypatch):
     table = {"gpt-4o": row, "new-model": row, "odd": {"mode": "image"}}
     (folder / prices._OF_LITELLM).write_text(json.dumps(table))
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "litellm", raising=False)  # the real one, where tests use it
     prices._of_litellm.cache_clear()
 
     assert prices.known_price("new-model") == Price(prompt=1.0, completion=2.0)

@@ -215,16 +215,19 @@ def test_unevaluated_names_and_items_are_refused() -> None:
         "$defs": {"base": {"properties": {"a": {}}}},
         "$ref": "#/$defs/base",
         "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}, True],
-        "if": {"properties": {"c": {"const": 1}}, "required": ["c"]},
+        "if": {"properties": {"c": {"const": "x"}}, "required": ["c"]},
         "then": {"properties": {"d": {}}},
         "else": {"properties": {"e": {}}},
         "dependentSchemas": {"a": {"properties": {"f": {}}}},
         "unevaluatedProperties": {"type": "integer"},
     }
-    assert fits({"a": "", "b": 1, "c": 1, "d": "", "f": "", "z": 1}, schema)
+    assert fits({"a": "", "b": 1, "c": "x", "d": "", "f": "", "z": 1}, schema)
     assert fits({"a": "", "e": "", "f": ""}, schema)
     for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
         assert fits(unknown, schema) is False, unknown
+    assert fits([1], {"allOf": [{"unevaluatedItems": True}], "unevaluatedItems": False})
+    contains = {"contains": {"type": "integer"}, "unevaluatedItems": False}
+    assert (fits([1, 2], contains), fits([1, ""], contains)) == (True, False)
     parts = {"properties": {"a": {}}, "unevaluatedProperties": False}
     items = {"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": False}
     validator = validator_of(x={"allOf": [parts]}, y=items)

@@ -249,14 +249,7 @@ def train_retriever(
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "made_by": f"agentkit-training {__version__}",
     }
-    vectors = model.vectors(meaning, provenance=told, figures=figures)
-    return RetrieverReport(
-        requests=report.requests,
-        tools=report.tools,
-        figures=figures,
-        meaning=meaning,
-        vectors=vectors,
-    )
+    return replace(report, vectors=model.vectors(meaning, provenance=told, figures=figures))
 
 
 def write_vectors(vectors: TrainedVectors, path: Path) -> None:

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import yaml
 
@@ -433,19 +433,7 @@ def ignore(record: StepRecord) -> None:
 TrackerName: TypeAlias = Literal["tensorboard", "wandb"]
 
 
-class Tracker(Protocol):
-    """Is told of each step."""
-
-    def log(self, record: StepRecord) -> None:
-        """Take the figures of a step."""
-        ...
-
-    def close(self) -> None:
-        """Write what is left."""
-        ...
-
-
-def open_tracker(name: TrackerName, *, folder: Path, run: str) -> Tracker:
+def open_tracker(name: TrackerName, *, folder: Path, run: str) -> _TensorBoard | _Wandb:
     """A tracker by name.
 
     Args:
@@ -545,7 +533,7 @@ def run_log(
         folder: Of the run.
         listen: Is told as well.
     """
-    opened: list[Tracker] = []
+    opened: list[_TensorBoard | _Wandb] = []
 
     def log(record: StepRecord) -> None:
         append(record)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,6 @@ class Checkpointed:
         folder: Where checkpoints go, each in a folder of its own.
         every: After how many steps.
         keep: How many are kept, the newest.
-        wrote: Told of each.
     """
 
     source: Coevolution
@@ -192,7 +191,6 @@ class Checkpointed:
     folder: Path
     every: int = 1
     keep: int = 2
-    wrote: Callable[[Path], None] = lambda _: None
 
     def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
         """Those of the source."""
@@ -214,7 +212,6 @@ class Checkpointed:
         save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)
         for old in checkpoints(self.folder)[: -self.keep]:
             shutil.rmtree(old)
-        self.wrote(folder)
 
 
 def _state(folder: Path) -> JsonObject:

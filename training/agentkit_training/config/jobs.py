@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
@@ -41,6 +41,9 @@ _ALONE: dict[str, tuple[str, ...]] = {
     "trl": ("parts", "vllm"),
 }
 """What one engine does and the other does not."""
+
+_SHARED = ("optimizer", "objective", "scaled", "max_tokens", "gradient_checkpointing")
+"""What both engines are told."""
 
 _COUNTS = ("max_tokens", "iterations", "mini_batches", "parts")
 """Numbers of an engine of which there is at least one."""
@@ -192,33 +195,19 @@ class EngineSection:
             seed: Of what an update draws.
             writer: What ``writer`` gave; the policy's model has the same one.
         """
-        reference = reference_policy(policy) if self.objective.kl_coefficient else None
+        given: dict[str, Any] = {name: getattr(self, name) for name in _SHARED}
+        given["reference"] = reference_policy(policy) if self.objective.kl_coefficient else None
         if self.name == "lean":
             return LeanEngine(
-                optimizer=self.optimizer,
-                objective=self.objective,
-                scaled=self.scaled,
-                reference=reference,
-                max_tokens=self.max_tokens,
+                **given,
+                seed=seed,
                 max_logits=self.max_logits or logits_with_room(policy.device),
                 iterations=self.iterations,
                 mini_batches=self.mini_batches,
-                gradient_checkpointing=self.gradient_checkpointing,
-                seed=seed,
             )
         from agentkit_training.engines.trl.engine import TrlEngine
 
-        return TrlEngine(
-            optimizer=self.optimizer,
-            objective=self.objective,
-            scaled=self.scaled,
-            reference=reference,
-            max_tokens=self.max_tokens,
-            parts=self.parts,
-            gradient_checkpointing=self.gradient_checkpointing,
-            seed=seed,
-            writer=writer,
-        )
+        return TrlEngine(**given, seed=seed, parts=self.parts, writer=writer)
 
 
 @dataclass(frozen=True, kw_only=True)

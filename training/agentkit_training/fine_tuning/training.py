@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from agentkit.errors import UsageError
 from agentkit_training.distributed.ranks import ALONE, Beat, Ranks, added_up, led
 from agentkit_training.engines.adam import adam_for
-from agentkit_training.engines.base import OptimizerSettings, rate_factor
+from agentkit_training.engines.base import OptimizerSettings, StepReport, rate_factor
 from agentkit_training.errors import CheckpointError, DivergedError, check_least
 from agentkit_training.files import differing, load_tensors, save_tensors
 from agentkit_training.fine_tuning.examples import Example
@@ -71,32 +71,14 @@ class SftSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SftStep:
-    """What one step did.
+class SftStep(StepReport):
+    """What one step did; rows are examples, and tokens are counted without padding.
 
     Attributes:
-        step: Its number, from 0.
         steps: Steps of the whole run.
-        loss: Mean over the tokens that bear loss, before the step.
-        gradient_norm: Before clipping.
-        learning_rate: Of the step.
-        examples: In the batch.
-        loss_tokens: Tokens that bear loss.
-        read_tokens: Tokens that went through the model, without padding.
-        padding_tokens: Padding that went through it beside them.
-        seconds: Wall time.
     """
 
-    step: int
     steps: int
-    loss: float
-    gradient_norm: float
-    learning_rate: float
-    examples: int
-    loss_tokens: int
-    read_tokens: int
-    padding_tokens: int
-    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -412,7 +394,7 @@ class _Run:
             with torch.random.fork_rng():
                 own = self.ranks.rank << 40  # each process draws its own dropout
                 torch.manual_seed(self.settings.seed * 1_000_003 + step + own)
-                loss, read = self._backward(chosen)
+                loss = self._backward(chosen)
             limit = self.settings.optimizer.max_gradient_norm or math.inf
             norm = float(torch.nn.utils.clip_grad_norm_(self.policy.trainable, limit))
             if not (math.isfinite(loss) and math.isfinite(norm)):
@@ -426,22 +408,21 @@ class _Run:
         finally:
             self.adam.zero_grad()
             self.policy.model.eval()
-        tokens = sum(map(len, chosen))
         return SftStep(
             step=step,
             steps=steps,
             loss=loss,
             gradient_norm=norm,
             learning_rate=rate,
-            examples=len(chosen),
+            rows=len(chosen),
+            read_rows=len(chosen),
             loss_tokens=sum(one.loss_tokens for one in chosen),
-            read_tokens=tokens,
-            padding_tokens=read - tokens,
-            seconds=time.perf_counter() - started,
+            read_tokens=sum(map(len, chosen)),
+            update_seconds=time.perf_counter() - started,
         )
 
-    def _backward(self, chosen: Sequence[Example]) -> tuple[float, int]:
-        """Add up the gradient, part by part; the mean loss, and the tokens read with padding.
+    def _backward(self, chosen: Sequence[Example]) -> float:
+        """Add up the gradient, part by part; the mean loss.
 
         Several processes share the examples out, and each has the gradient of all in the end.
         """
@@ -449,19 +430,18 @@ class _Run:
 
         tokens = sum(one.loss_tokens for one in chosen)
         own = chosen[self.ranks.rank :: self.ranks.world]
-        loss, read = 0.0, 0
+        loss = 0.0
         with recomputing(self.policy, wanted=self.settings.gradient_checkpointing):
             for part in parts(own, input_tokens=self.settings.input_tokens):
                 one = block(part, pad=self.policy.pad_id)
                 part_loss = block_loss(self.policy, one) / tokens
                 torch.autograd.backward(part_loss)
                 loss += float(part_loss.detach())
-                read += one.ids.numel()
-        told = torch.tensor([loss, read], dtype=torch.float64, device=self.policy.device)
+        told = torch.tensor(loss, dtype=torch.float64, device=self.policy.device)
         for weight in self.policy.trainable if self.ranks.world > 1 else ():
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
         added_up([told, *(weight.grad for weight in self.policy.trainable)], self.ranks)
-        return float(told[0]), int(told[1])
+        return float(told)
 
     def _save(self, folder: Path, step: int, _: Beat) -> None:
         shortest = min(self.examples, key=len)

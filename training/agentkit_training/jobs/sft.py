@@ -214,7 +214,7 @@ def _record(step: SftStep, *, after: int = 0) -> StepRecord:
         "gradient_norm": step.gradient_norm,
         "learning_rate": step.learning_rate,
         "read_tokens": float(step.read_tokens),
-        "update_seconds": step.seconds,
+        "update_seconds": step.update_seconds,
     }
     return StepRecord(
         step=after + step.step, phase="sft", figures=figures, steps=after + step.steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal, Protocol, TypeAlias
@@ -310,8 +310,8 @@ def tooldna_reward(
     Raises:
         UsageError: There is no such design.
     """
-    if design not in _PARTS:
-        raise UsageError(f"ToolDNA has no reward {design!r}; choose one of {sorted(_PARTS)}")
+    if design not in _EARNED:
+        raise UsageError(f"ToolDNA has no reward {design!r}; choose one of {sorted(_EARNED)}")
     return _ToolDnaReward(
         tasks={task.task_id: task for task in benchmark.tasks},
         known={definition.name: definition for definition in benchmark.definitions},
@@ -335,7 +335,7 @@ class _ToolDnaReward:
         if not found:
             raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
         return Worth(
-            parts=_means([_PARTS[self.design](one) for one in found]),
+            parts=_means([reward_parts(self.design, one) for one in found]),
             noted=_means([_noted(one) for one in found]),
         )
 
@@ -413,39 +413,19 @@ def _task_of(rollout: Rollout, tasks: Mapping[str, Task]) -> Task:
     return task
 
 
-def _r1(metrics: ToolDnaMetrics) -> dict[str, float]:
-    return {"format": metrics.format - 1, "perfect_match": metrics.perfect_match}
-
-
-def _r2(metrics: ToolDnaMetrics) -> dict[str, float]:
-    return {
-        "format": metrics.format - 1,
-        "tool_parsed": metrics.tool_parsed - 1,
-        "tool_name": 0.25 * metrics.tool_name,
-        "param_name": 0.25 * metrics.param_name,
-        "param_value": 0.25 * metrics.param_value,
-        "perfect_match": 0.25 * metrics.perfect_match,
-    }
-
-
-def _r3(metrics: ToolDnaMetrics) -> dict[str, float]:
-    return {
-        "format": metrics.format - 1,
-        "perfect_match": 0.5 * metrics.perfect_match,
-        "resolution": 0.5 * metrics.resolution,
-    }
-
-
-_PARTS: Mapping[str, Callable[[ToolDnaMetrics], dict[str, float]]] = {
-    "R1": _r1,
-    "R2": _r2,
-    "R3": _r3,
+_EARNED: Mapping[ToolDnaDesign, Mapping[str, float]] = {
+    "R1": {"perfect_match": 1.0},
+    "R2": {"tool_name": 0.25, "param_name": 0.25, "param_value": 0.25, "perfect_match": 0.25},
+    "R3": {"perfect_match": 0.5, "resolution": 0.5},
 }
+"""What each metric earns; a broken format costs 1, and with R2 an unread call, too."""
 
 
 def reward_parts(design: ToolDnaDesign, metrics: ToolDnaMetrics) -> dict[str, float]:
     """What one answer's reward is the sum of, by the metric that each part comes from."""
-    return _PARTS[design](metrics)
+    lost = ("format", "tool_parsed") if design == "R2" else ("format",)
+    parts = {name: getattr(metrics, name) - 1 for name in lost}
+    return parts | {n: share * getattr(metrics, n) for n, share in _EARNED[design].items()}
 
 
 def _noted(metrics: ToolDnaMetrics) -> dict[str, float]:

@@ -300,9 +300,7 @@ def tooldna_metrics(
     made, wanted = comparable_calls(calls, known), comparable_calls(gold, known)
     is_parsed = parsed_ok and all(call.is_readable for call in made)
     tools, parameters = WRONG, CallGrade()
-    if is_parsed and _are_same(made, wanted):
-        tools, parameters = RIGHT, CallGrade(RIGHT, RIGHT)
-    elif is_parsed:
+    if is_parsed:
         tools = _grade_tools(made, wanted)
         parameters = _grade_parameters(made, wanted)
     compared = (tools, parameters.names, parameters.values)
@@ -319,19 +317,6 @@ def tooldna_metrics(
 
 def _grade(holds: bool) -> Grade:  # noqa: FBT001  # it turns a truth value into a number
     return RIGHT if holds else WRONG
-
-
-def _are_same(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> bool:
-    """Whether both are the same calls; the most frequent case of a good model, told quickly."""
-    if len(made) != len(wanted):
-        return False
-    left = list(wanted)
-    for call in made:
-        same = next((at for at, gold in enumerate(left) if call.equals(gold)), None)
-        if same is None:
-            return False
-        del left[same]
-    return True
 
 
 def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> Grade:

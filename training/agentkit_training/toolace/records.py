@@ -204,7 +204,6 @@ class RoundRecord:
         number: From 1.
         samples: Every sample whose difficulty was estimated.
         left_out: How many tasks could make no sample, by reason.
-        unchanged: Ids of self-refine samples whose first answer was right already.
         examples: Examples that were trained on.
         too_long: Ids of samples that were selected and are too long to train on.
         accuracy_before: Share of the validation tasks that are solved, before the round.
@@ -216,7 +215,6 @@ class RoundRecord:
     number: int
     samples: tuple[SampleRecord, ...] = ()
     left_out: Mapping[str, int] = field(default_factory=dict)
-    unchanged: tuple[str, ...] = ()
     examples: int = 0
     too_long: tuple[str, ...] = ()
     accuracy_before: float = 0.0

@@ -61,14 +61,11 @@ class RefineSamples:
     Attributes:
         benchmark: The samples as tasks.
         answers: Their gold answers, by the samples' ids.
-        unchanged: Ids of the samples whose first answer is the gold answer (A_1 = A); they are
-            kept, so that the policy learns when nothing is to be changed.
         left_out: Tasks without a sample, and why.
     """
 
     benchmark: Benchmark
     answers: Mapping[str, GoldAnswer] = field(default_factory=dict)
-    unchanged: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
 
 
@@ -81,6 +78,9 @@ def refine_samples(
 ) -> RefineSamples:
     """Make a self-refine sample of each task that has a gold answer and a first answer.
 
+    Those whose first answer is the gold answer (A_1 = A) are among them, so that the policy learns
+    when nothing is to be changed.
+
     Args:
         benchmark: The tasks.
         answers: Their gold answers.
@@ -92,7 +92,6 @@ def refine_samples(
     tried = {one.task_id: one for one in first}
     tasks: list[Task] = []
     taught: dict[str, GoldAnswer] = {}
-    unchanged: list[str] = []
     left_out: list[LeftOut] = []
     for task in benchmark.tasks:
         attempt = tried.get(task.task_id)
@@ -108,11 +107,9 @@ def refine_samples(
         nearest = nearest_calls(gold, catalogued(calls, attempt.names), known)
         tasks.append(sample)
         taught[sample.task_id] = replace(gold, task_id=sample.task_id, calls=nearest)
-        unchanged += [sample.task_id] * (attempt.shortfalls[0] == 0)
     return RefineSamples(
         benchmark=replace(benchmark, tasks=tuple(tasks)),
         answers=taught,
-        unchanged=tuple(unchanged),
         left_out=tuple(left_out),
     )
 
@@ -221,7 +218,6 @@ class Rounds:
             number=number,
             samples=_samples(estimates, selection),
             left_out=counted(left_out),
-            unchanged=refined.unchanged,
             examples=trained.examples,
             too_long=tuple(one.where for one in examples.left_out),
             accuracy_before=before,

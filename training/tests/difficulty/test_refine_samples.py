@@ -110,8 +110,8 @@ def shop_of_one():
     return benchmark, gold_answers(benchmark).answers
 
 
-def test_right_first_answers_are_kept_and_told(shop):
-    """Samples with A_1 = A stay, so that the policy learns to stop, and are listed."""
+def test_right_first_answers_are_kept(shop):
+    """Samples with A_1 = A stay, so that the policy learns to stop."""
     first = [tried("price-apple", (call("apple"),), shortfall=0.0)]
     first.append(tried("price-bread", (call("beer"),)))
     samples = refine_samples(shop, gold_answers(shop).answers, first)
@@ -119,7 +119,6 @@ def test_right_first_answers_are_kept_and_told(shop):
         "price-apple#refine",
         "price-bread#refine",
     ]
-    assert samples.unchanged == ("price-apple#refine",)
 
 
 def test_a_first_answer_without_calls_makes_no_sample(shop):

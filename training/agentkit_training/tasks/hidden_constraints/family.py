@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
+from agentkit.composites import RuleChecker
 from agentkit.errors import ModelRetry, UsageError
 from agentkit.evaluation import (
     Benchmark,
@@ -21,12 +22,11 @@ from agentkit.evaluation import (
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Specification, ToolDefinition
-from agentkit.tools.rules import Rule, rule_sentence
+from agentkit.tools.rules import EarlierCall, Rule, rule_sentence
 from agentkit.tools.tool import Tool
 from agentkit_training.tasks.hidden_constraints.tools import (
     LOOKUPS,
     TOOLS,
-    Accepted,
     ConstraintKind,
     Filling,
     HiddenTool,
@@ -62,7 +62,8 @@ class HiddenWorld:
         self._names = tuple(names)
         self._world = world
         self._says = says
-        self._taken: list[Accepted] = []
+        self._taken: list[GoldCall] = []
+        self._told: list[EarlierCall] = []
 
     def tools(self) -> Sequence[Tool]:
         """The tools, bound to this world, under their plain definitions."""
@@ -70,11 +71,7 @@ class HiddenWorld:
 
     def state(self) -> JsonObject:
         """The calls that were taken, in an order that does not tell when."""
-        taken = [
-            {"tool": one.tool, "arguments": dict(one.arguments)}
-            for one in self._taken
-            if one.tool not in LOOKUPS
-        ]
+        taken = [{"tool": one.name, "arguments": dict(one.arguments)} for one in self._taken]
         return {"taken": sorted(taken, key=lambda one: json.dumps(one, sort_keys=True))}
 
     def refusal(self, name: str, arguments: JsonObject) -> str:
@@ -86,10 +83,11 @@ class HiddenWorld:
         """
         if name in LOOKUPS:
             return ""
-        demand = TOOLS[name].demands[self._world]
-        if demand.takes(arguments, self._taken):
+        rule = TOOLS[name].demands[self._world]
+        ruled = replace(TOOLS[name].definition, specification=Specification(rules=(rule,)))
+        if RuleChecker(ruled).refusal(arguments, self._told) is None:
             return ""
-        return f"{REFUSED} {rule_sentence(demand.rule)}" if self._says == "rule" else REFUSED
+        return f"{REFUSED} {rule_sentence(rule)}" if self._says == "rule" else REFUSED
 
     def _tool(self, name: str) -> Tool:
         definition = LOOKUPS[name] if name in LOOKUPS else TOOLS[name].definition
@@ -98,9 +96,11 @@ class HiddenWorld:
             refusal = self.refusal(name, arguments)
             if refusal:
                 raise ModelRetry(refusal)
-            told = looked_up(name, arguments["name"]) if name in LOOKUPS else ""
-            self._taken.append(Accepted(tool=name, arguments=arguments, told=told))
-            return told or "done"
+            if name in LOOKUPS:
+                self._told.append(EarlierCall(name=name, text=looked_up(name, arguments["name"])))
+                return self._told[-1].text
+            self._taken.append(GoldCall(name=name, arguments=arguments))
+            return "done"
 
         return Tool(definition=definition, function=call)
 
@@ -322,7 +322,7 @@ def oracle_rules(tool: str, world: World = "first") -> tuple[Rule, ...]:
         >>> oracle_rules("request_loan", "swapped")
         (OneOf(parameter='term', values=(12, 16, 20), kind='one_of'),)
     """
-    return (TOOLS[tool].demands[world].rule,) if tool in TOOLS else ()
+    return (TOOLS[tool].demands[world],) if tool in TOOLS else ()
 
 
 def library_of(
