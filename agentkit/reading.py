@@ -64,7 +64,7 @@ def only_plain(path: str, flags: int, mode: int = 0o666, *, extra: int = 0) -> i
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # of a folder ``open`` tells by itself
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no plain file", path)
+        raise OSError(errno.EINVAL, "it is not a plain file", path)
     return descriptor
 
 
@@ -72,7 +72,7 @@ def open_plain(path: str | os.PathLike[str]) -> BinaryIO:
     """A file that somebody else may have made, opened for reading; see ``only_plain``.
 
     Raises:
-        OSError: It cannot be opened, or is no plain file.
+        OSError: It cannot be opened, or is not a plain file.
     """
     return open(path, "rb", opener=only_plain)
 

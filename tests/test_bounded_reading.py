@@ -140,7 +140,7 @@ def test_what_is_no_plain_file_is_not_read(reader: str, kind: str, tmp_path: Pat
     """A pipe in which nobody writes, and a device without an end, are refused at once."""
     path = tmp_path / "given.json"
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
-    with pytest.raises((AgentKitError, OSError), match=r"no plain file|can ?not be read"):
+    with pytest.raises((AgentKitError, OSError), match=r"not a plain file|cannot be read"):
         READERS[reader](path)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, Unpack
 
 from agentkit.agent.types import RunOptions, RunResult
+from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import RunError, ToolFailed
 from agentkit.library.library import Library
 from agentkit.tools.decorator import tool
@@ -63,7 +64,9 @@ def agent_tool(
                 "other in a circle; answer without it"
             )
         shared = {label: ctx.metadata[label] for label in _SHARED_LABELS if label in ctx.metadata}
-        labels = {**shared, PARENT_LABEL: ctx.run_id, DEPTH_LABEL: str(depth)}
+        conversation = ctx.metadata.get(CONVERSATION) or ctx.session_id or ctx.run_id
+        links = {PARENT_LABEL: ctx.run_id, DEPTH_LABEL: str(depth), CONVERSATION: conversation}
+        labels = {**shared, **links}
         try:
             result = await agent.run(request, deps=ctx.deps, metadata=labels)
         except RunError as error:

@@ -188,7 +188,7 @@ class Guardrails:
             decision: GuardrailDecision = await self._asked(one, value)
             outcome = _outcome(decision)
             record = replace(record, outcome=outcome, reason=getattr(decision, "reason", ""))
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # argparse exits where it could raise
             timeout = f"it took longer than {one.timeout_seconds:g} s"
             why = timeout if isinstance(error, TimeoutError) else described(error)
             record = replace(record, reason=why[:500])

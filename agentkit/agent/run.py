@@ -210,8 +210,14 @@ class Run:
             self._facts.is_over = True
             if self._guards is not None and isinstance(error, agent_door.RunBlocked):
                 return await self._kept("blocked", None, error)
-            episode = self._episode("error" if isinstance(error, Exception) else "cancelled", error)
+            is_error = isinstance(error, Exception | SystemExit)
+            episode = self._episode("error" if is_error else "cancelled", error)
             await self._agent.queue.put(episode)
+            if isinstance(error, SystemExit):  # it would end the event loop, and all runs with it
+                raise RuntimeError(  # noqa: TRY004 - not of a type
+                    f"code of yours raised SystemExit({error.code!r}) in the run "
+                    f"{episode.episode_id}; raise an exception instead"
+                ) from error
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
                 raise RunError(f"the model {name!r} failed: {error}", episode=episode) from error

@@ -8,7 +8,7 @@ import os
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from typing import Protocol, TypeVar
@@ -17,7 +17,13 @@ from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
 from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, deferred_calls, ignore
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record, is_imported
+from agentkit.episodes.labels import (
+    ROUTE_LABELS,
+    TRACE_LABELS,
+    VIEW_OF,
+    is_extra_record,
+    is_imported,
+)
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.code_binding import (
     CodeBinding,
@@ -38,6 +44,9 @@ def new_episode_id() -> str:
     """A unique id that sorts by time: milliseconds since 1970, then 48 random bits, in hex."""
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(6).hex()}"
 
+
+_CLAIM = "claim"
+"""Label of the record that says which process carries out a decision."""
 
 _TIME_DIGITS = 12
 _MOST_PENDING = 10_000
@@ -378,6 +387,28 @@ class PendingApprovals:
         _put(self._answered, episode.episode_id, mine)
         self._own.pop(episode.episode_id, None)
 
+    def claim(self, episode: Episode) -> None:
+        """Have the store say that this process carries the decision out. It is written to.
+
+        Several processes may share a store. A store keeps one record of an id, so whichever wrote
+        the claim first goes on, and the others read its mark. A process that dies between claim and
+        run leaves calls that nobody runs any more, rather than calls that run twice.
+
+        Raises:
+            UsageError: Another process was first.
+            StoreError: The store failed; nothing runs.
+        """
+        if self._store is None:
+            return
+        mark, claim_id = new_episode_id(), continuation_id(f"{episode.episode_id} claimed")
+        labels = {VIEW_OF: episode.episode_id, _CLAIM: mark}
+        self._store.append(
+            Episode(episode_id=claim_id, request="", stop_reason="cancelled", metadata=labels)
+        )
+        kept = self._store.get(claim_id)
+        if kept is not None and kept.metadata.get(_CLAIM) != mark:
+            raise _answered_before(episode.episode_id)
+
     def _kept(self, episode_id: str) -> Episode | None:
         return None if self._store is None else self._store.get(episode_id)
 
@@ -401,26 +432,31 @@ def _answered_before(episode_id: str) -> UsageError:
     )
 
 
-def pending_approvals(store: EpisodeStore, *, limit: int = 100) -> tuple[Episode, ...]:
-    """The kept runs with calls that a person has to approve, newest first.
+def pending_approvals(
+    store: EpisodeStore, *, limit: int = 100, after: str = ""
+) -> tuple[Episode, ...]:
+    """The kept runs with calls that a person has to approve, those that wait longest first.
 
     Decide with ``Agent.resume(episode, approvals={call_id: True})``. What was decided before, was
     imported, or also waits for a value that only its caller has, is left out.
 
     Args:
         store: Where episodes are kept.
-        limit: Most runs; ten times as many are looked at.
+        limit: Most runs.
+        after: The id of the last run of an earlier answer, to go on behind it.
     """
-    waiting = store.select(EpisodeFilter(stop_reason="deferred", limit=10 * limit))
-    found = (
-        one
-        for one in waiting
-        if awaits_person(one)
-        and not is_imported(one.metadata)
-        and not is_extra_record(one.metadata)
-        and store.get(continuation_id(one.episode_id)) is None
-    )
-    return tuple(islice(found, limit))
+    return tuple(islice(waiting_runs(store, after=after), limit))
+
+
+def waiting_runs(store: EpisodeStore, *, after: str = "") -> Iterator[Episode]:
+    """The runs of ``pending_approvals``, lazily."""
+    is_behind = not after
+    for one in store.select(EpisodeFilter(stop_reason="deferred", oldest_first=True)):
+        is_ours = not (is_imported(one.metadata) or is_extra_record(one.metadata))
+        is_open = is_behind and is_ours and awaits_person(one)
+        if is_open and store.get(continuation_id(one.episode_id)) is None:
+            yield one
+        is_behind = is_behind or one.episode_id == after
 
 
 def awaits_person(episode: Episode) -> bool:
@@ -507,6 +543,7 @@ class RunPreparation:
         start = await self._routed(start, episode.metadata, is_new=False)
         if decides:
             self.approvals.take(episode)
+            await asyncio.to_thread(self.approvals.claim, episode)
         return start
 
     async def _routed(self, start: RunStart, known: Mapping[str, str], *, is_new: bool) -> RunStart:

@@ -109,16 +109,16 @@ def _add_composite(manager: ToolManager, file: TextIO, reason: str, *, dry_run: 
         outcome = manager.insert(source, reason=reason or f"compose {file.name}")
     return Output(
         record={**outcome.to_json(), "dry_run": dry_run},
-        view=lambda: _tell_outcome(outcome, source, file.name, dry_run=dry_run),
+        view=lambda: _print_outcome(outcome, source, file.name, dry_run=dry_run),
         failed=outcome.failed is not None,
     )
 
 
-def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
+def _print_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
     if outcome.failed is not None:
         say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
         for problem in outcome.problems:
-            _say_place(problem, source, file)
+            _print_place(problem, source, file)
         if not outcome.problems:
             say(f"  {outcome.failed.advice}")
         return
@@ -128,7 +128,7 @@ def _tell_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bo
         say(f"--revise replaces {found.name} with this text")
 
 
-def _say_place(problem: SourceProblem, source: str, file: str) -> None:
+def _print_place(problem: SourceProblem, source: str, file: str) -> None:
     """The problem with its line and a caret under its column, as compilers print it."""
     say(f"{file}:{problem.line}:{problem.column}: {problem.message} [{problem.code}]")
     lines = source.splitlines()

@@ -177,7 +177,7 @@ def _plugins() -> tuple[EntryPoint, ...]:
 
 
 def _is_misuse(error: AgentKitError) -> bool:
-    """Whether what a command was given is wrong or not there: a file, a store, a name."""
+    """Whether a command's argument is wrong or missing: a file, a store, a name."""
     is_absent = isinstance(error.__cause__, FileNotFoundError | IsADirectoryError)
     return is_absent or isinstance(
         error, UsageError | LookupError | UnknownSchemeError | DatasetError | DuplicateToolError

@@ -269,7 +269,7 @@ def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timede
         return None
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r} is no time; write 30d, 12h, 90m, 45s or 2w")
+        raise click.BadParameter(f"{text!r} is not a time; write 30d, 12h, 90m, 45s or 2w")
     return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
@@ -377,7 +377,7 @@ def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
         if call.call_id in results:
             yield "    gives", f" {result_line(results[call.call_id])}"
     if turn.correction:
-        yield "  told", turn.correction
+        yield "  correct", turn.correction
 
 
 def _ending(episode: Episode) -> Iterator[tuple[str, str]]:

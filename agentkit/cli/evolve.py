@@ -69,7 +69,7 @@ def _steps(_: click.Context, __: click.Parameter, words: str | None) -> frozense
     """The steps that are named; a callback of an option."""
     chosen = frozenset(STEPS if words is None else (one.strip() for one in words.split(",")))
     if unknown := sorted(chosen - set(STEPS)):
-        raise click.BadParameter(f"{unknown[0]!r} is no step; there are {', '.join(STEPS)}")
+        raise click.BadParameter(f"{unknown[0]!r} is not a step; there are {', '.join(STEPS)}")
     return chosen
 
 

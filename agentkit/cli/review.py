@@ -187,7 +187,9 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     try:
         number = float(text.removesuffix("%"))
     except ValueError as error:
-        raise click.BadParameter(f"{text!r} is no share; give a percentage such as 10%") from error
+        raise click.BadParameter(
+            f"{text!r} is not a share; give a percentage such as 10%"
+        ) from error
     share = number / 100 if text.endswith("%") or number > 1 else number
     if not 0 < share <= 1:
         raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")

@@ -124,7 +124,7 @@ _MAX_BRANCHES = 50
 
 
 class _UnknownTypeError(Exception):
-    """A part of an annotation that stands for no JSON type."""
+    """A part of an annotation that is not a JSON type."""
 
     def __init__(self, node: ast.expr, why: str) -> None:
         self.node = node
@@ -181,7 +181,7 @@ def _read(node: ast.expr, nesting: int) -> Any:
             return _subscript(node, nesting)
         case ast.Name() | ast.Attribute() if (name := _name(node)) in _TYPES:
             return _TYPES[name]
-    raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
+    raise _UnknownTypeError(node, f"{shown(node)} is not a JSON type")
 
 
 def _union_of(branches: list[Any]) -> Any:
@@ -224,7 +224,7 @@ def _subscript(node: ast.Subscript, nesting: int) -> Any:
             return types.GenericAlias(_TYPES[name], (str, _read(value, nesting + 1)))
         case "dict" | "Dict" | "Mapping", [key, _]:
             raise _UnknownTypeError(key, "the keys of a JSON object are text")
-    raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
+    raise _UnknownTypeError(node, f"{shown(node)} is not a JSON type")
 
 
 def _literal(item: ast.expr) -> Any:

@@ -270,7 +270,7 @@ class CallReader(ABC):
 
     def _escapes(self, node: ast.expr, what: str) -> None:
         """Refuse an iterator where a value is wanted."""
-        message = f"{what} is handed out piece by piece and may only stand where it is consumed"
+        message = f"{what} is handed out piece by piece and may only be used where it is consumed"
         advice = f"Write list(...) around {what} to keep it as a list."
         self.breaks(node, "iterator_escapes", message, advice)
 
@@ -295,7 +295,7 @@ class CallReader(ABC):
             advice = "Rename one of them: for `_` stands each character that Python does not allow."
         elif name in self.variables or name in self.targets_around:
             what = f"`{name}` is a variable and cannot be called"
-            advice = "Call a tool by its name; functions are no values here."
+            advice = "Call a tool by its name; functions are not values here."
         else:
             self._hints += 1
             what, advice = f"there is no tool `{name}`", INSTEAD.get(name.rpartition(".")[2], "")
@@ -405,7 +405,7 @@ class CallReader(ABC):
 
 
 def dotted(node: ast.expr) -> str:
-    """``a.b.c`` as text; empty when it is no chain of names."""
+    """``a.b.c`` as text; empty when it is not a chain of names."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

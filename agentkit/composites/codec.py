@@ -61,7 +61,7 @@ def program_from_json(
             was stored before may break those that do not keep it from running.
 
     Raises:
-        CompositeError: The data is no program (``malformed_program``), was written by a newer
+        CompositeError: The data is not a program (``malformed_program``), was written by a newer
             agentkit, or breaks a rule of the language.
 
     Example:
@@ -95,7 +95,7 @@ def program_of(definition: ToolDefinition) -> ir.Program | None:
 def called_in(record: JsonObject) -> frozenset[str] | None:
     """The tools that a stored program calls, also one that breaks rules of the language.
 
-    None when it can not be read.
+    None when it cannot be read.
     """
     try:
         program, _ = _read(_text(record), "", None, READING_LIMITS)
@@ -147,7 +147,7 @@ def _text(record: object) -> str:
                 raise _malformed("the program is nested too deeply", "too_large") from None
             except _NO_PROGRAM as error:
                 what = f"{type(error).__name__}: {error}"
-                raise _malformed(f"the tree of nodes is no program ({what:.200})") from error
+                raise _malformed(f"the tree of nodes is not a program ({what:.200})") from error
     raise _malformed("a program has `format` 2 and its text in `source`")
 
 

@@ -301,7 +301,7 @@ def composite_tool(
         and its calls are deferred.
 
     Raises:
-        CompositeError: The body is no program, or a pinned child is missing or has changed.
+        CompositeError: The body is not a program, or a pinned child is missing or has changed.
         DefinitionError: The definition is that of a primitive.
     """
     name = definition.name

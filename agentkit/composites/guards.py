@@ -377,7 +377,7 @@ _HASHED = 2**61 - 1
 """Integers up to here are their own hashes."""
 
 _SHORT_TEXT, _MEDIUM_TEXT, _SHORT_WANTED, _LAST_PLACES = 2_500, 30_000, 100, 2_000
-"""The lengths by which CPython chooses how to search."""
+"""Lengths at which CPython switches its search algorithm."""
 
 
 def check_values(*values: Any) -> None:

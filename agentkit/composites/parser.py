@@ -122,7 +122,7 @@ def read_source(
             arguments as the library does.
 
     Raises:
-        CompositeError: The text is no function at all.
+        CompositeError: The text is not a function at all.
     """
     limits = limits or CompositeLimits()
     tree = syntax_tree(source, limits)
@@ -286,7 +286,9 @@ class _Reader(ExpressionReader):
                 value = ir.Constant(value=-number)
         if not isinstance(value, ir.Constant):
             if len(self.faults) == before:
-                what = f"the default `{self.quote(node)}` is no number, text, truth value or None"
+                what = (
+                    f"the default `{self.quote(node)}` is not a number, text, truth value or None"
+                )
                 advice = "Use None, and set the value inside: `if xs is None: xs = []`."
                 self.refuse(node, "parameter", what, advice)
             value = ir.Constant(value=None)
@@ -467,7 +469,7 @@ def _stray(node: ast.stmt) -> Fault:
         message = "`import` is not in the language"
         return Fault(node, "unknown_construct", message, instead_of(node))
     what = f"another function, `{node.name}`," if isinstance(node, Function) else "a statement"
-    return Fault(node, "not_one_function", f"{what} stands beside the function")
+    return Fault(node, "not_one_function", f"{what} is beside the function")
 
 
 def only_expression(tree: ast.Module | SourceProblem) -> ast.expr | SourceProblem:
@@ -503,7 +505,7 @@ def syntax_tree(text: str, limits: CompositeLimits) -> ast.Module | SourceProble
     for offset, char in enumerate(text if not text.isascii() or "\0" in text else ""):
         if char == "\0" or "\ud800" <= char <= "\udfff":
             before = text[:offset]
-            what = f"the character {char!r} cannot stand in a text"
+            what = f"the character {char!r} is not allowed in a text"
             found = Fault(None, "syntax", what, "Delete it, or write the whole character.")
             return found.at(before.count("\n") + 1, offset - before.rfind("\n"))
     try:

@@ -141,7 +141,7 @@ class ExpressionReader(CallReader):
             self.breaks(node, "possibly_unbound", f"`{name}` is not set on every way to here")
         elif name in BUILTINS or name in self.tools:
             what = "function" if name in BUILTINS else "tool"
-            advice = f"Call it, `{name}(...)`; {what}s are no values here."
+            advice = f"Call it, `{name}(...)`; {what}s are not values here."
             message = f"`{name}` is a {what} and can only be called"
             self.breaks(node, "unknown_name", message, advice)
         else:
@@ -243,9 +243,9 @@ class ExpressionReader(CallReader):
         if clause.is_async:
             return self.refuse_foreign(node, "`async for` is", "Use a plain `for`.")
         if self._comprehensions:
-            self.breaks(node, "nested_comprehension", "a comprehension stands inside another one")
+            self.breaks(node, "nested_comprehension", "a comprehension is inside another one")
         elif kind == "generator" and not is_consumed:
-            message = "a generator may only stand where it is consumed, as in `sum(...)`"
+            message = "a generator may only be used where it is consumed, as in `sum(...)`"
             advice = "Write a list comprehension, in square brackets."
             self.breaks(node, "iterator_escapes", message, advice)
         self._comprehensions += 1

@@ -150,7 +150,7 @@ class RuleChecker:
         try:
             if expression.evaluate(values, limits=CONTRACT_LIMITS):
                 return None
-        except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
+        except (CompositeRunError, UsageError):  # a parameter is not given, or is not a number
             return None
         assignments = " and ".join(
             f"{name} = {_value_shown(values[name])}" for name in expression.reads
@@ -279,7 +279,7 @@ def _problem(code: str, message: str, advice: str = "") -> RuleProblem:
 
 def _values(values: Sequence[Any]) -> Iterator[RuleProblem]:
     if not values:
-        yield _says_nothing("it lists no value")
+        yield _empty_rule("it lists no value")
     if len(values) > MAX_VALUES:
         yield _problem("too_many_values", f"it lists {len(values)} values, more than {MAX_VALUES}")
         return  # comparing each with each would take long
@@ -295,7 +295,7 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
     if rule.measure != "value":
         yield from _count(rule)
     elif not limits and not rule.unit:
-        yield _says_nothing("it has no bound, no step and no unit")
+        yield _empty_rule("it has no bound, no step and no unit")
     yield from _unusable(one for one in limits if not is_finite(one))
     if step is not None and step <= 0:
         yield from _unusable([step])
@@ -315,14 +315,14 @@ def _count(rule: Between) -> Iterator[RuleProblem]:
         why = "a length or number of items has a minimum and a maximum, and no others"
         yield _problem("malformed", why)
     elif not bounds:
-        yield _says_nothing("a count has bounds")
+        yield _empty_rule("a count has bounds")
     yield from _unusable(one for one in bounds if is_finite(one) and (one < 0 or one % 1))
 
 
 def _form(rule: Form) -> Iterator[RuleProblem]:
     if bool(rule.pattern) == bool(rule.format):
         both = "both" if rule.pattern else "neither"
-        yield _says_nothing(f"it has {both} a pattern and a format")
+        yield _empty_rule(f"it has {both} a pattern and a format")
     if rule.format and rule.format not in get_args(NamedFormat):
         yield _problem("format_unknown", f"there is no format {rule.format!r}")
     if rule.pattern and (why := why_unsafe(rule.pattern)):
@@ -335,7 +335,7 @@ def _form(rule: Form) -> Iterator[RuleProblem]:
         yield _problem("own_example", f"its example {rule.example!r:.80} does not have the form")
 
 
-def _says_nothing(why: str) -> RuleProblem:
+def _empty_rule(why: str) -> RuleProblem:
     return _problem("empty_rule", f"the rule says nothing: {why}")
 
 
@@ -456,7 +456,7 @@ def _is_empty(
 
 def _requirement(rule: Requires, definition: ToolDefinition) -> Iterator[RuleProblem]:
     if not rule.others or rule.parameter in rule.others:
-        yield _says_nothing("it names itself" if rule.others else "it names no other parameter")
+        yield _empty_rule("it names itself" if rule.others else "it names no other parameter")
     for name in (rule.parameter, *rule.others):
         if name not in definition.signature.properties:
             yield _unknown(name, definition)
@@ -474,14 +474,14 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
         yield _problem("expression_unreadable", why, problem.advice if problem else "")
         return
     if not expression.reads:
-        yield _says_nothing(f"{shown} reads no parameter")
+        yield _empty_rule(f"{shown} reads no parameter")
 
 
 def _order(
     rule: CallBefore, definition: ToolDefinition, library: Container[str]
 ) -> Iterator[RuleProblem]:
     if rule.tool == definition.name:
-        yield _says_nothing("the tool would have to be called before itself")
+        yield _empty_rule("the tool would have to be called before itself")
     elif rule.tool not in library:
         yield _problem("unknown_tool", f"there is no tool {rule.tool!r:.80} in the library")
     if rule.parameter:
@@ -495,7 +495,7 @@ def _breaking_example(rule: Rule, definition: ToolDefinition) -> Iterator[RulePr
     for at, example in enumerate(definition.worked_calls):
         arguments: Any = example.arguments
         if not isinstance(arguments, Mapping):
-            continue  # the example is no call, which is not the fault of the rule
+            continue  # the example is not a call, which is not the fault of the rule
         if failure := checker.refusal(arguments):
             shown = f"example {at} of {definition.name} breaks it: {failure.rule}"
             yield _problem("example_breaks_rule", shown)

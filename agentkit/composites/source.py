@@ -40,7 +40,7 @@ _BINDING = {"contracts", "limits", "max_retries", "requires_approval", "timeout_
 """Keywords that say how the tool runs; a definition does not hold them."""
 
 _RESULT = "result"
-"""The name by which a postcondition speaks of the returned value."""
+"""The name of the returned value in a postcondition."""
 
 
 def compose(
@@ -360,7 +360,7 @@ def _keyword_value(name: str, node: ast.expr) -> Any:
         value = None
     value = list(value) if isinstance(value, tuple) else value
     if not is_json(value) or fits(value, expected[0]) is not True:
-        what = f"`{name}` of @composite holds `{shown(node)}`, which is no constant of that form"
+        what = f"`{name}` of @composite holds `{shown(node)}`, which is not a constant of that form"
         raise ValueError(f"{what}; Write {name}={expected[1]}.")
     return tuple(value) if isinstance(value, list) else value
 

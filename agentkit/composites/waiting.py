@@ -136,7 +136,7 @@ class WaitingLowering(Lowering):
     # --- statements, taken apart ------------------------------------------------------------------
 
     def _apart(self, node: Any) -> _Steps:
-        """A statement as statements each of which waits for one call at most."""
+        """Split a statement so that each part waits for at most one call."""
         match node:
             case ir.Assign(targets=(_,), value=call) | ir.Do(call=call) if self._is_awaited(call):
                 steps, call = self._operation(call)

@@ -131,7 +131,7 @@ def label_of_failure(
 
     Returns:
         The label, or None when the call may well have been right: a tool that is broken, slow or
-        refused by a person is no fault of the model.
+        refused by a person is not a fault of the model.
 
     Example:
         >>> label_of_failure(ToolFailure(kind="timeout", rule="It was stopped after 30 seconds."))

@@ -255,7 +255,7 @@ class FailureProfile:
         self._landmark = landmark if self.half_life_days is not None else 0.0
 
     def _growth(self, seconds: float) -> float:
-        """The factor by which a weight differs that is so much newer; 0 when it is far older."""
+        """The factor of a weight that is this much newer; 0 when it is far older."""
         return math.exp2(max(-1100.0, min(1000.0, seconds / self._half_life)))
 
     @property

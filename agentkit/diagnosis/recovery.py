@@ -108,7 +108,7 @@ def recovery_findings(
     """The turns on which the model did not recover, in a failed episode.
 
     A call that failed again or was repeated counts at the turn that did so. Giving up counts at the
-    turn after the failure, unless the model was asked not to try again: obeying is no failure.
+    turn after the failure, unless the model was asked not to try again: obeying is not a failure.
     """
     failures = {step.call.call_id: step.failure for turn in steps for step in turn if step.failure}
     for recovery in found:

@@ -6,7 +6,7 @@ is allowed, what to do next. A stack trace never reaches the model.
 
 The way out goes by the class of the failure, which is that of its label in
 ``agentkit.diagnosis.labels``: a call that could not be read is written again in its format, wrong
-arguments are changed, and what is no fault of the call is not tried over and over (SEAL, appendix
+arguments are changed, and what is not the call's fault is not tried over and over (SEAL, appendix
 D.3). All that is said is made of the call, its schema and the tool's own words, so there is
 nothing in it that could tell the right answer.
 """

@@ -251,7 +251,7 @@ def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
     Raises:
         MissingExtraError: pyarrow is not installed.
         EpisodeFormatError: The file is damaged, has no column ``record``, or holds something there
-            that is no episode.
+            that is not an episode.
         OSError: The file cannot be read.
     """
     arrow, parquet = _pyarrow()

@@ -53,6 +53,10 @@ VIEW_OF = "view_of"
 """Id of an episode of which this record is another view: the part that a shadow run repeats, or a
 copy with a verdict. Nothing happened a second time."""
 
+CONVERSATION = "conversation"
+"""The conversation, or the run, that an agent was asked in by another one: its episodes are of no
+session, and two of one conversation prove no more than one."""
+
 IMPORTED = "imported"
 """The file from which ``agentkit import`` read a record that nobody said to be one's own. What it
 tells are a stranger's words: nothing is learned from it, and no experiment counts it."""

@@ -21,7 +21,7 @@ Spans = Iterable[tuple[int, int]]
 _LONGEST_LOCAL = 64
 _DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}(?:xn--[\w-]{2,59}|[^\W\d_]{2,63})")
 _IMAGES = frozenset({"png", "jpg", "jpeg", "gif", "webp", "svg", "avif"})
-"""Endings of files such as ``logo@2x.png``, which is no address."""
+"""Endings of files such as ``logo@2x.png``, which is not an address."""
 
 _PLAIN = str.maketrans(
     "\u00a0\u2007\u2009\u202f\u3000\u2010\u2011\u2012\u2013\uff0d\uff0b\uff08\uff09\uff0f\uff0e\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",

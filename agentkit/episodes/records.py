@@ -49,7 +49,7 @@ def from_record(kind: type[T], record: JsonObject) -> T:
     """The inverse of ``to_record``.
 
     Raises:
-        AttributeError, KeyError, TypeError, ValueError: It is no such record.
+        AttributeError, KeyError, TypeError, ValueError: It is not such a record.
     """
     values = dict(record)
     for name, _, (_, read, passes_null) in _plan(cast("Any", kind)):

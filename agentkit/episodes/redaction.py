@@ -40,10 +40,10 @@ _GONE = "<redacted>"
 
 @dataclass(frozen=True, kw_only=True)
 class Redaction:
-    """Takes personal data and secrets out of episodes. Doing it twice is doing it once.
+    """Removes personal data and secrets from episodes. It is idempotent.
 
     Ids and names stay, so that episodes are found, diagnosed and learned from as before. Patterns
-    know formats, no meaning: the name of a person is no format. ``change_texts`` is the hook for
+    know formats, no meaning: the name of a person is not a format. ``change_texts`` is the hook for
     what knows more.
 
     Attributes:
@@ -241,7 +241,7 @@ def _with_texts(episode: Episode, json: _JsonTexts) -> Episode:
                 return {"provider_items": tuple(o for o in items if json.value(o.data) == o.data)}
             case RetrievalTrace():
                 query = json.text(record.query)
-                words = query.casefold()  # a word of what was taken out is no word any more
+                words = query.casefold()  # a word of what was taken out is not a word any more
                 is_same = query == record.query
                 left = (one for one in record.unmatched if is_same or one.casefold() in words)
                 return {"unmatched": tuple(map(json.text, left))}

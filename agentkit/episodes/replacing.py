@@ -85,7 +85,7 @@ def for_owner_here(path: str, flags: int) -> int:
 
 
 def first_stray(folder: Path) -> tuple[Path, str] | None:
-    """What is no plain file in a folder of ours, and what it is: itself, or directly in it.
+    """What is not a plain file in a folder of ours, and what it is: itself, or directly in it.
 
     Raises:
         OSError: The folder cannot be listed; one that this user may not list is passed over.

@@ -92,7 +92,7 @@ _USUAL = frozenset(_USUAL_TEXT.split())
 
 
 def _is_odd(value: str) -> bool:
-    """Whether it is no word of any language: it has a digit or a sign, and is no range."""
+    """Whether it is not a word of any language: it has a digit or a sign, and is not a range."""
     return _SIGN.search(value) is not None and not _RANGE.match(value)
 
 

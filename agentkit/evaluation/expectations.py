@@ -249,7 +249,7 @@ def expectations_from_json(value: object, where: str = "expects") -> tuple[Expec
         where: Path of the value in its row, for the reason.
 
     Raises:
-        RecordError: It is no such form; the message says what is wrong and where.
+        RecordError: It is not such a form; the message says what is wrong and where.
 
     Example:
         >>> expectations_from_json({"number": 72, "no_call": True})

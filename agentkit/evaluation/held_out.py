@@ -28,7 +28,7 @@ from agentkit.tools.canonical import digest
 _LEAST_FRESH = 3  # a third of all tasks
 
 NAME = "held-out"
-"""Begins the names of runs that compare definitions."""
+"""Prefix of the names of runs that compare definitions."""
 
 
 def is_held_out_answer(episode: Episode) -> bool:
@@ -80,7 +80,7 @@ class HeldOut:
         settings: How to ask.
         judge: Judges by rubrics, where tasks have them.
         concurrency: Attempts under way at the same time.
-        name: Begins the names of the runs.
+        name: Prefix of the names of the runs.
         begin: Called with a description of the next step; returns its progress callback.
     """
 

@@ -184,7 +184,7 @@ def _check_settings(run: str, earlier: _Earlier, settings: str) -> None:
         f"{key} was {_setting_text(old, key)}, is {_setting_text(new, key)}" for key in changed
     )
     raise UsageError(
-        f"the run {run!r} was begun under other settings ({differences}); repeat them to go on "
+        f"the run {run!r} was started with other settings ({differences}); repeat them to go on "
         "with it, or give the new run another name"
     )
 
@@ -277,6 +277,6 @@ class _Running:
 def _broken(error: ModelError, result: AttemptResult, times: int) -> RunError:
     return RunError(
         f"the model failed {times} times in a row, last with: {error}; "
-        "what is finished is kept, and the same command goes on from there",
+        "what is finished is kept, and the same command resumes from there",
         episode=result.episodes[-1] if result.episodes else None,
     )

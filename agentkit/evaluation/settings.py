@@ -23,7 +23,7 @@ class EvaluationLabels:
     """An episode's place in the run of a benchmark.
 
     Episodes hold it as metadata, which is foreign text once it comes from a store or a file. So it
-    is read leniently: only ``task`` has to be there, and what is no number stands for the first.
+    is read leniently: only ``task`` has to be there, and what is not a number stands for the first.
 
     Attributes:
         run: Name of the run.
@@ -94,7 +94,7 @@ def _whole(text: str) -> int:
 def episodes_of_run(store: EpisodeStore, run: str) -> Iterator[Episode]:
     """The episodes of one run, newest first.
 
-    Shadow runs and views bear the labels of the attempt that they repeat, and are no attempts.
+    Shadow runs and views bear the labels of the attempt that they repeat, and are not attempts.
     What was imported is none of ours: anybody could have written its answers.
 
     Args:

@@ -95,7 +95,7 @@ class Benchmark:
         tasks: The questions, in the benchmark's order.
         definitions: The catalogue; names are unique. ``origin.original_name`` holds the name that
             the benchmark uses where it had to change.
-        environment: Makes the world of a task; None when no tool is run, as where only the calls
+        environment: Creates the world of a task; None when no tool is run, as where only the calls
             are judged.
         left_out: What the source holds beside the tasks, and why it cannot be asked or judged.
         adapt: How a library's definition of a tool is changed to be offered here, where questions
@@ -113,7 +113,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOut:
-    """A row of a source that is no task.
+    """A row of a source that is not a task.
 
     Attributes:
         where: File and line, or the id of the question.

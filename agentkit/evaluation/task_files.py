@@ -1,6 +1,6 @@
 """Tasks of one's own: a file with one task a line (JSON lines), read and written.
 
-A row that is no task never stops the others: it is reported with its line and the reason in
+A row that is not a task never stops the others: it is reported with its line and the reason in
 ``Benchmark.left_out``, and so counted.
 
 A gold call that the tool's own schema refuses is a contradiction: the runtime refuses such a call,
@@ -170,7 +170,7 @@ def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task
         all_tools: What a task offers that names no tools.
 
     Raises:
-        RecordError: It is no task; the message says what is wrong and where.
+        RecordError: It is not a task; the message says what is wrong and where.
 
     Example:
         >>> task = task_from_json({"id": "sum-1", "request": "2 + 2?", "expects": {"number": 4}})
@@ -253,7 +253,7 @@ def _messages(history: Sequence[JsonObject]) -> Iterator[Message]:
         refuse_other_fields(kind, message, where)
         row = checked(kind, message, where)
         if isinstance(row, ToolMessage) and row.call_id not in waiting:
-            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is no call before it")
+            raise RecordError(f"{where}.call_id: {row.call_id!r:.60} is not a call before it")
         if isinstance(row, AssistantMessage):
             waiting |= {call.call_id for call in row.tool_calls}
         yield row
@@ -276,7 +276,7 @@ def load_tasks(
             says what the tasks below it have in common.
         tools: What the tasks may offer. Where any of them is bound, calls are run; where none is,
             calls are only judged. A ``Library`` will do.
-        environment: Makes the world of a task, with the tools in it, instead of ``tools``. It is
+        environment: Creates the world of a task, with the tools in it, instead of ``tools``. It is
             called once for every task while reading, to know the tools and to find tasks whose
             ``start`` it does not take.
         name: The benchmark's name; the file's by default.

@@ -82,13 +82,14 @@ _SPEAKERS: Mapping[OriginKind, str] = {
 
 
 def _text_words(text: FreshText, needs: Sequence[str]) -> str:
-    """Who wrote a new text, and who must therefore agree."""
+    """Who wrote a new text, or took one away, and who must therefore agree."""
     origin = text.origin
     where = f" ({origin.where})" if origin.where else ""
     used = "; an accepted call used it" if origin.is_used else ""
     who = "a judge and a person" if {"judge", "person"} <= {*needs} else "a judge or a person"
     waits = f": {who} must agree" if text.waits else ""
-    by = f"{_SPEAKERS[origin.kind]} wrote this text{where}"
+    deed = "took this text away" if text.is_removed else "wrote this text"
+    by = f"{_SPEAKERS[origin.kind]} {deed}{where}"
     return f"{text.field}: {origin.text.strip()!r}; {by}{used}{waits}"
 
 
@@ -249,7 +250,8 @@ class Review:
         changes: How these differ.
         other_changes: What changes that no model sees, such as worked calls.
         demands: Calls with effects that models would newly have to make first, in sentences.
-        foreign_words: New words that are no code's and no person's, or that wait for somebody.
+        foreign_words: New words that are no code's and no person's, or that wait for somebody, and
+            texts that were taken away and wait.
         evidence: How many conversations it was made from.
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
@@ -410,7 +412,7 @@ def _demands(
 def _foreign_words(
     library: Library, record: ProposalRecord, base: ToolDefinition | None
 ) -> Iterator[str]:
-    """The new words that come neither from code nor from a person."""
+    """The new words that come neither from code nor from a person, and texts taken away."""
     candidate = record.candidate
     if candidate is None or record.is_arrival:
         return

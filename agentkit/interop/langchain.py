@@ -236,7 +236,7 @@ class Run:
         if message is None:
             return response
         record = answer_of(message, self.ours.names)
-        if response.structured_response is not None:  # given by a call that is no tool's
+        if response.structured_response is not None:  # given by a call that is not a tool's
             texts = (json.dumps(call.arguments) for call in record.tool_calls)
             record = AssistantMessage(text=record.text or "".join(texts))
         for call in message.invalid_tool_calls:
@@ -364,7 +364,7 @@ def answer_of(message: Any, names: WireNames) -> AssistantMessage:
 
 
 def said(messages: Sequence[Any], names: WireNames) -> Iterator[Message]:
-    """A conversation; the application's own instructions are no part of it."""
+    """A conversation; the application's own instructions are not part of it."""
     for message in messages:
         text = text_of(message.content)
         match message.type:

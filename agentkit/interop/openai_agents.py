@@ -207,13 +207,13 @@ def request_of(given: Any, names: WireNames) -> tuple[str, tuple[Message, ...]]:
         return given, ()
     if not isinstance(given, list):  # the state of an interrupted run; its calls are the beginning
         return "", ()
-    messages = list(_said(given, names))
+    messages = list(_messages(given, names))
     if messages and isinstance(messages[-1], UserMessage):
         return messages[-1].text, tuple(messages[:-1])
     return "", tuple(messages)
 
 
-def _said(items: list[Any], names: WireNames) -> Iterator[Message]:
+def _messages(items: list[Any], names: WireNames) -> Iterator[Message]:
     called: dict[str, str] = {}
     for item in map(as_dict, items):
         kind = item.get("type", "message")

@@ -128,7 +128,7 @@ def text_of(content: Any) -> str:
 
 
 def said(messages: Sequence[Any], names: WireNames) -> Iterator[Message]:
-    """A conversation; the application's own instructions are no part of it."""
+    """A conversation; the application's own instructions are not part of it."""
     for message in messages:
         if message.kind == "response":
             yield _answer(message, names)
@@ -146,7 +146,7 @@ _NO_NAMES = WireNames(())
 
 
 class _AnyArguments:
-    """Stands where the framework validates: our validator words what is wrong with arguments."""
+    """Replaces the framework's validation: our validator words the problems of arguments."""
 
     def validate_json(self, data: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
         text = data if isinstance(data, str) else bytes(data).decode(errors="replace")

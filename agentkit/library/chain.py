@@ -82,7 +82,7 @@ class Ed25519Key:
 
     Attributes:
         public: What may be given to everybody who is to check.
-        private: Makes signatures; None where only the public half is known.
+        private: Creates signatures; None where only the public half is known.
     """
 
     public: Ed25519PublicKey
@@ -139,7 +139,7 @@ def read_verifier(texts: Iterable[str]) -> Verifier:
     """Checks with any of the keys in the texts, private or public.
 
     Raises:
-        UsageError: One is no such key, or a secret that is too short.
+        UsageError: One is not such a key, or a secret that is too short.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
     return _AnyOf(verifiers=tuple(_read(text) for text in texts))
@@ -164,7 +164,7 @@ def key_text(file: str | os.PathLike[str]) -> str:
     """Read a key file.
 
     Raises:
-        UsageError: It cannot be read, or is no text.
+        UsageError: It cannot be read, or is not a text.
     """
     try:
         return Path(file).expanduser().read_text(encoding="utf-8")
@@ -481,7 +481,7 @@ def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
 
 
 def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
-    """The tools of which an event tells, with the digest of each; empty for one that is gone.
+    """The tools that an event names, with the digest of each; empty for a removed one.
 
     Those of a very large change are not among them: see ``bulk_of``.
     """

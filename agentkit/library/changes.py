@@ -47,7 +47,7 @@ def check_change(change: LibraryChange) -> None:
     Raises:
         StoreError: The change has no id, is empty, names one tool twice, says when in other words
             than ISO 8601 with a time zone, holds a definition or an event that JSON cannot
-            carry, or its events are no chain.
+            carry, or its events are not a chain.
     """
     if not change.proposal_id.strip():
         raise StoreError(
@@ -199,7 +199,7 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
         place: The store, without secrets.
 
     Raises:
-        StoreFormatError: It is no definition, or was changed where it lies.
+        StoreFormatError: It is not a definition, or was changed where it lies.
     """
     try:
         record = read_json(body)
@@ -221,12 +221,12 @@ def stored_definition(digest: str, origin: str, body: str, *, place: object) -> 
 def actual_digest(definition: ToolDefinition) -> str:
     """The digest of what a definition says, whatever the store keeps as its digest.
 
-    That of what can have none is no digest, and says so.
+    That of what can have none is not a digest, and says so.
     """
     try:
         return replace(definition).digest  # a copy knows no digest yet
     except (ValueError, RecursionError) as error:
-        return f"none, for it is no definition ({error})"
+        return f"none, for it is not a definition ({error})"
 
 
 def changed_definition(definition: ToolDefinition, why: str, place: object) -> StoreFormatError:
@@ -271,7 +271,7 @@ def definition_from_json(record: JsonObject) -> ToolDefinition:
     """The inverse of ``definition_to_json``; the digest is recomputed.
 
     Raises:
-        StoreFormatError: It is no definition, or not the one that its digest says.
+        StoreFormatError: It is not a definition, or not the one that its digest says.
     """
     try:
         expected = _text(record["digest"])
@@ -306,7 +306,7 @@ def change_from_json(record: JsonObject) -> LibraryChange:
     """The inverse of ``change_to_json``.
 
     Raises:
-        StoreFormatError: It is no change, or holds a definition that is not that of its digest.
+        StoreFormatError: It is not a change, or holds a definition that is not that of its digest.
     """
     words = ("author", "reason", "created_at")
     try:
@@ -324,7 +324,7 @@ def change_from_json(record: JsonObject) -> LibraryChange:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r:.50} is no text")
+        raise TypeError(f"{value!r:.50} is not text")
     return value
 
 

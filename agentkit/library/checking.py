@@ -90,11 +90,11 @@ def check_store(
     """
     check = _Check(store, progress)
     for place, look in (
-        ("store", check.look_for_own),
-        ("versions", check.look_at_versions),
-        ("library", check.look_at_newest),
-        ("events", lambda: check.look_at_events(verifier)),
-        ("episodes", check.look_at_episodes),
+        ("store", check.run_own_check),
+        ("versions", check.check_versions),
+        ("library", check.check_newest),
+        ("events", lambda: check.check_events(verifier)),
+        ("episodes", check.check_episodes),
     ):
         with check.part(place):
             look()
@@ -140,7 +140,7 @@ class _Check:
         """Note a fault, unless it was met before."""
         self.faults.setdefault((place, message), StoreFault(place=place, message=message))
 
-    def look_for_own(self) -> None:
+    def run_own_check(self) -> None:
         """Run the store's own check."""
         if isinstance(self.store, Checkable):
             for fault in self.store.check():
@@ -149,7 +149,7 @@ class _Check:
                 else:
                     self.report(fault.place, fault.message)
 
-    def look_at_versions(self) -> None:
+    def check_versions(self) -> None:
         """Every change, one after the other, and what they make together."""
         total = max(self.store.versions(), default=0)
         made: dict[str, str] = {}
@@ -183,7 +183,7 @@ class _Check:
             )
         return actual
 
-    def look_at_newest(self) -> None:
+    def check_newest(self) -> None:
         """The newest library: whether it is what the changes made, and its pins."""
         self.newest = self.store.load()
         loaded = {one.name: self.look_at(one, "library") for one in self.newest.definitions}
@@ -196,7 +196,7 @@ class _Check:
         for fault in pin_faults(self.newest):
             self.report(f"tool {fault.tool!r}", f"{fault.message}; {fault.advice}")
 
-    def look_at_events(self, verifier: Verifier | None) -> None:
+    def check_events(self, verifier: Verifier | None) -> None:
         """The chain, and what it says of the definitions."""
         events = self.store.events()
         self.events = len(events)
@@ -209,7 +209,7 @@ class _Check:
             else:
                 self.report(f"event {one.sequence}", one.message)
 
-    def look_at_episodes(self) -> None:
+    def check_episodes(self) -> None:
         """Every episode can be read."""
         watched = self.progress("checking episodes")
         total = episode_count(self.store)

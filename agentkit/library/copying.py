@@ -65,7 +65,7 @@ def episode_count(store: Store) -> int:
 
 
 def episodes_of(store: Store) -> Iterator[Episode]:
-    """All episodes in the order in which they were kept."""
+    """All episodes in storage order."""
     return store.select(EpisodeFilter(oldest_first=True))
 
 
@@ -260,7 +260,7 @@ def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moment(text: str) -> datetime | str:
-    """A time that compares with one of another time zone; the text itself if it is no time."""
+    """A time that compares with one of another time zone; the text itself if it is not a time."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -412,7 +412,7 @@ def copy_library(
     changes = islice(source.changes(after=after), until - after)
     for applied in counted(changes, progress("copying versions"), total=total):
         _check_whole(applied)
-        change = replace(applied.change, events=_taken(left, applied.version))
+        change = replace(applied.change, events=_take_events(left, applied.version))
         made = target.commit(change, expected_version=version)
         if made != applied.version:
             raise StoreError(
@@ -427,12 +427,12 @@ def copy_library(
 
 def _copy_events(target: ToolStore, left: deque[LibraryEvent], version: int, *, upto: int) -> None:
     """Copy events alone: those of versions up to ``upto``."""
-    while some := _taken(left, upto):
+    while some := _take_events(left, upto):
         proposal_id = f"copied-events-{some[0].sequence}-{some[0].hash[:12]}"
         target.commit(LibraryChange(proposal_id=proposal_id, events=some), expected_version=version)
 
 
-def _taken(left: deque[LibraryEvent], upto: int) -> tuple[LibraryEvent, ...]:
+def _take_events(left: deque[LibraryEvent], upto: int) -> tuple[LibraryEvent, ...]:
     """Some of the first events, up to one that tells of a later version than this."""
     taken: list[LibraryEvent] = []
     while left and len(taken) < _EVENTS_AT_A_TIME and left[0].library_version <= upto:

@@ -374,7 +374,7 @@ def flat_size(library: HasDag, name: str) -> int:
     Raises:
         ToolNotFoundError: The library has no such tool.
         LibraryError: As for ``depth``.
-        CompositeError: The body of a composite below is no program.
+        CompositeError: The body of a composite below is not a program.
 
     Cost: a look-up, after one reading of each program below.
     """
@@ -394,7 +394,7 @@ def saved_calls(library: HasDag, name: str) -> int:
     Raises:
         ToolNotFoundError: The library has no such tool.
         LibraryError: As for ``depth``.
-        CompositeError: The body of a composite below is no program.
+        CompositeError: The body of a composite below is not a program.
 
     Cost: a look-up, after one reading of each program below.
     """

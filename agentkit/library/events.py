@@ -147,7 +147,7 @@ class LibraryEvent(EventDraft):
         """The inverse of ``to_json``.
 
         Raises:
-            StoreFormatError: The record is no event, or its format is newer than ours.
+            StoreFormatError: The record is not an event, or its format is newer than ours.
         """
         try:
             found = dict(record)
@@ -187,7 +187,7 @@ def check_types(event: LibraryEvent) -> None:
     if not all(type(getattr(event, name)) is int for name in _NUMBERS):
         raise TypeError("what should be a whole number is not")
     if not isinstance(event.facts, Mapping):
-        raise TypeError("its facts are no object")
+        raise TypeError("its facts are not an object")
 
 
 class Signer(Protocol):

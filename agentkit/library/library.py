@@ -333,7 +333,7 @@ def link_report(
 def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
     """Why a composite cannot run, for reasons that code for its primitives would not fix.
 
-    A child is missing or has changed, here or in a composite below; the body is no program; or
+    A child is missing or has changed, here or in a composite below; the body is not a program; or
     the calls run in a circle. Nothing when it only waits for primitives to be bound.
 
     Args:

@@ -175,7 +175,7 @@ def _open_with(plugin: EntryPoint, url: str) -> Store:
     if not isinstance(store, Store):
         raise StoreError(
             f"the plugin {plugin.value} for {plugin.name!r} returned a {type(store).__name__}, "
-            "which is no agentkit.library.Store: it lacks some of its methods"
+            "which is not an agentkit.library.Store: it lacks some of its methods"
         )
     return store
 

@@ -395,7 +395,7 @@ def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
         place: The store, without secrets.
 
     Raises:
-        StoreFormatError: It is no array of texts.
+        StoreFormatError: It is not an array of texts.
     """
     try:
         found = read_json(text)

@@ -133,7 +133,7 @@ class ToolStore(Protocol):
         Raises:
             StaleVersionError: Another writer was faster; ``StaleChainError`` when the library
                 stands where it was expected and the chain of events does not.
-            StoreError: The change is empty, names one tool twice, or its events are no chain.
+            StoreError: The change is empty, names one tool twice, or its events are not a chain.
             ToolNotFoundError: A removal names a tool that is not there.
         """
         ...
@@ -170,7 +170,7 @@ class EventStore(Protocol):
         """The events whose ``sequence`` is greater than ``after``, ascending.
 
         Raises:
-            StoreFormatError: The store holds something there that is no event.
+            StoreFormatError: The store holds something there that is not an event.
         """
         ...
 

@@ -515,7 +515,7 @@ class _ArgumentRule:
         """Whether each element is of the item type, or of the type that an answer's first has."""
         items = self._declared.items
         if items is None or len(self._lists) < len(self._allowed):
-            return True  # an answer that is no list asks nothing of items
+            return True  # an answer that is not a list asks nothing of items
         kinds = {type(item) for item in value} - items
         return any(kinds <= {_first_type(answer)} for answer in self._lists)
 

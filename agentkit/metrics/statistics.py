@@ -73,7 +73,7 @@ def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Inte
         level: The level of confidence, between 0 and 1.
 
     Raises:
-        UsageError: More passed than there were, or the level is no share.
+        UsageError: More passed than there were, or the level is not a share.
 
     Example:
         >>> found = wilson_interval(8, 10)

@@ -128,7 +128,7 @@ class _Scan:
     def _call_at(self, match: re.Match[str]) -> int | None:
         """A call outside brackets; None when it is prose."""
         found, end = self._read_call(match[1], match.start(1), match.end())
-        alone = self._stands_alone(match.start(), end)
+        alone = self._is_standalone(match.start(), end)
         is_known = not self.tools or found.name in self.tools
         if found.malformed is not None:
             is_meant = is_known and alone
@@ -149,7 +149,9 @@ class _Scan:
             return self._unreadable_json(start)
         self._resume = self.reader.position  # data: its strings are not searched for calls
         found = self._calls_in(value)
-        return self._keep(found, self._resume) if found or self._says_none(value, start) else None
+        return (
+            self._keep(found, self._resume) if found or self._is_empty_list(value, start) else None
+        )
 
     def _list_at(self, start: int) -> int | None:
         """``[f(a=1), g(b=2)]``."""
@@ -219,7 +221,7 @@ class _Scan:
         ]
         return [call for call in below if call is not None and call.name in self.tools]
 
-    def _says_none(self, value: Any, start: int) -> bool:
+    def _is_empty_list(self, value: Any, start: int) -> bool:
         """Whether JSON says outright that nothing is called: ``{"calls": []}``, or just ``[]``."""
         if isinstance(value, Mapping):
             return any(value.get(key) == [] for key in _LISTS)
@@ -291,7 +293,7 @@ class _Scan:
         newline = self.text.find("\n", start, last)
         return last if newline < 0 else newline
 
-    def _stands_alone(self, start: int, end: int) -> bool:
+    def _is_standalone(self, start: int, end: int) -> bool:
         """Whether nothing but wrapping shares the lines of this span."""
         before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
         newline = self.text.find("\n", end)

@@ -264,7 +264,7 @@ class CompletionAssembler:
     def add(self, chunk: JsonObject) -> Delta | None:
         """Take one chunk; returns what it adds to the answer, or to the reasoning before it.
 
-        Reasoning is no part of the protocol: vLLM, DeepSeek and others call it
+        Reasoning is not a part of the protocol: vLLM, DeepSeek and others call it
         ``reasoning_content``, OpenRouter ``reasoning``.
 
         Raises:

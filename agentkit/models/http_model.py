@@ -152,8 +152,8 @@ class Exchange:
 
     Attributes:
         body: The request.
-        decode: Makes the response of an answer.
-        assembler: Makes the answer of a stream.
+        decode: Builds the response from an answer.
+        assembler: Builds the answer from a stream.
         headers: Headers of this request alone.
     """
 
@@ -169,7 +169,7 @@ class HttpModel(RemoteModel):
     Args:
         name: The model's name.
         provider_name: See ``RemoteModel``.
-        begin: Begins an exchange for a request; its argument says whether to stream.
+        begin: Starts an exchange for a request; its argument says whether to stream.
         url: Where requests go.
         endpoint: The endpoint, for error messages.
         headers: Headers of every request.

@@ -161,7 +161,7 @@ class LiteLLMModel(RemoteModel):
     def _priced(self, response: ModelResponse, stated: object) -> ModelResponse:
         """The response with the price that litellm states, or else by its list.
 
-        For a model that is not in its list it states nothing, or 0, which is no price.
+        For a model that is not in its list it states nothing, or 0, which is not a price.
         """
         cost: float | None = stated if isinstance(stated, float) and stated > 0 else None
         if cost is None:

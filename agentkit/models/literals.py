@@ -96,7 +96,7 @@ class LiteralReader:
         return self._number(match) if match else self._constant()
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end of the text."""
+        """The next character that is not a space; empty at the end of the text."""
         match = _SPACE.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]

@@ -70,7 +70,7 @@ def priced(usage: Usage, prices: Prices | None, *models: str) -> Usage:
 
 
 def limit_price(model: ChatModel) -> Price | None:
-    """The price by which a cost limit is held; None for a model that states costs itself.
+    """The price used to enforce a cost limit; None for a model that states costs itself.
 
     A model states them when its attribute ``reports_cost`` is true. Of several models that answer
     in each other's place the highest prices count.
@@ -142,7 +142,7 @@ def _user_prices() -> Mapping[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except ValueError as error:
-        raise UsageError(f"{path} is no table of prices ({error}); fix or delete it") from error
+        raise UsageError(f"{path} is not a table of prices ({error}); fix or delete it") from error
 
 
 @cache

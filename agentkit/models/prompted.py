@@ -201,11 +201,11 @@ class PromptedModel:
             elif isinstance(message, ToolMessage):
                 texts.append(render_result(message))
             elif isinstance(message, AssistantMessage):
-                yield from _said(texts)
+                yield from _user_messages(texts)
                 texts = []
                 written = self._written(message, is_offering=bool(prompt))
                 yield AssistantMessage(text=written, provider_items=message.provider_items)
-        yield from _said(texts)
+        yield from _user_messages(texts)
 
     def _written(self, message: AssistantMessage, *, is_offering: bool) -> str:
         """An earlier answer as this model would have written it."""
@@ -231,6 +231,6 @@ def _offers_tools(request: ModelRequest) -> bool:
     return bool(request.tools) and request.tool_choice != "none"
 
 
-def _said(texts: Sequence[str]) -> Iterator[UserMessage]:
+def _user_messages(texts: Sequence[str]) -> Iterator[UserMessage]:
     if texts:
         yield UserMessage(text="\n".join(texts))

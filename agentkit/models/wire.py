@@ -218,8 +218,8 @@ def check_size(size: int) -> None:
     """
     if size > MAX_BYTES:
         raise ModelResponseError(
-            f"the answer has more than {MAX_BYTES:,} bytes, which is no answer of a model; nothing "
-            "of it is used. Look at the server behind the base URL"
+            f"the answer has more than {MAX_BYTES:,} bytes, which is not an answer of a model; "
+            "nothing of it is used. Look at the server behind the base URL"
         )
 
 
@@ -338,7 +338,7 @@ def _invented_id() -> str:
 
 
 class EventParser:
-    r"""Gives the data of server-sent events, wherever the byte stream was cut.
+    r"""Yields the data of server-sent events, wherever the byte stream was cut.
 
     Follows the WHATWG HTML standard, section 9.2.6: lines end with CR, LF or CRLF; several ``data``
     lines make one text; an event ends at an empty line, and one that was cut off is dropped.

@@ -90,8 +90,8 @@ def checked_rows(rows: object, count: int) -> FloatRows:
             array = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"the embedding function returned {type(rows).__name__} that is no array of numbers: "
-            f"{error}; it must return one vector a text, shape (texts, dimensions)"
+            f"the embedding function returned {type(rows).__name__} that is not an array of "
+            f"numbers: {error}; it must return one vector a text, shape (texts, dimensions)"
         ) from error
     if array.ndim != 2 or len(array) != count:
         raise UsageError(
@@ -124,8 +124,8 @@ def as_embedder(model: object) -> Embedder:
     if callable(model):
         return FunctionEmbedder(model)
     raise UsageError(
-        f"{model!r} is no embedding model: pass a function that turns a list of texts into rows "
-        "of numbers, an object with such a method called encode, or an Embedder"
+        f"{model!r} is not an embedding model: pass a function that turns a list of texts into "
+        "rows of numbers, an object with such a method called encode, or an Embedder"
     )
 
 

@@ -129,7 +129,7 @@ class Channel(Protocol[D_co]):
         ...
 
     def prepared(self, rows: Rows) -> D_co:
-        """The rows in the form in which they are searched, such as an inverted file."""
+        """The rows in searchable form, such as an inverted file."""
         ...
 
     def __hash__(self) -> int:

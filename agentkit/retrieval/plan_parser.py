@@ -128,7 +128,7 @@ def _is_nested(value: Any) -> bool:
 def _step(fields: Mapping[str, Any]) -> Iterator[PlannedStep]:
     intent = next((fields[key] for key in _INTENTS if isinstance(fields.get(key), str)), "")
     intent = shortened(intent, MAX_INTENT)
-    if not _says_something(intent):
+    if not _has_content(intent):
         return
     inputs = _inputs(_first(fields, _INPUTS))
     label = _first(fields, _NAMES)
@@ -209,11 +209,11 @@ def _listed(text: str) -> Iterator[str]:
 
 def _sentence(text: str) -> Iterator[PlannedStep]:
     intent = shortened(_MARKS.sub("", text), MAX_INTENT)
-    if _says_something(intent):
+    if _has_content(intent):
         yield PlannedStep(intent=intent)
 
 
-def _says_something(text: str) -> bool:
+def _has_content(text: str) -> bool:
     return any(character.isalpha() for character in text)
 
 

@@ -198,5 +198,5 @@ def _goal(step: PlannedStep) -> SubGoal:
 
 
 def _slot(word: str, name: str) -> TypedSlot:
-    """A type in the planner's words; a word that is no type is untyped."""
+    """A type in the planner's words; a word that is not a type is untyped."""
     return TypedSlot(name=name, type=named_type(word), confidence=GUESSED)

@@ -371,13 +371,13 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     """
     length = int.from_bytes(file.read(8), "little")
     if not 0 < length <= _LARGEST_HEADER:
-        raise ValueError("it is no safetensors file")
+        raise ValueError("it is not a safetensors file")
     return _object(read_json(file.read(length))), 8 + length
 
 
 def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r:.40} stands where an object belongs")  # noqa: TRY004 - of the file
+        raise ValueError(f"{value!r:.40} is where an object belongs")  # noqa: TRY004 - of the file
     return value
 
 

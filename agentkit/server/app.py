@@ -46,7 +46,7 @@ _SLOW_SECONDS = 1.0
 """An episode that has waited longer for its store says that the store is in trouble."""
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
-"""Gives the answer of ``/readyz``: ``status`` is ok, degraded or unavailable."""
+"""Returns the answer of ``/readyz``: ``status`` is ok, degraded or unavailable."""
 
 
 def create_app(
@@ -96,7 +96,7 @@ def create_app(
         refresh_seconds: How often to load new versions of the library from the store; None
             for never. A ``Replica`` refreshes itself; this has no effect on it.
         close_agent: Whether the agent is closed at the end.
-        deps_factory: Makes the ``deps`` of each run from Starlette's ``Request``, for instance a
+        deps_factory: Creates the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it
             refuses the request.
 

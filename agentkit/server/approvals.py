@@ -6,11 +6,13 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentkit.agent.session import awaits_person, continuation_id, pending_approvals
+from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_imported
@@ -33,6 +35,7 @@ from agentkit.server.work import KEY_LABEL, Work, already_answered
 
 MAX_BODY_BYTES = 64_000
 _LONGEST_REASON = 2_000
+_PAGE = 100
 
 
 class DecisionBody(BaseModel):
@@ -92,9 +95,7 @@ class ApprovalsEndpoint:
         exchange: Exchange = scope[SCOPE_KEY]
         self._rates.check(exchange.key)
         if scope["method"] == "GET":
-            waiting = () if self.chat.agent.store is None else await self._read(pending_approvals)
-            listed = [_shown(one) for one in waiting if self._may_decide(one, exchange.key)]
-            await exchange.answer(json.dumps({"object": "list", "data": listed}).encode())
+            await self._list(exchange, scope)
             return
         try:
             body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
@@ -113,6 +114,20 @@ class ApprovalsEndpoint:
             "stop_reason": result.stop_reason,
             "content": answer_text(result, as_json=self.chat.reader.output_schema is not None),
         }
+        await exchange.answer(json.dumps(answer).encode())
+
+    async def _list(self, exchange: Exchange, scope: Scope) -> None:
+        """What waits, the oldest first, a hundred runs at a time."""
+        after = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("after", [""])[0]
+
+        def read(store: EpisodeStore | None) -> list[Episode]:
+            found = () if store is None else waiting_runs(store, after=after)
+            seen = (one for one in found if self._may_decide(one, exchange.key))
+            return list(islice(seen, _PAGE + 1))
+
+        found = await self._read(read)
+        listed = [_shown(one) for one in found[:_PAGE]]
+        answer = {"object": "list", "data": listed, "has_more": len(found) > _PAGE}
         await exchange.answer(json.dumps(answer).encode())
 
     def _may_decide(self, episode: Episode, key: str) -> bool:

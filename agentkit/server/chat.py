@@ -89,7 +89,7 @@ class ChatCompletions:
         limits: What is taken on.
         keys: Who may use it, for per-client limits.
         takes_approvals: Whether clients may say that a call which needs approval may run.
-        deps_factory: Makes the deps of a run from Starlette's request.
+        deps_factory: Creates the deps of a run from Starlette's request.
     """
 
     agent: Agent

@@ -87,7 +87,7 @@ class FeedbackBody(BaseModel):
     corrected_call: CorrectedCall | None = None
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
+    def _is_consistent(self) -> Self:
         if (self.episode_id is None) == (self.response_id is None):
             raise ValueError("give episode_id or response_id, one of them")
         ratings = [self.thumbs is not None, self.rating is not None]

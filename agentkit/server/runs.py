@@ -124,7 +124,7 @@ _LOG_EVERY_SECONDS = 60.0
 
 
 class Probe:
-    """Asks something that may hang, once at a time, and waits for the answer for a moment only.
+    """Polls something that may hang, one call at a time, and waits only briefly for an answer.
 
     Args:
         ask: Asks; what it raises is the answer that all is not well.

@@ -155,7 +155,7 @@ async def continued_work(
 
 def already_answered() -> RequestError:
     """These calls were answered before: nothing runs twice."""
-    message = "these calls were answered before; go on with a new user message"
+    message = "these calls were answered before; continue with a new user message"
     return RequestError(status=409, message=message, code="already_answered", headers=(NO_RETRY,))
 
 
@@ -175,14 +175,16 @@ def _going_on(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> Wor
     """The work without its answers. The store is read, so it is called in a thread."""
     return Work(
         episode_id=continuation_id(waiting.episode_id),
-        history=() if waiting.session_id else _said_before(waiting, chat_request, store),
+        history=() if waiting.session_id else _earlier_messages(waiting, chat_request, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
         waiting=waiting,
     )
 
 
-def _said_before(waiting: Episode, chat_request: Asked, store: EpisodeStore) -> tuple[Message, ...]:
+def _earlier_messages(
+    waiting: Episode, chat_request: Asked, store: EpisodeStore
+) -> tuple[Message, ...]:
     """The conversation before the waiting run: the client's part, and runs that it went on from."""
     chain = [waiting]
     while chain[0].resumes is not None:

@@ -31,7 +31,7 @@ from agentkit.testing.scripted_models import as_events
 from agentkit.tools.canonical import digest
 
 REDACTED = "<redacted>"
-"""Stands where a secret was."""
+"""Placeholder for a secret."""
 
 FORMAT_VERSION = 1
 """Version of a line's form."""
@@ -52,7 +52,7 @@ class ReplayModel:
 
     Secrets are not written: texts in the format of well-known keys, the values of variables such
     as ``OPENAI_API_KEY``, settings that are named like secrets, and ``secrets`` are blotted out
-    in requests and answers. The server's address and headers are no part of a request.
+    in requests and answers. The server's address and headers are not part of a request.
 
     Args:
         path: The cassette, JSON lines; ``tests/cassettes/weather.jsonl``, say.

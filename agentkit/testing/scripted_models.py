@@ -90,7 +90,7 @@ def as_events(response: ModelResponse) -> Iterator[ModelEvent]:
 
 
 class ScriptedModel(FunctionModel):
-    """Gives prepared answers in order, whatever it is asked.
+    """Returns prepared answers in order, whatever it is asked.
 
     Args:
         answers: Text, calls, messages, responses, or exceptions to raise.

@@ -484,7 +484,7 @@ def _tupled(record: JsonObject) -> dict[str, Any]:
 
 
 def _check_outline(name: str, description: object, parameters: object) -> None:
-    """Refuse what is no schema at all, before it fails in the middle of something else."""
+    """Refuse what is not a schema at all, before it fails in the middle of something else."""
     parts: list[tuple[str, object, type | UnionType]] = [
         ("its name", name, str),
         ("its description", description, str),

@@ -21,7 +21,7 @@ WRAPPED_KEY = "agentkit.dev/wrapped"
 """Key in a tool's ``_meta``: its result is the field ``result`` of the object sent."""
 
 RESULT_FIELD = "result"
-"""Under which a value that is no object is sent, as the official server library does it."""
+"""Under which a value that is not an object is sent, as the official server library does it."""
 
 _SHARED: tuple[str, ...] = ("$defs", "definitions")
 _INNER = f"#/properties/{RESULT_FIELD}"

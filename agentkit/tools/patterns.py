@@ -106,7 +106,9 @@ def _compile(pattern: str) -> SchemaValidator | str:
         message = str(error)
     if "look-around" in message or "backreferences" in message:
         return "uses look-around or back-references, which cannot be matched in linear time"
-    return "is too large to be matched" if "size limit" in message else "is no regular expression"
+    return (
+        "is too large to be matched" if "size limit" in message else "is not a regular expression"
+    )
 
 
 _compiled = lru_cache(maxsize=1024)(_compile)

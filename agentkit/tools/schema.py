@@ -218,7 +218,7 @@ def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
 
     Raises:
         DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
-            its references multiply each other, or a key is no text. The message says which.
+            its references multiply each other, or a key is not a text. The message says which.
     """
     combining: list[JsonObject] = []
     patterns: set[str] = set()
@@ -253,7 +253,7 @@ def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
             raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
         if isinstance(part, Mapping):
             if not all(isinstance(key, str) for key in part):
-                raise DefinitionError(f"the schema has a key that is no text: {[*part]!r:.80}")
+                raise DefinitionError(f"the schema has a key that is not text: {[*part]!r:.80}")
             yield part
             part = part.values()
         elif not isinstance(part, list):

@@ -185,7 +185,7 @@ class _Walk:
                 return _FINE
             if schema is False:
                 return _error("", False, value, _At({}, path, depth))
-            raise UncheckableError(f"the schema is not usable: {schema!r:.80} is no schema")
+            raise UncheckableError(f"the schema is not usable: {schema!r:.80} is not a schema")
         if depth > _MAX_DEPTH:
             raise UncheckableError("a value is nested too deeply")
         self.spend(1 + len(schema) // _NAMES_A_STEP + _steps_of(value))
@@ -222,7 +222,7 @@ class _Walk:
     def matches(self, pattern: Any, text: str) -> bool:
         """Whether a pattern is found in a text; what that may cost is counted before."""
         if not isinstance(pattern, str):
-            raise UncheckableError(f"the pattern {pattern!r:.80} is no text")
+            raise UncheckableError(f"the pattern {pattern!r:.80} is not text")
         self.spend(pattern_steps(pattern, text))
         try:
             return pattern_holds(pattern, text)

@@ -71,7 +71,7 @@ def _meanings() -> Iterator[tuple[str, str]]:
 
 
 MEANINGS: Mapping[str, str] = MappingProxyType(dict(_meanings()))
-"""Each meaning and the wider one above it; an empty text is no meaning in particular."""
+"""Each meaning and the wider one above it; an empty text is not a meaning in particular."""
 
 OWNED_ID = "id:"
 """Prefix of the meaning of an identifier that names its owner, as in ``id:hotel``."""
@@ -198,7 +198,7 @@ class TypeSet:
                 raise UsageError(f"{base!r} is no JSON type; use one of {', '.join(BASES)}")
         if not _is_meaning(meaning):
             raise UsageError(
-                f"{meaning!r} is no known meaning; see agentkit.tools.MEANINGS, or write "
+                f"{meaning!r} is not a known meaning; see agentkit.tools.MEANINGS, or write "
                 "an identifier as 'id:owner'"
             )
         return _plain(bases, meaning)

@@ -64,7 +64,7 @@ class ContentPolicy:
     def text(self, text: str) -> str:
         """One text, redacted and cut."""
         changed = self.redact(text)
-        if not changed.isascii():  # half a surrogate pair is no text that an exporter could send
+        if not changed.isascii():  # half a surrogate pair is not a text that an exporter could send
             changed = changed.encode("utf-8", "replace").decode("utf-8")
         return changed if len(changed) <= self.max_chars else f"{changed[: self.max_chars]}…"
 
@@ -127,7 +127,7 @@ def of_run(
 ) -> dict[str, str]:
     """The request and answer of a run."""
     messages = [*history, *([UserMessage(text=request)] if request else [])]
-    found = _said(messages, [instructions] if instructions else [], policy)
+    found = _recorded_messages(messages, [instructions] if instructions else [], policy)
     if isinstance(value, Episode) and value.turns:
         last = value.turns[-1]
         found |= _answered(last.message, last.finish_reason or "stop", policy)
@@ -137,7 +137,7 @@ def of_run(
 def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
     """The messages a model read and wrote."""
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
-    found = _said(request.messages, system, policy)
+    found = _recorded_messages(request.messages, system, policy)
     if request.tools:
         found["gen_ai.tool.definitions"] = policy.first(request.tools, _definition)
     if isinstance(value, ModelResponse):
@@ -146,7 +146,7 @@ def of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict
     return found
 
 
-def _said(
+def _recorded_messages(
     messages: Iterable[Message], system: Sequence[str], policy: ContentPolicy
 ) -> dict[str, str]:
     visible = [one for one in messages if not isinstance(one, SystemMessage)]

@@ -2,7 +2,7 @@
 
 No text, argument, result, instruction or message of an exception is read here, except for
 ``content``, which is asked only where a ``ContentPolicy`` wants it. A name of a tool that the
-library does not have was written by the model, so it is no name but text.
+library does not have was written by the model, so it is not a name but text.
 """
 
 from __future__ import annotations

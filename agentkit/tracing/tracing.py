@@ -46,8 +46,8 @@ class Tracing:
     """Tells what agents do. One serves any number of agents and runs.
 
     Args:
-        tracer_provider: Makes the spans; None takes the global one.
-        meter_provider: Makes the histograms; None takes the global one.
+        tracer_provider: Creates the spans; None uses the global one.
+        meter_provider: Creates the histograms; None uses the global one.
         content: How texts, arguments and results are written into spans; None, the default, writes
             none of them, nor any message of an exception.
         child_spans: Which calls inside composites get spans: ``all``, those of composite calls
@@ -156,11 +156,11 @@ class Tracing:
     def failed(self, error: Exception) -> None:
         """Count and log what telling raised."""
         self.errors += 1
-        if self.errors & (self.errors - 1):  # not a power of two: a broken exporter is no flood
+        if self.errors & (self.errors - 1):  # not a power of two: a broken exporter is not a flood
             return
         where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
         logger.error(
-            "tracing failed (%s), %d times so far; the run goes on without it%s",
+            "tracing failed (%s), %d times so far; the run continues without it%s",
             type(error).__name__,
             self.errors,
             f"\n{where}" if self.errors == 1 else "",

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, tool
+from agentkit import Agent, open_store, tool
 from agentkit.agent import ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
@@ -219,3 +219,25 @@ async def test_what_was_decided_is_not_decided_again(delete, deleted, call, stor
         with pytest.raises(UsageError, match="were answered before"):
             await other.resume(told, approvals={"delete": True})
     assert deleted == ["a"] * first
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory"])
+async def test_of_two_agents_that_share_a_store_one_carries_a_decision_out(
+    delete, deleted, call, tmp_path, kind
+):
+    """Servers behind a proxy share a store; the same decision sent to both at once runs once."""
+    shared = open_store("memory:")
+    for at in range(10):
+        stores = [shared, shared]
+        if kind == "sqlite":
+            stores = [open_store(f"sqlite:///{tmp_path / 'shared.db'}") for _ in range(2)]
+        name = f"f{at}"
+        first = Agent(ScriptedModel([[call("delete", name=name)]]), tools=[delete], store=stores[0])
+        waiting = (await first.run("delete it")).episode
+        both = [Agent(ScriptedModel(["gone"]), tools=[delete], store=one) for one in stores]
+        outcomes = await asyncio.gather(
+            *(one.resume(waiting, approvals={"delete": True}) for one in both),
+            return_exceptions=True,
+        )
+        assert sorted(isinstance(one, UsageError) for one in outcomes) == [False, True]
+        assert deleted.count(name) == 1

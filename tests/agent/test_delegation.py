@@ -36,13 +36,17 @@ def store():
 
 def test_an_agent_answers_another_one(store):
     """Its answer is the result, its run an episode that names the one above and who asked."""
-    expert = Agent(ScriptedModel(["12 euros."]), name="billing", store=store)
+    expert = Agent(ScriptedModel(["12 euros.", "12."]), name="billing", store=store)
     result = desk(expert).run_sync("What does A17 cost?", metadata={"user": "ann", "task": "t1"})
     assert result.output == "12 euros."
     (child,) = store.select(EpisodeFilter(labels={"parent_run": result.episode.episode_id}))
     assert child.request == "Price of A17?"
     assert child.metadata["user"] == "ann"
     assert "task" not in child.metadata
+    assert child.metadata["conversation"] == result.episode.episode_id
+    again = desk(expert, store=store).run_sync("Again?", session_id="s1")
+    (second,) = store.select(EpisodeFilter(labels={"parent_run": again.episode.episode_id}))
+    assert second.metadata["conversation"] == "s1"
 
 
 def test_it_shares_deps_and_limits():

@@ -279,3 +279,20 @@ def test_misuse_is_named():
         guardrail("prompt")
     with pytest.raises(UsageError, match="on input"):
         guardrail("output", beside_model=True)
+
+
+def exits(*_):
+    """Exits, as argparse does on words that it does not know."""
+    raise SystemExit(2)
+
+
+async def test_code_that_exits_ends_its_own_run_alone(store):
+    """A guardrail fails closed; elsewhere it is an error of the run, and the event loop goes on."""
+    guarded = Agent(ScriptedModel(["Hi."]), guardrails=[guardrail("input")(exits)], store=store)
+    assert (await guarded.run("Hello")).stop_reason == "blocked"
+    for options in ({"instructions": exits}, {"history_processors": [exits]}):
+        agent = Agent(ScriptedModel(["Hi."]), store=store, **options)
+        with pytest.raises(RuntimeError, match=r"raised SystemExit\(2\) in the run"):
+            await agent.run("Hello")
+    kept = await asyncio.to_thread(lambda: [one.stop_reason for one in store.select()])
+    assert kept == ["error", "error", "blocked"]

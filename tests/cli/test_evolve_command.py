@@ -109,4 +109,4 @@ def test_only_some_steps(invoke, as_json):
     assert as_json("evolve", "--only", "mine, learn")["proposals"] == []
     odd = invoke("evolve", "--only", "guess")
     assert odd.exit_code == 2
-    assert "'guess' is no step; there are evidence" in odd.stderr
+    assert "'guess' is not a step; there are evidence" in odd.stderr

@@ -241,7 +241,7 @@ def test_a_worked_call_is_an_example(
 @pytest.mark.parametrize(
     ("shown", "line", "why"),
     [
-        (">>> f(1)\nabout one", 4, "'about one' is no literal"),
+        (">>> f(1)\nabout one", 4, "'about one' is not a literal"),
         (">>> g(1)\n1", 4, "it calls 'g', not 'f'"),
         (">>> f(1, 2, 3)\n1", 4, "it gives 3 values for 2 parameters"),
         (">>> f(c=2)\n1", 4, "'c' does not name one more parameter"),

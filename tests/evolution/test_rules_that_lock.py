@@ -183,6 +183,20 @@ def test_a_rule_of_a_model_waits_unless_something_bears_it_out(rule):
         assert validate(change(rule, from_evidence=True)).needs == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["Term in months; one of 36, 48, 60.", "Term in months; never one of 36, 48, 60."]
+)
+def test_a_rule_of_a_model_waits_whatever_the_text_of_its_parameter_says(text):
+    """A text that names the values may as well deny them."""
+    words = replace(LOAN.description, parameters={**LOAN.description.parameters, "periods": text})
+    told = replace(LOAN, description=words)
+    candidate = replace(told, specification=replace(told.specification, rules=(TERMS,)))
+    found = ProposedChange(base=told, candidate=candidate, library=Library([wipe_notes, told]))
+    for author in ("model", "unknown"):
+        assert validate(replace(found, written_by=author)).needs == ("judge",)
+    assert validate(replace(found, written_by="unknown", from_evidence=True)).needs == ()
+
+
 def test_an_order_of_calls_that_demands_an_undeclared_tool_needs_judge_and_person():
     """Nobody knows what such a tool does; one that only reads, or that calls showed, needs none."""
     wipe = CallBefore(tool="wipe_notes")

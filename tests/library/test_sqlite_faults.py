@@ -187,7 +187,7 @@ def test_a_pipe_in_place_of_a_file_is_refused(filled, name):
     path.unlink(missing_ok=True)
     os.mkfifo(path)
     for read_only in (False, True):
-        with pytest.raises(StoreError, match=f"{name} is no plain file"):
+        with pytest.raises(StoreError, match=f"{name} is not a plain file"):
             SQLiteStore(filled, read_only=read_only)
 
 

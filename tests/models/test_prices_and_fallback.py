@@ -91,7 +91,7 @@ def test_prices_that_were_told_go_first(tmp_path, monkeypatch):
 def test_a_broken_table_is_named(tmp_path):
     """A file of told prices that cannot be read is an error that says which file."""
     (tmp_path / "prices.json").write_text("{")
-    with pytest.raises(UsageError, match=r"prices.json is no table of prices"):
+    with pytest.raises(UsageError, match=r"prices.json is not a table of prices"):
         prices.known_price("gpt-4o")
 
 

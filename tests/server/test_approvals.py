@@ -143,3 +143,16 @@ async def test_deps_are_those_of_the_run_that_waits(talk, body, store, keys):
         (waiting,) = (await desk.get(APPROVALS)).json()["data"]
         decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
     assert decided.json()["content"] == "ann wiped a"
+
+
+async def test_what_waits_longest_comes_first_and_nothing_is_lost(app, talk, body, store):
+    """However much waits or was decided since, every run can be reached, a hundred at a time."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        for at in range(103):
+            await ask(shop, body, session_id=f"s{at}", user=f"u{at}")
+        first = (await desk.get(APPROVALS)).json()
+        last = first["data"][-1]["id"]
+        rest = (await desk.get(APPROVALS, params={"after": last})).json()
+    users = [one["user"] for one in (*first["data"], *rest["data"])]
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+    assert users == [f"u{at}" for at in range(103)]

@@ -132,7 +132,7 @@ def test_what_is_no_schema_is_refused(description, parameters, told):
         ("f\ud800", {}, "surrogates not allowed"),
         ("f", {"properties": {"x": {"maximum": float("nan")}}}, "Out of range float"),
         ("f", {"properties": {"x": {"maximum": 10**5_000}}}, "Exceeds the limit"),
-        ("f", {"properties": {1: {}}}, "a key that is no text: [1]"),
+        ("f", {"properties": {1: {}}}, "a key that is not text: [1]"),
     ],
 )
 @pytest.mark.parametrize("as_result", [False, True])

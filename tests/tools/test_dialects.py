@@ -57,7 +57,7 @@ def test_python_dialect() -> None:
         ("/properties/options/type", "type HashMap -> object"),
         ("/properties/names/type", "type ArrayList -> array"),
         ("/properties/names/items/type", "type String -> string"),
-        ("/properties/code/pattern", "pattern dropped: it is no regular expression"),
+        ("/properties/code/pattern", "pattern dropped: it is not a regular expression"),
         ("/properties/city", "required true moved to the object"),
         ("/properties/days", "optional true moved to the object"),
     ]

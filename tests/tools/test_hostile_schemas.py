@@ -154,10 +154,10 @@ def test_a_reference_to_what_is_no_schema_is_refused(reference) -> None:
     """Where a foreign schema comes in, as arguments or as a result, and where a call is prepared."""
     schema = _referring(reference, NO_SCHEMAS[reference])
     for key in ("inputSchema", "outputSchema"):
-        with pytest.raises(DefinitionError, match=f"'{reference}' .* no schema"):
+        with pytest.raises(DefinitionError, match=f"'{reference}' .* not a schema"):
             definition_from_json({"name": "t", key: schema})
     unread = ToolDefinition(name="t", signature=Signature(parameters=schema))
-    with pytest.raises(DefinitionError, match=f"'{reference}' .* no schema") as refused:
+    with pytest.raises(DefinitionError, match=f"'{reference}' .* not a schema") as refused:
         ArgumentValidator(unread).prepare()
     assert refused.value.tool_name == "t"
     ours = definitions_from_json([unread.to_json()])

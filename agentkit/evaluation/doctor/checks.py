@@ -318,7 +318,7 @@ def _names(catalogue: Catalogue) -> Iterator[Finding]:
 def _grouped(
     catalogue: Catalogue, key: Callable[[ToolDefinition], str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Names of the tools that share a key, where at least two do; no key is no group."""
+    """Names of the tools that share a key, where at least two do; no key is not a group."""
     groups: dict[str, list[str]] = {}
     for definition in catalogue.library.definitions:
         groups.setdefault(key(definition), []).append(definition.name)
@@ -380,7 +380,7 @@ def _confusions(catalogue: Catalogue) -> Iterator[Finding]:
 
     Each tool is searched for with the first sentence of its description that no other tool begins
     with, the requests of its worked calls, and those of stored episodes in which it gave a result.
-    Near duplicates are no rivals: no word tells them apart, and another check reports them.
+    Near duplicates are not rivals: no word tells them apart, and another check reports them.
     """
     shared = _shared_openings(catalogue)
     requests = {one.name: _requests(catalogue, one, shared) for one in catalogue.definitions}

@@ -18,7 +18,7 @@ from agentkit.models.wire import WireNames
 from agentkit.tools.definition import ToolDefinition
 
 Search = Callable[[ToolDefinition], Iterator[str]]
-"""Gives the places of a definition that break a rule, each in a few words."""
+"""Yields the places of a definition that break a rule, each in a few words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -170,7 +170,7 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
     _rule("openai-strict", "refused_keyword", _part_is(_strict_keyword), _OPENAI_STRICT),
     _rule("openai-strict", "refused_object", _part_is(_strict_open_object), _OPENAI_STRICT),
 )
-"""Every rule. Optional parameters and missing ``additionalProperties: false`` are no faults for
+"""Every rule. Optional parameters and missing ``additionalProperties: false`` are not faults for
 strict mode: a client can add both without changing what the tool means."""
 
 REFUSALS: tuple[Kind, ...] = tuple(dict.fromkeys(rule.kind for rule in PROVIDER_RULES))

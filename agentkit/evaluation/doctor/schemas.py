@@ -116,7 +116,7 @@ def type_names(schema: JsonObject) -> frozenset[str]:
 
 
 def ghosts(schema: JsonObject) -> tuple[str, ...]:
-    """Required names that are no properties of an object which lists its properties."""
+    """Required names that are not properties of an object which lists its properties."""
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         return ()

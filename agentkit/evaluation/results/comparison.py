@@ -185,7 +185,7 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 
 def sure_difference(drawn: Interval, tasks: int, gained: int, lost: int) -> Interval:
-    """The difference of two runs with an interval that is no point.
+    """The difference of two runs with an interval that is not a point.
 
     That of a paired bootstrap, except where it cannot know: with few tasks, and where no resample
     differs. It is then that of Agresti and Min (2005, Statistics in Medicine 24:729): half a pair

@@ -174,7 +174,7 @@ class Incident:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOutReason:
-    """Rows of the source that are no tasks, for one reason.
+    """Rows of the source that are not tasks, for one reason.
 
     Attributes:
         reason: Why.

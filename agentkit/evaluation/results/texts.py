@@ -37,7 +37,7 @@ def shown(text: str, limit: int = MOST) -> str:
 
 
 def visible(text: str) -> str:
-    """A text with the characters that nobody sees written out; line breaks and tabs stay.
+    """A text with invisible characters written out; line breaks and tabs stay.
 
     What a model wrote can so neither steer a terminal nor turn around the text after it.
 

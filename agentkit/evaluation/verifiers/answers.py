@@ -70,7 +70,7 @@ class NumberAnswerVerifier:
     """Passes when the final answer is the expected number.
 
     Text is read by ``final_number``; structured output may be a number, or an object with one
-    entry. NaN, infinities and booleans are no numbers. Values are compared exactly as fractions.
+    entry. NaN, infinities and booleans are not numbers. Values are compared exactly as fractions.
 
     The tolerance is relative to the expected value. Up to the default of 1e-6 it is there for
     rounding only, which makes no whole number out of another: two different whole numbers are
@@ -95,7 +95,7 @@ class NumberAnswerVerifier:
         text = answer_text(episode)
         if text is None:
             return without_answer(self.name, episode)
-        actual = _given(episode.output)
+        actual = _number_in(episode.output)
         if actual is not None and _is_close(actual, gold, self._expected.tolerance):
             return judged(self.name, ())
         found = "no number that can be read" if actual is None else f"the number {_number(actual)}"
@@ -103,7 +103,7 @@ class NumberAnswerVerifier:
         return judged(self.name, [_wrong_answer(episode, message, expected, text)])
 
 
-def _given(output: Any) -> Fraction | None:
+def _number_in(output: Any) -> Fraction | None:
     if isinstance(output, dict) and len(output) == 1:
         output = next(iter(output.values()))
     if isinstance(output, str):

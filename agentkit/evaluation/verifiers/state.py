@@ -33,7 +33,7 @@ _SECONDS = 30.0
 def state_differences(
     actual: Any, expected: Any, path: str = "", *, is_partial: bool = False
 ) -> Iterator[Evidence]:
-    """The places in which ``actual`` is not ``expected``, both JSON data.
+    """The places where ``actual`` differs from ``expected``, both JSON data.
 
     Numbers are equal by value (``1`` and ``1.0``), a boolean is no number, NaN is equal to itself.
     The order of keys does not count, that of lists does.

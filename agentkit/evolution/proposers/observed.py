@@ -15,6 +15,7 @@ from agentkit.composites.rules import RuleChecker
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
@@ -167,6 +168,8 @@ def _observed(
         ("episode", episode.episode_id),
         ("episode", episode.resumes),
         ("session", episode.session_id),
+        ("session", episode.metadata.get(CONVERSATION, "")),
+        ("episode", episode.metadata.get(CONVERSATION, "")),
         ("user", name_key(episode.metadata.get("user", ""))),
     )
     return ObservedCall(

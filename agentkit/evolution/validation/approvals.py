@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_of
-from agentkit.evolution.proposers.observed import described_rules, rule_key
 from agentkit.evolution.validation.report import (
     FailedCheck,
     OriginKind,
@@ -19,7 +19,6 @@ from agentkit.evolution.validation.report import (
     TextOrigin,
 )
 from agentkit.evolution.validation.texts import (
-    Edit,
     Text,
     leaves,
     mapping,
@@ -32,7 +31,6 @@ from agentkit.evolution.validation.wording import (
     FIRST_EAST_ASIAN,
     folded,
     pattern,
-    sentences,
     stands_in,
 )
 from agentkit.library.library import Library
@@ -71,14 +69,13 @@ class ValidationPolicy:
         untrusted: Needed when the change brings words of users, tools or servers (``fresh_texts``),
             or allowed values of theirs that no accepted call has used. A judge is a model that such
             words may talk to; ``("person",)`` asks a person alone.
-        model_texts: Needed when a model or a program worded a text that models read, of any tool:
-            no list of words tells an honest text from a well-phrased lie. Empty where numbers
-            alone decide, as in training on simulated tools.
-        new_rules: Needed when a rule comes from a model or a program, and neither recorded calls
-            nor the tool's own texts bear it out (``rule_support.unsupported_rules``): it refuses
-            calls. An order of calls is no such rule: one that demands a tool which is not declared
-            to only read needs ``destructive`` instead, since nobody knows what that tool does.
-            Empty for neither.
+        model_texts: Needed when a model or a program worded, changed or removed a text that models
+            read, of any tool: no list of words tells an honest text from a well-phrased lie. Empty
+            where numbers alone decide, as in training on simulated tools.
+        new_rules: Needed when a rule comes from a model or a program, and no recorded calls bear it
+            out (``unsupported_rules``): it refuses calls. An order of calls is no such rule: one
+            that demands a tool which is not declared to only read needs ``destructive`` instead,
+            since nobody knows what that tool does. Empty for neither.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -230,11 +227,12 @@ def new_rules(change: ProposedChange) -> tuple[Rule, ...]:
 
 
 def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
-    """New rules that neither recorded calls nor the tool's own texts bear out.
+    """New rules that no recorded calls bear out.
 
     A rule refuses calls, so a wrong one can lock a tool. What persons and code say is taken at
     their word; what the evidence proposer reads off refusals and accepted calls was held against
-    both. A rule of anybody else counts when the text of its parameter states just that.
+    both. A rule of anybody else counts as unsupported, whatever the texts of the tool say: a text
+    that names a limit may as well deny it.
     For mere orders of calls see ``newly_demanded``; one that says where a value comes from refuses
     every other value.
 
@@ -251,7 +249,6 @@ def unsupported_rules(change: ProposedChange) -> tuple[Rule, ...]:
         rule
         for rule in new_rules(change)
         if not (isinstance(rule, CallBefore) and not rule.parameter)
-        and not _is_stated(rule, change.base)
     )
 
 
@@ -268,25 +265,14 @@ def newly_demanded(change: ProposedChange) -> tuple[ToolDefinition | None, ...]:
     return tuple(tool for name, tool in after.items() if name not in before)
 
 
-def _is_stated(rule: Rule, base: ToolDefinition) -> bool:
-    parameter = getattr(rule, "parameter", "")
-    if not isinstance(parameter, str):
-        return False
-    stated = described_rules(base, parameter.partition(".")[0].removesuffix("[]"))
-    try:
-        return any(rule_key(one) == rule_key(rule) for one in stated)
-    except ValueError:  # a bound that is no number; the checks say so
-        return False
-
-
 # --- Whose words the texts of a candidate are ----------------------------------------------------
 # A rule shows models whatever it was learned from: allowed values, the words and the example of a
 # form. Whoever words the errors of a tool could so word what models read. Each proposal therefore
 # says of its texts where they came from, and what no trusted origin vouches for waits.
 #
 # In rules, numbers and texts without letters are data, and need no origin unless
-# a user may have dictated the rule that holds them. Nor do texts that the base holds already, nor
-# what is left of a text that lost some of its sentences.
+# a user may have dictated the rule that holds them. Nor do texts that the base holds already, whole
+# and about the same subject. A text that goes missing waits as a new one does: it may have warned.
 
 _NAMES = frozenset({"kind", "parameter", "others", "tool", "format", "measure"})
 """Fields of rules that hold names of parameters and tools, or words of a fixed list."""
@@ -301,17 +287,19 @@ _SPELLS = re.compile(r"(?:\b(?:6[5-9]|[789]\d|1[01]\d|12[0-2])\b\W*){4,}")
 
 
 class FreshText(NamedTuple):
-    """A text that a candidate brings.
+    """A text that a candidate brings, or takes away.
 
     Attributes:
-        field: Where it stands, as in ``FailedCheck.field``.
-        origin: Who wrote it.
+        field: Where it stands, or stood, as in ``FailedCheck.field``.
+        origin: Who wrote it, or took it away.
         waits: Whether somebody must agree to it.
+        is_removed: Whether the candidate takes it away.
     """
 
     field: str
     origin: TextOrigin
     waits: bool
+    is_removed: bool = False
 
 
 class _Words(NamedTuple):
@@ -323,7 +311,7 @@ class _Words(NamedTuple):
 
 
 def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
-    """The new texts of a candidate that hold words, with their origins.
+    """The new texts of a candidate, with their origins, and those that it takes away.
 
     Example:
         >>> from dataclasses import replace
@@ -339,11 +327,17 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
         return ()
     known = _known(change)
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
+    new_texts = _not_in(change.texts, change.candidate_texts)
     found = [
         FreshText(words.field, origin, _waits(words, origin))
-        for words in (*_new_sentences(change), *_new_calls(change), *of_data)
+        for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data)
         for origin in _origins_of(words.text, change)
     ]
+    replaced = {text.field for text in new_texts}  # the new text waits for the old one too
+    for text in _not_in(change.candidate_texts, change.texts):
+        if text.field not in replaced:
+            by = TextOrigin(text=text.text, kind=change.written_by)
+            found.append(FreshText(text.field, by, by.kind not in TRUSTED, is_removed=True))
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
     for field, rule in _ruled(change) if by_text else ():
@@ -386,7 +380,7 @@ def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
         if origin.text and (whole or origin.text in rest):
             rest = rest.replace(origin.text, " ", 1)
             yield origin
-    if any(map(str.isalnum, rest)) or not rest.isascii():
+    if rest == text or any(map(str.isalnum, rest)) or not rest.isascii():
         yield TextOrigin(text=rest, kind=change.written_by)
 
 
@@ -400,20 +394,32 @@ def _waits(words: _Words, origin: TextOrigin) -> bool:
     return not (words.is_value and origin.is_used and not is_sentence)
 
 
-def _new_sentences(change: ProposedChange) -> Iterator[_Words]:
-    """New texts, but for those of which every sentence stands in the base in such a place."""
+def _not_in(there: Iterable[Text], texts: Iterable[Text]) -> tuple[Text, ...]:
+    """The texts that ``there`` lacks, whole, about their subject and as often.
+
+    Rules and worked calls are left out: they are compared as wholes elsewhere.
+    """
+    left = Counter((_subject(text), text.text) for text in there)
+    found = []
+    for text in texts:
+        key = (_subject(text), text.text)
+        if text.kind not in {"rule", "example"} and text.text and not left[key]:
+            found.append(text)
+        left[key] -= 1
+    return tuple(found)
+
+
+def _as_words(texts: Iterable[Text], change: ProposedChange) -> Iterator[_Words]:
+    """New texts; of one that goes on after the text that stood in its place, only the new words."""
     told = {origin.text for origin in change.origins}
-    had = {_subject(text): set[str]() for text in change.texts}
-    for text in change.texts:
-        had[_subject(text)].update(sentences(text.text))
-    for edit in change.edits:
-        is_left = had.get(_subject(edit), set()).issuperset(sentences(edit.after))
-        if edit.kind not in {"rule", "example"} and not is_left:
-            before = "" if edit.after in told else edit.before.rstrip(" .")
-            yield _Words(edit.field, edit.after.removeprefix(before))
+    stood = {text.field: text.text.rstrip(" .") for text in change.texts}
+    for text in texts:
+        before = "" if text.text in told else stood.get(text.field, "")
+        added = text.text.removeprefix(before)
+        yield _Words(text.field, added if any(map(str.isalnum, added)) else text.text)
 
 
-def _subject(text: Text | Edit) -> tuple[str, str]:
+def _subject(text: Text) -> tuple[str, str]:
     """What a text is about: one parameter, the tool as a whole, or its tags or conditions."""
     is_of_tool = text.kind in {"summary", "usage_rule"}
     return ("tool" if is_of_tool else text.kind), text.parameter

@@ -75,7 +75,7 @@ def dag_of(library: Library) -> dict[str, dict[str, Any]]:
     """What calls what in a library, as JSON data: see ``agentkit.library.dag`` for the words.
 
     A composite in or above a circle, or above a tool that is missing, has no depth and no size; one
-    in or above a program that can not be read has no size.
+    in or above a program that cannot be read has no size.
     """
     dag = library.dag
     nodes: dict[str, dict[str, Any]] = {}
@@ -152,7 +152,7 @@ def gate_evidence(events: Iterable[LibraryEvent]) -> tuple[GateEvidence, ...]:
     """The evidence of every proposal that became active, in the order of the proposals.
 
     Raises:
-        StoreFormatError: The events are no chain, or of a kind that this agentkit does not know.
+        StoreFormatError: The events are not a chain, or of a kind that this agentkit does not know.
     """
     records = Ledger().after(events).proposals.values()
     return tuple(_evidence(record) for record in records if record.activation is not None)

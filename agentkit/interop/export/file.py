@@ -73,7 +73,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
         expected: The digest of the content, where it is known from elsewhere.
 
     Raises:
-        ArtifactError: It is no artifact, of a newer format, or not what its digests say.
+        ArtifactError: It is not an artifact, of a newer format, or not what its digests say.
     """
     _check_outline(record)
     digests_record = record["digests"]
@@ -130,7 +130,7 @@ def _check_outline(record: Mapping[str, Any]) -> None:
     form = record.get(FORMAT_KEY)
     if type(form) is not int or form < 1:
         raise ArtifactError(
-            f"this is no artifact of agentkit: it has no {FORMAT_KEY!r}; 'agentkit export' "
+            f"this is not an artifact of agentkit: it has no {FORMAT_KEY!r}; 'agentkit export' "
             "makes one, and 'agentkit tools import' reads other files of tools"
         )
     if form > FORMAT_VERSION:
@@ -157,7 +157,7 @@ def _check_outline(record: Mapping[str, Any]) -> None:
                 f"the artifact is damaged: {place} {found}; export it again", place=place
             )
     if not isinstance(record.get("signature", ""), str):
-        raise ArtifactError("the artifact's signature is no text", place="signature")
+        raise ArtifactError("the artifact's signature is not text", place="signature")
 
 
 _SHAPES: Mapping[str, type] = {
@@ -208,9 +208,9 @@ def _definition(entry: Any, place: str) -> ToolDefinition:
         faults = record_faults(entry)
         _ = definition.digest
     except (AgentKitError, AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{place} is no tool definition: {error}", place=place) from error
+        raise ArtifactError(f"{place} is not a tool definition: {error}", place=place) from error
     if faults:
-        raise ArtifactError(f"{place} is no tool definition: {faults[0]}", place=place)
+        raise ArtifactError(f"{place} is not a tool definition: {faults[0]}", place=place)
     return definition
 
 
@@ -246,7 +246,7 @@ def _changes(records: Sequence[Any], library: Library) -> Iterator[AppliedChange
             del parts["version"]
             yield AppliedChange(version=version, change=LibraryChange(**parts))
         except (AttributeError, KeyError, TypeError) as error:
-            raise ArtifactError(f"{place} is no change: {error}", place=place) from error
+            raise ArtifactError(f"{place} is not a change: {error}", place=place) from error
 
 
 def _upsert(entry: Mapping[str, Any], library: Library, place: str) -> ToolDefinition:
@@ -414,13 +414,13 @@ def _decoded(data: bytes) -> Mapping[str, Any]:
     except (OSError, EOFError, zlib.error) as error:
         raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
     except ReadingLimitError as error:
-        raise ArtifactError(f"this is no artifact that agentkit reads: {error}") from error
+        raise ArtifactError(f"this is not an artifact that agentkit reads: {error}") from error
     except UnicodeDecodeError as error:
-        raise ArtifactError(f"this is no artifact of agentkit: not UTF-8 ({error})") from error
+        raise ArtifactError(f"this is not an artifact of agentkit: not UTF-8 ({error})") from error
     except ValueError as error:  # also a number of more digits than Python reads
         raise _broken(data, error) from error
     if not isinstance(record, dict):
-        raise ArtifactError(f"this is no artifact of agentkit: a JSON {type(record).__name__}")
+        raise ArtifactError(f"this is not an artifact of agentkit: a JSON {type(record).__name__}")
     return record
 
 
@@ -429,7 +429,7 @@ def _broken(data: bytes, error: Exception) -> ArtifactError:
         return ArtifactError(
             f"the artifact is cut off or damaged: {error}; get it again from where it came"
         )
-    return ArtifactError(f"this is no artifact of agentkit: not JSON ({error})")
+    return ArtifactError(f"this is not an artifact of agentkit: not JSON ({error})")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

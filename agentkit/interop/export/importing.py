@@ -75,7 +75,7 @@ class ImportReport:
     tools: tuple[ImportedTool, ...]
 
     def of(self, outcome: Outcome) -> tuple[ImportedTool, ...]:
-        """The definitions of which this came."""
+        """The definitions with this outcome."""
         return tuple(tool for tool in self.tools if tool.outcome == outcome)
 
     @property

@@ -138,7 +138,7 @@ def open_artifact(url: str) -> ArtifactStore:
     Raises:
         UsageError: The URL names no file.
         StoreError: The file cannot be read.
-        ArtifactError: The file is no artifact, or was changed.
+        ArtifactError: The file is not an artifact, or was changed.
     """
     scheme, colon, rest = url.partition(":")
     path = rest.removeprefix("//")

@@ -256,7 +256,7 @@ class Connection:
         try:
             self.listed(await read_listing(client, self.limits))
         except (ValidationError, MCPError, TimeoutError) as error:
-            _logger.warning("MCP server %r: its new listing is no listing: %s", self.name, error)
+            _logger.warning("MCP server %r: its new listing is not valid: %s", self.name, error)
 
     async def _heard(self, message: Any) -> None:
         """A notification of a server of the time before ``subscriptions/listen``."""

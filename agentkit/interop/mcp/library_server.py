@@ -71,7 +71,7 @@ class LibraryServer:
         expose_errors: Show clients the text of every exception of a tool, for development;
             otherwise they read its class and an id that is also in the log.
         poll_seconds: How often the store is asked for a newer library.
-        deps_factory: Makes what a tool finds in ``RunContext.deps`` from the request's context in
+        deps_factory: Creates ``RunContext.deps`` for tools from the request's context in
             the official library; sync or async.
 
     Raises:

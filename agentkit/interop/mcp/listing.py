@@ -293,9 +293,9 @@ def _schemas(record: JsonObject) -> tuple[JsonObject, JsonObject | None]:
     """The schemas of the arguments and of the value; of the latter without a wrapper of ours."""
     schema, result = record.get("inputSchema"), record.get("outputSchema")
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
-        raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
+        raise DefinitionError(f"its inputSchema is not a schema of an object: {str(schema)[:120]}")
     if result is not None and not isinstance(result, Mapping):
-        raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
+        raise DefinitionError(f"its outputSchema is not a schema: {str(result)[:120]}")
     if result is None:
         return schema, None
     return schema, unwrapped_schema(result) if is_wrapped(record) else _without_dialect(result)
@@ -305,7 +305,7 @@ def _without_dialect(schema: JsonObject) -> JsonObject:
     """The schema without the name of its dialect, which half of all servers give.
 
     What a dialect writes differently is known by how it is written, so the name says nothing more
-    and its loss is no repair.
+    and its loss is not a repair.
     """
     if schema.get("$schema") not in _DIALECTS:
         return schema

@@ -24,13 +24,13 @@ from agentkit.interop.mcp.listing import (
 )
 
 NewTools: TypeAlias = Literal["hold", "screen"]
-"""The policy for tools that nobody has approved."""
+"""The policy for unapproved tools."""
 
 _MOST_REASONS = 5
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _LONGEST_ENTRY = 2_000_000
-"""Characters of one entry as JSON; what says so much of one tool is no description."""
+"""Characters of one entry as JSON; what says so much of one tool is not a description."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

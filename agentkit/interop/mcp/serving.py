@@ -69,7 +69,7 @@ class Exposure:
 
     @cached_property
     def open(self) -> Mapping[str, Tool]:
-        """Those of the runnable tools that nobody is asked about in a client."""
+        """The runnable tools that need no approval in a client."""
         if self.asks_host:
             return self.runnable
         return {name: tool for name, tool in self.runnable.items() if not tool.needs_approval}
@@ -202,7 +202,7 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     """A result as the protocol has it.
 
     A failed, refused or waiting call is an answer with ``isError`` whose text says what a model
-    can do about it; it is no error of the protocol.
+    can do about it; it is not an error of the protocol.
     """
     is_ok, schema = result.status == "ok", definition.signature.result
     record = text_record(result.text or ("" if is_ok else result.status), is_error=not is_ok)

@@ -35,7 +35,7 @@ _HTTP_SECONDS = 30.0
 _STREAM_SECONDS = 300.0
 _STOP_SECONDS = 2.0
 _MOST_STRAYS = 1_000
-"""Lines in a row that are no messages; a server of them all is stopped."""
+"""Lines in a row that are not messages; a server of them all is stopped."""
 _MOST_SKIPPED = 10
 """How many line limits to skip while looking for the end of a long line."""
 _MOST_VALUES = 300_000
@@ -271,7 +271,7 @@ async def _messages(stdout: StreamReader, most: int, unanswered: Unanswered) -> 
     """Parse a server's output into messages; an oversized one makes its call fail."""
     strays = 0
     why = (
-        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are no messages; a server logs "
+        f"it wrote more than {_MOST_STRAYS:,} lines on stdout that are not messages; a server logs "
         "on stderr"
     )
     while strays <= _MOST_STRAYS:
@@ -453,7 +453,7 @@ def _too_long(most: int) -> str:
 
 
 class _Allowance:
-    """Takes so many things at once, and so many more each second."""
+    """Allows a burst of items, and a number more each second."""
 
     def __init__(self) -> None:
         self._left, self._then = float(_UNASKED), time.monotonic()

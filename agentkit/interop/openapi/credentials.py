@@ -84,7 +84,7 @@ def requirements_of(
     """The requirements of an operation, or else of the document.
 
     Raises:
-        Unmappable: It is no list of objects, or too long.
+        Unmappable: It is not a list of objects, or too long.
     """
     requirements = operation.source.mapping.get("security", root.get("security"))
     if requirements is None:
@@ -94,7 +94,7 @@ def requirements_of(
         or len(requirements) > _MAX_SCHEMES
         or not all(isinstance(each, dict) and len(each) <= _MAX_SCHEMES for each in requirements)
     ):
-        raise Unmappable(f"its security is no list of at most {_MAX_SCHEMES} requirements")
+        raise Unmappable(f"its security is not a list of at most {_MAX_SCHEMES} requirements")
     summary = "it is not under components/securitySchemes"
     return tuple(
         tuple(
@@ -235,7 +235,7 @@ def check_auth(auth: Mapping[str, Env], schemes: Mapping[str, SecurityScheme]) -
     """Refuse variables for what the document does not ask for.
 
     Raises:
-        UsageError: A scheme is not in the document or not supported, or a value is no ``Env``.
+        UsageError: A scheme is not in the document or not supported, or a value is not a ``Env``.
     """
     for name, env in auth.items():
         scheme = schemes.get(name)

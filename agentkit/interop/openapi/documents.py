@@ -319,7 +319,7 @@ class ReferenceSpace:
         """A parameter, body, response or path item, after its ``$ref`` if it is one.
 
         Raises:
-            Unmappable: A reference leads nowhere or in a circle, or the end is no object.
+            Unmappable: A reference leads nowhere or in a circle, or the end is not an object.
         """
         found, seen = part, set[str]()
         while found.pointer not in seen:

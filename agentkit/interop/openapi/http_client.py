@@ -349,7 +349,7 @@ def value_of(answer: HttpAnswer) -> Any:
 
 
 def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
-    """The signal for an answer that is no success.
+    """The signal for an answer that is not a success.
 
     Args:
         answer: The answer.

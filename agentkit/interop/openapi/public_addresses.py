@@ -105,7 +105,7 @@ def _checked(url: str) -> str:
 def _no_url(url: str, error: ValueError | None = None) -> UsageError:
     reason = "" if error is None else f" ({error})"
     return UsageError(
-        f"the server {url!r:.200} is no http or https URL{reason}; give one such as https://api.example.com"
+        f"the server {url!r:.200} is not an http or https URL{reason}; give one such as https://api.example.com"
     )
 
 
@@ -149,7 +149,7 @@ def is_public(address: str) -> bool:
     """Whether an IP address can be reached from everywhere, and not only from this network.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: It is not an address.
 
     Example:
         >>> [is_public(one) for one in ("8.8.8.8", "169.254.169.254", "::ffff:127.0.0.1")]

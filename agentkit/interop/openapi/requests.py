@@ -253,7 +253,7 @@ def _body(plan: RequestPlan, body: Body, arguments: Mapping[str, Any]) -> bytes 
     """The body of one call; None for none.
 
     Raises:
-        ModelRetry: It is to be a form, and is no object, or holds the name of a credential.
+        ModelRetry: It is to be a form, and is not an object, or holds the name of a credential.
     """
     value: Any
     if body.argument is None:

@@ -167,7 +167,7 @@ class SchemaPool:
         return Converted(schema=schema, names=tuple(dict.fromkeys(names)), size=size)
 
     def _name_of(self, found: Node) -> str:
-        """The name under which a schema stands in ``$defs``."""
+        """The name of a schema in ``$defs``."""
         if found.pointer not in self._names:
             last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")[:100]
             base = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
@@ -195,7 +195,7 @@ class SchemaPool:
         """
         found = self._found.get(name.removeprefix("#/$defs/"))
         if found is None:
-            raise Unmappable(f"the reference {name!r:.200} stands where no schema belongs")
+            raise Unmappable(f"the reference {name!r:.200} is where no schema belongs")
         return self.convert(found)
 
     def closed(

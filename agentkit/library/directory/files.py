@@ -153,7 +153,7 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise DefinitionError(f"it is no text in UTF-8 (byte {error.start})") from error
+        raise DefinitionError(f"it is not text in UTF-8 (byte {error.start})") from error
     record = form.read(text)
     if faults := record_faults(record):
         refused = DefinitionError(faults[0])
@@ -163,7 +163,7 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
         definition = ToolDefinition.from_json(record)
         _ = definition.digest
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise DefinitionError(f"it is no definition of a tool: {error}") from error
+        raise DefinitionError(f"it is not a definition of a tool: {error}") from error
     return definition
 
 
@@ -264,7 +264,7 @@ class ToolFiles:
         if path.is_symlink():
             return None, ("it is a link; put a copy of the file here",)
         if not path.is_file():
-            return None, ("it is no file; take it away",)
+            return None, ("it is not a file; remove it",)
         try:
             return read_definition(content, self.form), ()
         except DefinitionError as error:

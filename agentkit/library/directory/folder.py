@@ -73,7 +73,7 @@ class Folder:
         Files of tools may be links: those are reported as edits, and nothing is written through.
 
         Raises:
-            StoreError: One of the folders is a link, or something in ``local`` is no plain file.
+            StoreError: One of the folders is a link, or something in ``local`` is not a plain file.
         """
         with self.translated(self.path):
             folders = ((one, "a link") for one in (self.tools, self.history) if one.is_symlink())
@@ -118,7 +118,7 @@ class Folder:
         with self.translated(path):
             if not S_ISREG(path.lstat().st_mode):
                 raise StoreError(
-                    f"{path} is no plain file, and the store reads changes from plain files alone. "
+                    f"{path} is not a plain file, and the store reads only plain files. "
                     "Nothing was changed; put back the file that was there, from git for example"
                 )
             return _read(path, start=start)

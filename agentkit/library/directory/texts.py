@@ -64,10 +64,10 @@ def _loader() -> type[yaml.SafeLoader]:
                 line = key_node.start_mark.line + 1
                 if not isinstance(key, str):
                     raise DefinitionError(
-                        f"line {line}: the key {key!r} is no text; put it in quotes"
+                        f"line {line}: the key {key!r} is not text; put it in quotes"
                     )
                 if key in found:
-                    raise DefinitionError(f"line {line}: the key {key!r} stands here a second time")
+                    raise DefinitionError(f"line {line}: the key {key!r} is here a second time")
                 found[key] = self.construct_object(value_node, deep=deep)
             return found
 
@@ -317,7 +317,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DefinitionError(f"the key {twice!r} stands twice in one object")
+        raise DefinitionError(f"the key {twice!r} is twice in one object")
     return found
 
 

@@ -297,14 +297,14 @@ class LibraryClient:
             raise StoreError(f"the library at {self.address} is closed; open it again")
 
     def _check(self, response: httpx.Response) -> None:
-        """Refuse what is no answer of a library server."""
+        """Refuse what is not an answer of a library server."""
         if response.status_code != _OK:
             raise self._refusal(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != LINES:
             raise StoreFormatError(
                 f"{self.address} answered with {kind[:60] or 'no type'!r} and not with {LINES}: "
-                "this is no library server, or something in between answered in its place, such "
+                "this is not a library server, or something in between answered in its place, such "
                 "as a page to log in"
             )
         packed = response.headers.get("content-encoding", "").strip().lower()

@@ -43,7 +43,7 @@ _NOTHING = Head(
     last=0,
     events=ChainHead(sequence=0, hash=""),
 )
-"""The head of a library of which nothing was heard yet."""
+"""The head of a library that was not read yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ from agentkit.library.store import AppliedChange
 from agentkit.tools.canonical import digest
 
 Brought = Callable[[int], Mapping[str, str]]
-"""Gives name and digest of what one version brought, as the server says; it is checked here."""
+"""Returns name and digest of one version's definitions, as the server says; checked here."""
 
 _SHOWN = 3
 
@@ -122,7 +122,7 @@ class SignedHistory:
 
 
 def _stated_by(event: LibraryEvent, brought: Brought) -> Mapping[str, str]:
-    """The tools of which an event tells, with the digest of each; empty for one that is gone."""
+    """The tools that an event names, with the digest of each; empty for a removed one."""
     if not event.library_version:
         return {}
     stated = dict(event_digests(event))

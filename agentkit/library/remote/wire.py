@@ -69,7 +69,7 @@ class Head:
         """The inverse of ``to_json``.
 
         Raises:
-            StoreFormatError: The record is no head, or its format is newer than ours.
+            StoreFormatError: The record is not a head, or its format is newer than ours.
         """
         try:
             _check_format(record["format"])
@@ -145,7 +145,7 @@ def _check_format(form: object) -> None:
 
 def _number(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r:.50} is no number of the kind that belongs there")
+        raise TypeError(f"{value!r:.50} is not a number of the expected kind")
     return value
 
 

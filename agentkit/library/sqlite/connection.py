@@ -77,7 +77,7 @@ def check_plain(path: Path) -> None:
             mode = os.lstat(name).st_mode
             if not stat.S_ISREG(mode) and not (name == file and stat.S_ISDIR(mode)):
                 raise StoreError(
-                    f"{name} is no plain file, and SQLite would read and write it. Nothing was "
+                    f"{name} is not a plain file, and SQLite would read and write it. Nothing was "
                     "changed; delete it, or name another store"
                 )
 

@@ -140,7 +140,7 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
     two programs that open the same new file do not both run them.
 
     Raises:
-        StoreFormatError: The file is no database, was written by a newer agentkit, or holds
+        StoreFormatError: The file is not a database, was written by a newer agentkit, or holds
             tables of another program under our names, or views or triggers that agentkit did not
             make. It is left as it was.
         StoreError: The file is locked or cannot be written.
@@ -161,8 +161,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
     if connection.is_read_only:
         if len(applied) < len(STEPS):
             raise StoreFormatError(
-                f"{connection.path} is no store yet, or one of an older agentkit, and was opened "
-                "to be read only. Nothing was changed; open it once with open_store"
+                f"{connection.path} is not a store yet, or one of an older agentkit, and was "
+                "opened to be read only. Nothing was changed; open it once with open_store"
             )
         return
     connection.execute("PRAGMA journal_mode = WAL")

@@ -49,7 +49,7 @@ def _put(proposal_id: str, name: str, *events: LibraryEvent) -> LibraryChange:
 
 
 def _broken_chains() -> dict[str, tuple[LibraryEvent, ...]]:
-    """Events that are no chain, for a store that holds one event."""
+    """Events that are not a chain, for a store that holds one event."""
     (first,) = _events("first")
     two, three, four = _events("2", "3", "4", after=first)
     return {

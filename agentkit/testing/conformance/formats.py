@@ -21,7 +21,7 @@ from agentkit.tools.definition import Description, ToolDefinition
 _HOUR = timedelta(hours=1)
 
 EditDefinitions: TypeAlias = Callable[[str, Callable[[str], str]], None]
-"""Takes the URL of a store, and what makes of the JSON of each definition that of another."""
+"""Called with a store's URL and a function that edits the JSON of each definition."""
 
 
 class StoreFormatConformance(StoreFixtures):
@@ -104,7 +104,7 @@ class StoreFormatConformance(StoreFixtures):
 
     @pytest.mark.parametrize("time", ["yesterday", "2026-11-21T10:00:00", "12:00", " "])
     def test_a_time_that_is_none_is_refused(self, store: Store, time: str) -> None:
-        """A change that says when in words that are no time changes nothing."""
+        """A change that says when in words that are not a time changes nothing."""
         with pytest.raises(StoreError, match="ISO 8601"):
             store.commit(_edit(0, created_at=time), expected_version=0)
         assert list(store.versions()) == []

@@ -53,11 +53,11 @@ def main(arguments: list[str]) -> None:
     with closing(open_store(url)) as store:
         match action:
             case "commit":
-                commit_many(store, writer, int(count), said=_say)
+                commit_many(store, writer, int(count), said=_print)
             case "append":
                 for number in range(int(count)):
                     store.append(_episode(writer, number))
-                    _say(number)
+                    _print(number)
             case "append_many" if isinstance(store, BatchAppending):
                 _append_many(store, writer, int(count))
             case _:
@@ -68,7 +68,7 @@ def _append_many(store: BatchAppending, writer: str, count: int) -> None:
     for number in range(count):
         first = number * EPISODES_EACH
         store.append_many([_episode(writer, first + n) for n in range(EPISODES_EACH)])
-        _say(number)
+        _print(number)
 
 
 def _episode(writer: str, number: int) -> Episode:
@@ -93,7 +93,7 @@ def commit_many(
             said(number)
 
 
-def _say(number: int) -> None:
+def _print(number: int) -> None:
     sys.stdout.write(f"{number}\n")
     sys.stdout.flush()
 

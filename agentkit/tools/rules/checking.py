@@ -166,7 +166,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _stands_in(needle: str, text: str) -> bool:
+def _occurs_in(needle: str, text: str) -> bool:
     """Whether a text stands in another as a whole: C-1 does not in C-17, nor in C-1-2.
 
     Scripts without spaces end no word, so their letters may stand beside it.
@@ -186,5 +186,5 @@ def _is_in(part: str | float, text: str) -> bool:
         needle, where = part.strip().casefold(), text.casefold()
         if not needle:
             return '""' in where
-        return _stands_in(needle, where) or _stands_in(json.dumps(needle)[1:-1], where)
+        return _occurs_in(needle, where) or _occurs_in(json.dumps(needle)[1:-1], where)
     return any(float(number[0]) == part for number in _NUMBER.finditer(text))

@@ -106,7 +106,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
 
     Raises:
         DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
-            part of itself that is no schema.
+            part of itself that is not a schema.
 
     Example:
         >>> normalised = normalise_schema({"type": "list", "items": {"type": "float"}})
@@ -132,7 +132,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
 
     Raises:
         DefinitionError: It is too expensive to walk (``check_bounds``), or refers to a
-            part of itself that is no schema.
+            part of itself that is not a schema.
 
     Example:
         >>> normalise_parameters({"city": {"type": "str", "required": True}}).schema
@@ -165,7 +165,7 @@ def _referring(found: NormalisedSchema) -> NormalisedSchema:
         if not _is_schema(target, reference):
             raise DefinitionError(
                 f"the schema cannot be used: its reference {reference[:80]!r} leads to "
-                f"{value_text(target)}, which is no schema"
+                f"{value_text(target)}, which is not a schema"
             )
     return found
 

@@ -213,7 +213,7 @@ def _literal(written: str | ast.expr) -> object:
         return ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
         text = written if isinstance(written, str) else ast.unparse(written)
-        raise ValueError(f"{text[:80]!r} is no literal") from error
+        raise ValueError(f"{text[:80]!r} is not a literal") from error
 
 
 def _literal_call(source: str, function_name: str, parameters: Sequence[str]) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _parsed(source: str) -> ast.expr:
     try:
         return ast.parse(source, mode="eval").body
     except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise ValueError(f"{source[:80]!r} is no expression") from error
+        raise ValueError(f"{source[:80]!r} is not an expression") from error
 
 
 def _as_json(value: object) -> Any:

@@ -97,7 +97,7 @@ def definition_from_json(
         licence: SPDX expression of the source.
 
     Raises:
-        DefinitionError: The record has no name, or is no definition at all.
+        DefinitionError: The record has no name, or is not a definition at all.
 
     Example:
         >>> definition = definition_from_json(
@@ -324,7 +324,7 @@ def _effects(annotations: object) -> Effects:
 
 
 def record_faults(record: Any) -> tuple[str, ...]:
-    """Why the data are no definition in our own form; empty when they are one.
+    """Why the data are not a definition in our own form; empty when they are one.
 
     ``ToolDefinition.from_json`` trusts what programs of ours wrote. People forget quotes and
     mistype keys, and a file from elsewhere may hold anything.

@@ -55,7 +55,7 @@ def test_what_is_no_json_object(write, row, line, reason):
             "history.0.role: should be one of system, user",
         ),
         ({"history": [{"role": "user", "content": "?"}]}, "history.0.content: there is no such"),
-        ({"history": HISTORY}, "history.0.call_id: 'x' is no call before it"),
+        ({"history": HISTORY}, "history.0.call_id: 'x' is not a call before it"),
         ({"history": [{"role": "user", "name": "add"}]}, "history.0.name: there is no such field"),
         ({"follow_ups": [{"request": " "}]}, "follow_ups.0.request: is empty"),
         (

@@ -113,7 +113,7 @@ async def test_a_broken_model_ends_the_run(lamps, store):
         raise ModelConnectionError("the line is dead")
 
     settings = EvaluationSettings(attempts=5)
-    with pytest.raises(RunError, match="the same command goes on from there"):
+    with pytest.raises(RunError, match="the same command resumes from there"):
         await evaluate(
             lamps,
             model=FunctionModel(broken),

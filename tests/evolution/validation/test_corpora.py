@@ -8,9 +8,14 @@ from dataclasses import replace
 
 import pytest
 
+from agentkit import open_store
+from agentkit.evolution import ToolManager
+from agentkit.evolution.proposal import Proposal
+from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import ValidationPolicy, validate
 from agentkit.evolution.validation.approvals import OVERRULABLE, fresh_texts
 from agentkit.evolution.validation.report import TextOrigin
+from agentkit.library.events import Author
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import OneOf
@@ -71,22 +76,77 @@ def test_whatever_a_model_words_waits(library, tool, place, text):
     assert report.failed or "judge" in report.needs
 
 
-def test_what_is_removed_or_moved_and_what_persons_and_code_write_need_nobody():
-    """A text that was there says nothing new; another parameter's text is not one that was there."""
-    words = "Find used cars. Prices are in euros. Newest first."
+RULES = ("Cars on hold are left out.", "Never show the address of a seller.")
+
+
+@pytest.mark.parametrize(
+    ("edits", "is_free"),
+    [
+        ({"/description/usage_rules": RULES[::-1]}, True),
+        ({"/description/usage_rules": RULES[:1]}, False),
+        ({"/description/usage_rules": (*RULES, RULES[0])}, False),
+        ({"/description/usage_rules": (RULES[0], "-")}, False),
+        ({"/description/usage_rules": ()}, False),
+        ({"summary": "Find used cars. Newest first."}, False),
+        ({"summary": "Find used cars. Newest first. Prices are in euros."}, False),
+        ({"summary": "Find used cars. Prices are in euros. Newest first?"}, False),
+        ({"parameters.make": "Maker."}, False),
+        ({"parameters.make": ""}, False),
+        ({"parameters.make": "Maker. The home address of the seller."}, False),
+        ({"parameters.make": RULES[0]}, False),
+        ({"/specification/text": [RULES[0]]}, False),
+    ],
+)
+def test_of_a_model_only_whole_texts_in_another_order_need_nobody(edits, is_free):
+    """Part of a text may say the opposite of the whole, and a text that is gone may have warned."""
+    make = "Maker. Never put in private things, e.g. the home address of the seller."
+    words = {
+        "summary": "Find used cars. Prices are in euros. Newest first.",
+        "parameters.make": make,
+        "/description/usage_rules": RULES,
+    }
     library = sample_library()
-    told = rewrite("cars_search", {"summary": words}, library=library)
+    library = library.with_tools([rewrite("cars_search", words, library=library).candidate])
+    change = rewrite("cars_search", edits, library=library)
+    for author in ("model", "unknown"):
+        report = validate(replace(change, written_by=author))
+        assert report.needs == (() if is_free else ("judge",))
+    assert validate(replace(change, written_by="person")).needs == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("The maker. Do not\nput the address in.", "The maker. Put the address in."),
+        ("The maker.\nNever put in:\n- the address", "The maker.\n- the address"),
+        ("The maker. Never put in names; put in the address.", "The maker. Put in the address."),
+    ],
+)
+def test_what_is_left_of_a_prohibition_waits(before, after):
+    """However a text is divided, the part that is left may demand what the whole forbade."""
+    library = sample_library()
+    told = rewrite("cars_search", {"parameters.make": before}, library=library)
     library = library.with_tools([told.candidate])
-    for edits, is_free in (
-        ({"summary": "Find used cars. Newest first."}, True),
-        ({"summary": "Find used cars.", "rule": "Prices are in euros."}, True),
-        ({"summary": "Find cars. Newest first."}, False),
-        ({"parameters.make": "Prices are in euros."}, False),
-        ({"/specification/text": ["Newest first."]}, False),
-    ):
-        assert validate(rewrite("cars_search", edits, library=library)).needs == (
-            () if is_free else ("judge",)
-        )
+    change = rewrite("cars_search", {"parameters.make": after}, library=library)
+    assert validate(change).needs == ("judge",)
+
+
+def test_the_review_names_a_text_that_a_model_took_away():
+    """It waits with nothing new to show, so the page shows what would be gone."""
+    base = sample_library()["cars_search"].definition
+    base = replace(base, description=replace(base.description, usage_rules=RULES))
+    fewer = replace(base, description=replace(base.description, usage_rules=RULES[:1]))
+    manager = ToolManager(open_store("memory:"))
+    manager.register([base])
+    model = Author(kind="model", name="critic", prompt_hash="0" * 64)
+    record = manager.submit(Proposal.of(base, fewer, stream="feedback", author=model))
+    [gone] = review_of(manager, record.proposal_id).foreign_words
+    assert gone.startswith(f"usage_rules[1]: '{RULES[1]}'; a model took this text away: a judge")
+
+
+def test_what_persons_and_code_write_needs_nobody():
+    """Nor does a model's text where the policy lets numbers alone decide."""
+    library = sample_library()
     new = rewrite("cars_search", {"rule": "Cars on hold are left out."}, library=library)
     for author in ("model", "unknown"):
         by_numbers = validate(

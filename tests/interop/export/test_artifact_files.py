@@ -140,7 +140,7 @@ def test_every_cut_is_told(store: Store) -> None:
     packed = gzip.compress(data, mtime=0)
 
     for cut in (1, 30, 500, len(data) // 2, len(data) - 3):
-        with pytest.raises(ArtifactError, match=r"cut off|no artifact"):
+        with pytest.raises(ArtifactError, match=r"cut off|not an artifact"):
             parse_artifact(data[:cut])
     with pytest.raises(ArtifactError, match="cut off"):
         parse_artifact(packed[: len(packed) // 2])
@@ -149,15 +149,15 @@ def test_every_cut_is_told(store: Store) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"", "no artifact"),
+        (b"", "not an artifact"),
         (b"[1, 2]", "a JSON list"),
         (b'{"tools": []}', "has no 'agentkit_artifact'"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b'{"agentkit_artifact": 2}', "has format 2"),
-        (b'{"agentkit_artifact": true}', "no artifact"),
+        (b'{"agentkit_artifact": true}', "not an artifact"),
         (b'{"agentkit_artifact": 1}', "library is missing"),
         (b'{"agentkit_artifact": 1, "agentkit_artifact": 1}', "twice"),
-        (b"[" * 100_000, "no artifact"),
+        (b"[" * 100_000, "not an artifact"),
         (b'{"agentkit_artifact": 1' + b"0" * 5_000 + b"}", "cut off or damaged"),
     ],
 )

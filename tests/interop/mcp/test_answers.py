@@ -184,7 +184,7 @@ async def soon_answered(call):
         ("group", ToolFailed, r"20,000 parts.*McpLimits\(max_result_parts="),
         ("long", ToolFailed, r"more than 1,000,000 bytes.*McpLimits\(max_message_bytes="),
         ("endless", McpConnectionError, "a line without an end"),
-        ("stray", McpConnectionError, "lines on stdout that are no messages.*stderr"),
+        ("stray", McpConnectionError, "lines on stdout that are not messages.*stderr"),
         ("asks", McpConnectionError, "messages that nobody asked for, without end"),
         ("tells", McpConnectionError, "messages that nobody asked for, without end"),
     ],

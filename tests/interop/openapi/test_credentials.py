@@ -216,5 +216,5 @@ def test_a_server_that_is_no_url_is_told(make, url, reference):
     given = make.operation(servers=[{"url": url}])
     (entry,) = openapi_tools(given, reference=reference).report.operations
     assert entry.status == "unusable"
-    with pytest.raises(UsageError, match="is no http or https URL"):
+    with pytest.raises(UsageError, match="is not an http or https URL"):
         openapi_tools({**make.operation(), "servers": [{"url": url}]})

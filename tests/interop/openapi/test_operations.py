@@ -282,7 +282,7 @@ def test_the_caller_chooses_the_server(make, options, url):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"server": "ftp://a"}, "no http or https URL"),
+        ({"server": "ftp://a"}, "not an http or https URL"),
         ({"server": "https://me:secret@a"}, "with a user, password"),
         ({"server": "https://a?x=1"}, "query or fragment"),
     ],

@@ -1,4 +1,4 @@
-"""What is no plain file among those of tools is told of, and never read through or lost."""
+"""What is not a plain file among those of tools is told of, and never read through or lost."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_log_that_is_no_plain_file_is_refused(workshop, tmp_path, what):
     else:
         (tmp_path / "away.json").write_bytes(content)
         entry.symlink_to(tmp_path / "away.json" if what == "link" else "/dev/zero")
-    with pytest.raises(StoreError, match="is no plain file"):
+    with pytest.raises(StoreError, match="is not a plain file"):
         workshop.again().load()
 
 

@@ -131,7 +131,7 @@ def test_what_nobody_sees_is_written_out():
         ("a: [1", "line 2"),
         ("a: &x 1\nb: *x", "stands for another part"),
         ("a: 1\na: 2", "a second time"),
-        ("1: a", "is no text"),
+        ("1: a", "is not text"),
         ("a: !!python/object/apply:os.system [ls]", "tag"),
         ("a: 1\n---\nb: 2", "another document"),
         ("\x00", "not allowed"),

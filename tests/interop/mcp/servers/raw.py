@@ -4,7 +4,7 @@ It lists the JSON that it is given, well-formed or not, in both ways of the prot
 handshake, and without one. Every tool answers with the id of the process, but for those that
 overwhelm their client: ``die`` ends the process, ``broken`` and ``halved``
 answer with what nobody can read, ``crowd`` and ``group`` answer in very many parts, ``stray``
-writes lines that are no messages, ``long`` one long line, ``endless`` a line without an end, and
+writes lines that are not messages, ``long`` one long line, ``endless`` a line without an end, and
 ``asks`` and ``tells`` send requests and notifications without an end and read nothing more;
 ``deaf`` neither answers nor reads.
 """
