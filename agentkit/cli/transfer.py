@@ -43,7 +43,6 @@ from agentkit.cli.output import (
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes import Episode
 from agentkit.episodes.files import BrokenLine, import_episodes
-from agentkit.episodes.labels import as_imported
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
@@ -313,10 +312,7 @@ def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Outp
     with opened(store_url) as store:
         for name in files:
             broken: list[BrokenLine] = []
-            found = import_episodes(name, on_broken=broken.append)
-            if not own:
-                found = (as_imported(one, Path(name).name) for one in found)
-            count = _keep(store, found)
+            count = _keep(store, import_episodes(name, own=own, on_broken=broken.append))
             say_some(map(str, broken))
             imported.append({"file": name, "episodes": count, "broken_lines": len(broken)})
             say(f"{name}: {plural(count, 'episode')} read")

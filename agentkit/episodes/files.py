@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TextIO, cast
 
 from agentkit.episodes.episode import Episode
+from agentkit.episodes.labels import as_imported
 from agentkit.episodes.replacing import for_owner, replaced
 from agentkit.errors import EpisodeFormatError, MissingExtraError, ReadingLimitError
 from agentkit.reading import (
@@ -227,12 +228,17 @@ def _opened(draft: Path, is_packed: bool) -> IO[bytes]:  # noqa: FBT001 - one fl
 
 
 def import_episodes(
-    path: str | os.PathLike[str], *, on_broken: Callable[[BrokenLine], None] | None = None
+    path: str | os.PathLike[str],
+    *,
+    own: bool = False,
+    on_broken: Callable[[BrokenLine], None] | None = None,
 ) -> Iterator[Episode]:
     """The episodes of a file, lazily; its content says whether it is compressed, or a table.
 
     Args:
         path: The file.
+        own: Leave the episodes as they are. Otherwise they are labelled ``imported`` with the
+            name of the file, and nothing is learned from them, since anybody may have written it.
         on_broken: Called for each line that holds no episode; None raises at the first one.
 
     Raises:
@@ -242,7 +248,8 @@ def import_episodes(
     """
     with open_plain(path) as file:
         is_parquet = file.read(len(_PARQUET)) == _PARQUET
-    return _read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
+    found = _read_parquet(path) if is_parquet else read_episodes(path, on_broken=on_broken)
+    return found if own else (as_imported(one, Path(path).name) for one in found)
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:

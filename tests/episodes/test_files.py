@@ -57,7 +57,7 @@ def form(request):
 
 
 def test_what_was_written_is_read(form, tmp_path):
-    """Every form gives back equal episodes in order, odd texts and numbers included."""
+    """Every form gives back equal episodes in order, labelled as imported unless they are own."""
     path = tmp_path / f"episodes.{form}"
     odd = replace(episode("odd"), output=[float("inf"), 10**30, "\0"], library_version=10**20)
     told = [
@@ -66,7 +66,9 @@ def test_what_was_written_is_read(form, tmp_path):
         replace(odd, started_at="soon", seconds=10**400),
     ]
     assert export_episodes(path, iter(told)) == 3
-    assert list(import_episodes(path)) == told
+    assert list(import_episodes(path, own=True)) == told
+    labelled = list(import_episodes(path))
+    assert {one.metadata["imported"] for one in labelled} == {path.name}
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(form, tmp_path):
