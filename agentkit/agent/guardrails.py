@@ -186,7 +186,7 @@ class Guardrails:
         )
         try:
             decision: GuardrailDecision = await self._asked(one, value)
-            outcome = _outcome(decision)
+            outcome = _outcome(decision, one.on)
             record = replace(record, outcome=outcome, reason=getattr(decision, "reason", ""))
         except (Exception, SystemExit) as error:  # argparse exits where it could raise
             timeout = f"it took longer than {one.timeout_seconds:g} s"
@@ -218,10 +218,19 @@ _OUTCOMES: Mapping[type, Any] = {
 }
 
 
-def _outcome(decision: object) -> Any:
+_REWRITES: Mapping[GuardrailPlace, tuple[type, str]] = {
+    "input": (str, "a text"),
+    "tool_call": (Mapping, "a mapping of arguments"),
+}
+
+
+def _outcome(decision: object, on: GuardrailPlace) -> Any:
     outcome = _OUTCOMES.get(type(decision))
     if outcome is None:
         raise UsageError(f"it gave {decision!r:.80}; return None, Block, Rewrite or Ask")
+    expected, words = _REWRITES.get(on, (object, ""))
+    if isinstance(decision, Rewrite) and not isinstance(decision.value, expected):
+        raise UsageError(f"it gave {decision!r:.80}; {on} is rewritten by {words}")
     return outcome
 
 

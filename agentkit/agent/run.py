@@ -380,7 +380,9 @@ class Run:
         checked, _ = await guards.check("output", value)
         if checked is value:
             return response
-        text = checked if form is None else json.dumps(form.to_data(checked), ensure_ascii=False)
+        text = (
+            str(checked) if form is None else json.dumps(form.to_data(checked), ensure_ascii=False)
+        )
         return replace(response, message=replace(response.message, text=text))
 
     def _normal(self, response: ModelResponse) -> ModelResponse:

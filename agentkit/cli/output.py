@@ -143,12 +143,21 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(
+        "\n".join(map(_escaped, json.dumps(value, indent=2, ensure_ascii=False).split("\n")))
+    )
 
 
 def print_json_line(value: Any) -> None:
     """One line of JSON lines on stdout."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(_escaped(json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(line: str) -> str:
+    """A line of JSON that says the same, but can not steer the terminal on which it is shown."""
+    if line.isprintable():
+        return line
+    return "".join(one if one.isprintable() else json.dumps(one)[1:-1] for one in line)
 
 
 def print_table(columns: Sequence[Column | str], rows: Iterable[Sequence[object]]) -> None:

@@ -215,6 +215,11 @@ def hanging(ctx, value):
     time.sleep(1)
 
 
+def five(ctx, value):
+    """Put a number in its place."""
+    return Rewrite(5)
+
+
 def odd(ctx, value):
     """Give what is no decision."""
     return True
@@ -241,6 +246,24 @@ async def test_a_guardrail_that_fails_ends_the_run(call, store, on, function, re
     assert (record.outcome, kept.episode_id) == ("failed", result.episode.episode_id)
     assert reason in record.reason
     assert (RAN == []) is (on in {"input", "tool_call"})
+
+
+@pytest.mark.parametrize(
+    ("on", "reason"), [("input", "by a text"), ("tool_call", "by a mapping of arguments")]
+)
+async def test_a_rewrite_that_can_not_go_on_is_a_failure(call, on, reason):
+    """A number is no request and no arguments; the run is blocked and says so."""
+    model = ScriptedModel([[call("pay", euros=1)], "Done."])
+    agent = Agent(model, tools=[pay], guardrails=[guardrail(on)(five)])
+    result = await agent.run("Pay")
+    assert (result.stop_reason, RAN) == ("blocked", [])
+    assert reason in result.episode.guardrails[0].reason
+
+
+async def test_a_text_is_rewritten_by_what_it_says():
+    """An answer that is a text stays one, whatever a guardrail makes of it."""
+    agent = Agent(ScriptedModel(["four"]), guardrails=[guardrail("output")(five)])
+    assert (await agent.run("2 + 2")).output == "5"
 
 
 @pytest.mark.parametrize("decision", [None, Block("no"), Rewrite("other")])

@@ -260,6 +260,9 @@ def test_nothing_invisible_is_printed(invoke, imported, command):
     result = invoke(*command)
     assert result.exit_code == 0
     assert all(one.isprintable() or one == "\n" for one in result.output)
+    told = invoke(*command, "--json").stdout
+    assert all(one.isprintable() or one == "\n" for one in told)
+    json.loads(told)
     if "show" in command:
         assert "⟨U+001B⟩[31mred [bold]x[/bold] ⟨U+202E⟩txt" in result.output
         assert "⟨U+001B⟩]0;title⟨U+0007⟩" in result.output
