@@ -156,7 +156,7 @@ def test_a_damaged_file_is_refused_in_one_line(vectors, tmp_path, damage) -> Non
     path = tmp_path / "shop.vectors"
     write_vectors(vectors, path)
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(UsageError, match=r"shop.vectors can not be read .*agentkit-train") as told:
+    with pytest.raises(UsageError, match=r"shop.vectors cannot be read .*agentkit-train") as told:
         TrainedVectors.read(path)
     assert "\n" not in str(told.value)
 
