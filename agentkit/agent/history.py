@@ -365,10 +365,11 @@ def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Messag
     head: list[Message] = [one for one in messages if isinstance(one, SystemMessage)]
     turns: list[list[Message]] = []
     for message in messages:
-        if isinstance(message, UserMessage) or (not turns and message not in head):
+        if isinstance(message, SystemMessage):
+            continue
+        if not turns or isinstance(message, UserMessage):
             turns.append([])
-        if not isinstance(message, SystemMessage):
-            turns[-1].append(message)
+        turns[-1].append(message)
     return head, turns
 
 

@@ -7,11 +7,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, Any
 
 from agentkit.reading import only_plain
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+CAN_LOCK = find_spec("fcntl") is not None
+"""Whether files can be locked on this system."""
 
 
 @contextmanager
@@ -130,3 +135,28 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def try_lock(file: IO[Any]) -> bool:
+    """Lock a file until it is closed or the program dies, if nobody else holds it.
+
+    Returns:
+        Whether it is ours now; always where files cannot be locked.
+
+    Raises:
+        OSError: The file cannot be locked, as on some file systems.
+
+    Example:
+        >>> with open("work.lock", "a") as one, open("work.lock", "a") as other:
+        ...     try_lock(one), try_lock(other)
+        (True, False)
+    """
+    if not CAN_LOCK:
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

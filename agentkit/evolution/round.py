@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,7 +30,7 @@ from agentkit.episodes.labels import (
     is_imported,
     with_late_verdicts,
 )
-from agentkit.episodes.replacing import plain_here
+from agentkit.episodes.replacing import plain_here, try_lock
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
@@ -399,8 +398,6 @@ async def _considered(
 # What an evolver writes is safe without it: each commit is made on the newest version or made anew.
 # The lock keeps two of them from asking models the same questions, and says who is at work.
 
-_CAN_LOCK = find_spec("fcntl") is not None
-
 
 @contextmanager
 def evolving(store_url: str) -> Iterator[None]:
@@ -449,16 +446,11 @@ def _place(store_url: str) -> Path:
 
 
 def _taken(file: IO[str]) -> bool:
-    """Whether the lock is ours now; the system takes it back when the process ends."""
-    if not _CAN_LOCK:
-        return True
-    import fcntl
-
+    """Whether the lock is ours now; it is not where the file system has no locks."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return try_lock(file)
     except OSError:
         return False
-    return True
 
 
 def _write(file: IO[str], holder: str) -> None:

@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import BrokenLine, encode_episode, read_episodes
-from agentkit.episodes.replacing import for_owner_here, sync_folder
+from agentkit.episodes.replacing import CAN_LOCK, for_owner_here, sync_folder, try_lock
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.changes import check_filter, matches
 from agentkit.library.episode_stores import REFUSALS, append_all, deliver, error_text
@@ -26,7 +25,6 @@ from agentkit.library.store import EpisodeFilter, EpisodeStore
 logger = logging.getLogger(__name__)
 
 _FILE_NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}-\d{6,}\.jsonl")
-_CAN_LOCK = find_spec("fcntl") is not None
 _AT_A_TIME = 256
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
@@ -222,7 +220,7 @@ class SpillingEpisodes:
             self._made += 1
             path = self._folder / f"{self._name}-{self._made:06}.jsonl"
             handle = open(path, "xb", buffering=0, opener=for_owner_here)  # noqa: SIM115 - it is held
-            if _lock(handle):
+            if try_lock(handle):
                 sync_folder(self._folder)
                 logger.warning("episodes wait in %s for their store: %s", path, self.last_error)
                 self._files = [*self._files, made := _SpilledFile(path=path, handle=handle)]
@@ -234,14 +232,16 @@ class SpillingEpisodes:
 
         We make no links: one that lies here leads to something of somebody else.
         """
-        paths = self._folder.glob("*.jsonl") if _CAN_LOCK else ()
+        paths = self._folder.glob("*.jsonl") if CAN_LOCK else ()
         for path in sorted(one for one in paths if _FILE_NAME.fullmatch(one.name)):
             try:
                 handle = open(path, "rb", opener=for_owner_here)  # noqa: SIM115 - it is held
             except OSError as error:  # gone, a link, or of another user's program
                 logger.warning("episodes that wait in %s are left alone: %s", path, error)
                 continue
-            if _lock(handle) and os.fstat(handle.fileno()).st_nlink:  # else its owner is just done
+            if (
+                try_lock(handle) and os.fstat(handle.fileno()).st_nlink
+            ):  # else its owner is just done
                 count = sum(1 for line in handle if line.strip())
                 yield _SpilledFile(path=path, handle=handle, count=count)
             else:
@@ -322,19 +322,6 @@ class SpillingEpisodes:
         except FileNotFoundError:  # the process that took it has its content
             logger.warning("%s was taken away while it waited for the store", file.path)
         file.handle.close()
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Lock a file until it is closed or the program dies; whether nobody else had."""
-    if not _CAN_LOCK:  # other processes' files are not collected here
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def spilling_of(store: object) -> SpillingEpisodes | None:

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
-from agentkit.episodes.replacing import first_stray, plain_here, sync_folder
+from agentkit.episodes.replacing import first_stray, plain_here, sync_folder, try_lock
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.reading import expanded_limit
 
@@ -231,7 +231,7 @@ class Folder:
             open(self.local / "lock", "ab", opener=plain_here) as file,
         ):
             deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
-            while not (is_held := _try_lock(file)) and time.monotonic() < deadline:
+            while not (is_held := try_lock(file)) and time.monotonic() < deadline:
                 time.sleep(_LOOK_AGAIN_SECONDS)
             if is_patient and not is_held:
                 raise StoreUnavailableError(
@@ -280,19 +280,6 @@ def _write_flushed(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _try_lock(file: IO[bytes]) -> bool:
-    """Take the lock if nobody has it; it goes with the file, also when the program is killed."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system, where one program writes at a time
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
