@@ -69,7 +69,7 @@ from agentkit.evaluation.results.tables import (
     report_tables,
     verdict_line,
 )
-from agentkit.evaluation.results.texts import many, shown
+from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import (
     EvaluationProgress,
@@ -400,7 +400,7 @@ def print_comparison(comparison: Comparison) -> None:
         say(warning)
     print_text(verdict_line(comparison))
     total = comparison.total
-    click.echo(f"{many(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
+    click.echo(f"{plural(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
     runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
     click.echo(f"a is {runs[0]}, b is {runs[1]}")
     table, *others = comparison_tables(comparison)

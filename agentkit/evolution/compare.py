@@ -34,6 +34,7 @@ from agentkit.evolution.gates import (
     regression_gate,
     shadow_gate,
 )
+from agentkit.evolution.learning import has_passed
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.proposers.observed import ObservedCall, refused_by_rules
@@ -136,7 +137,7 @@ def _is_judged(episode: Episode) -> bool:
 
 
 def _passed(episode: Episode) -> float:
-    return float(episode.verdict is not None and episode.verdict.passed)
+    return float(has_passed(episode))
 
 
 # --- The stages with traffic ----------------------------------------------------------------------

@@ -207,8 +207,9 @@ def _values(before: Sequence[Any] | None, after: Sequence[Any] | None) -> str:
         return f"may be any value, no longer only {_listed(before or (), 'or')}"
     if before is None:
         return f"may only be {_listed(after, 'or')}"
-    come = [value for value in after if _json(value) not in map(_json, before)]
-    gone = [value for value in before if _json(value) not in map(_json, after)]
+    had, has = set(map(_json, before)), set(map(_json, after))
+    come = [value for value in after if _json(value) not in had]
+    gone = [value for value in before if _json(value) not in has]
     said = [f"may also be {_listed(come, 'or')}"] if come else []
     said += [f"may no longer be {_listed(gone, 'or')}"] if gone else []
     return " and ".join(said) or "lists its values in another order"

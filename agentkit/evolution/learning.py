@@ -285,12 +285,13 @@ class LearnReport:
         return {**asdict(self), "added": added}
 
     def __str__(self) -> str:
-        examples = _counted(sum(map(len, self.added.values())), "example")
-        tools, calls = _counted(len(self.added), "tool"), _counted(self.uses, "call")
+        examples = counted(sum(map(len, self.added.values())), "example")
+        tools, calls = counted(len(self.added), "tool"), counted(self.uses, "call")
         return f"{examples} learned by {tools} from {calls}, library version {self.version}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number of things in words."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 

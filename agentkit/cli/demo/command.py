@@ -41,6 +41,7 @@ from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
 from agentkit.evaluation.task import Benchmark, import_catalogue
 from agentkit.evolution.differences import library_changes
+from agentkit.evolution.learning import has_passed
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
@@ -81,7 +82,7 @@ class QuestionRun:
     @property
     def right(self) -> int:
         """The number of right answers."""
-        return sum(map(_is_right, self.answers))
+        return sum(map(has_passed, self.answers))
 
     @property
     def refused(self) -> dict[str, Episode]:
@@ -101,10 +102,6 @@ class QuestionRun:
             "seconds": round(self.seconds, 1),
             "library_version": self.library_version,
         }
-
-
-def _is_right(answer: Episode) -> bool:
-    return answer.verdict is not None and answer.verdict.passed
 
 
 def _tool(answer: Episode) -> str:
@@ -317,7 +314,7 @@ def _most_gained(promoted: list[str], before: QuestionRun, after: QuestionRun) -
     gained = {_tool(one): 0 for one in after.answers if _tool(one) in promoted}
     for old, new in zip(before.answers, after.answers, strict=True):
         if _tool(new) in gained:
-            gained[_tool(new)] += _is_right(new) - _is_right(old)
+            gained[_tool(new)] += has_passed(new) - has_passed(old)
     return max(gained, key=gained.__getitem__, default="")
 
 
@@ -384,7 +381,7 @@ class _View:
     def answer(self, one: Episode) -> None:
         """A question, what was called, and what the tool said against it."""
         arguments = ", ".join(f"{name}={value!r}" for name, value in _arguments(one).items())
-        sign = ("✓ ", "green") if _is_right(one) else ("✗ ", "red")
+        sign = ("✓ ", "green") if has_passed(one) else ("✗ ", "red")
         self.line(f'"{one.request}"')
         self.line("  ", sign, shown(f"{_tool(one)}({arguments})", 100))
         if _refusal(one):

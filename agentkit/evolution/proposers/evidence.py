@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from agentkit.episodes import Episode
+from agentkit.evolution.learning import counted
 from agentkit.evolution.proposal import Observations, PassedOver, PassedOverReason, Proposal
 from agentkit.evolution.proposers.constraints import Statement, stated_in_error
 from agentkit.evolution.proposers.observed import (
@@ -25,7 +26,6 @@ from agentkit.evolution.proposers.observed import (
     ToolRecord,
     allows_more,
     applied,
-    counted,
     described_rules,
     given_paths,
     is_enough,

@@ -17,7 +17,7 @@ from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import UsageError
-from agentkit.evolution.learning import is_by_user
+from agentkit.evolution.learning import counted, is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,
@@ -270,11 +270,6 @@ class RuleSuggestion:
             return f"No longer: {words} {self.basis} ({counted(self.failures, 'call')} in {where})."
         kept = f"; it lets all {self.kept:,} accepted calls pass" if self.kept > 1 else ""
         return f"{words} {self.basis} ({counted(self.failures, 'failed call')} in {where}{kept})."
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things in words."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def is_enough(calls: Collection[ObservedCall], knobs: EvidenceConfig) -> bool:
