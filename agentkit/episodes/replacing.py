@@ -160,3 +160,19 @@ def try_lock(file: IO[Any]) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def append_synced(file: IO[bytes], content: bytes) -> None:
+    """Put content behind an unbuffered file, and wait until the disk has it.
+
+    Raises:
+        OSError: The file cannot be written. It is as before.
+    """
+    end = file.seek(0, os.SEEK_END)
+    try:
+        while content:  # a disk that is almost full takes a part
+            content = content[file.write(content) :]
+        os.fsync(file.fileno())
+    except BaseException:  # Ctrl-C too
+        file.truncate(file.seek(end))
+        raise

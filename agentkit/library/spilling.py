@@ -16,7 +16,13 @@ from typing import BinaryIO, Self
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import BrokenLine, encode_episode, read_episodes
-from agentkit.episodes.replacing import CAN_LOCK, for_owner_here, sync_folder, try_lock
+from agentkit.episodes.replacing import (
+    CAN_LOCK,
+    append_synced,
+    for_owner_here,
+    sync_folder,
+    try_lock,
+)
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.changes import check_filter, matches
 from agentkit.library.episode_stores import REFUSALS, append_all, deliver, error_text
@@ -46,14 +52,7 @@ class _SpilledFile:
 
     def add(self, lines: Sequence[bytes]) -> None:
         """Append lines and wait until the disk has them; on an ``OSError`` it is as before."""
-        before, content = self.handle.tell(), b"".join(lines)
-        try:
-            while content:  # a disk that is almost full takes a part
-                content = content[self.handle.write(content) :]
-            os.fsync(self.handle.fileno())
-        except BaseException:  # Ctrl-C too
-            self.handle.truncate(self.handle.seek(before))
-            raise
+        append_synced(self.handle, b"".join(lines))
         self.count += len(lines)
 
     def episodes(self, broken: list[BrokenLine]) -> Iterator[Episode]:

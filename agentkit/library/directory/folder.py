@@ -14,7 +14,13 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import TypeAlias
 
-from agentkit.episodes.replacing import first_stray, plain_here, sync_folder, try_lock
+from agentkit.episodes.replacing import (
+    append_synced,
+    first_stray,
+    plain_here,
+    sync_folder,
+    try_lock,
+)
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.reading import expanded_limit
 
@@ -130,13 +136,7 @@ class Folder:
         """
         with self.translated(path), open(path, "ab", buffering=0, opener=plain_here) as file:
             file.truncate(end)
-            try:
-                while content:  # a disk that is almost full takes a part
-                    content = content[file.write(content) :]
-                os.fsync(file.fileno())
-            except BaseException:
-                file.truncate(end)
-                raise
+            append_synced(file, content)
             if not end:
                 sync_folder(self.path)
 

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -167,15 +167,14 @@ class DirectoryStore(ForwardingStore):
             self._log.bring_up_to_date()
             state = self._log.refresh()
             files = self._files(state)
-            names = dict.fromkeys((*change.removals, *(one.name for one in change.upserts)))
-            behind, seen = self._compared(files, state, {*names, *state.behind}, change)
+            behind, seen = self._compared(files, state, change)
             self._note_pending(state, seen)
             self._log.append(change, form=files.form.name, behind=behind)
             self._settle()
             return self._log.refresh().kept.load().version
 
     def _compared(
-        self, files: ToolFiles, state: LogState, names: Iterable[str], change: LibraryChange
+        self, files: ToolFiles, state: LogState, change: LibraryChange
     ) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
         """Which files people edited, and which are to be written.
 
@@ -187,12 +186,10 @@ class DirectoryStore(ForwardingStore):
         changed = {one.name: one for one in change.upserts} | dict.fromkeys(change.removals)
         behind: dict[str, str] = {}
         seen: dict[str, tuple[str, str]] = {}
-        for name in sorted(names):
+        for name in sorted({*changed, *state.behind}):
             content, base = self._folder.content(files.of(name)), state.base(name)
             tool = library.get(name)
             target = changed.get(name, None if tool is None else tool.definition)
-            if name in change.removals:
-                target = None
             digest = "" if base is None else base.digest
             if files.shows(content, target):
                 continue
