@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import Annotated, Any, NamedTuple
 
 import click
 
@@ -17,21 +20,40 @@ from agentkit.cli.options import (
     argument,
     command,
     option,
+    typed,
 )
-from agentkit.cli.output import Output, fold, one_line, plural, print_table, say
-from agentkit.cli.review_view import print_diff, print_review
+from agentkit.cli.output import (
+    ADDED,
+    DIM,
+    HEADING,
+    REMOVED,
+    WRONG,
+    Output,
+    fold,
+    one_line,
+    print_line,
+    print_table,
+    say,
+)
 from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.differences import library_changes
+from agentkit.evolution.differences import PARAMETER, ViewChange, library_changes
+from agentkit.evolution.gates import GateReport
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.review import Review, pin_words, review_of
+from agentkit.evolution.review import Conversation, Review, pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
+from agentkit.tools.error_messages import plural
 
 _LONGEST = 300
+_MOST_ARGUMENTS = 6
+_NAMED = 5
+"""Tools of a change that are named; of more there is the count."""
+
+_BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "proposer")
 
 Which = Annotated[str, argument("ID|TOOL|last")]
 
@@ -97,13 +119,14 @@ def list_(
 
 
 def _row(one: Review) -> tuple[object, ...]:
-    return (
-        one.proposal_id,
-        one.tool,
-        one_line(shown(one.summary, _LONGEST)),
-        one.state.replace("_", " "),
-        one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-    )
+    texts = (one.summary, one.state.replace("_", " "), one.waits_for.removeprefix("waits for "))
+    return one.proposal_id, one.tool, *(one_line(shown(text, _LONGEST)) for text in texts)
+
+
+def _brief(one: Review) -> dict[str, Any]:
+    """One proposal in short, as a JSON object."""
+    record = one.to_json()
+    return {name: record[name] for name in _BRIEF} | {"created_at": one.history[0].at}
 
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
@@ -186,13 +209,11 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     """``10%``, ``10`` or ``0.1`` as a share; a callback of an option."""
     try:
         number = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!r} is not a share; give a percentage such as 10%"
-        ) from error
+    except ValueError:
+        number = 0.0
     share = number / 100 if text.endswith("%") or number > 1 else number
     if not 0 < share <= 1:
-        raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")
+        raise click.BadParameter(f"{text!r} is not a share; give a percentage such as 10%")
     return share
 
 
@@ -222,8 +243,7 @@ def canary(
         record = manager.ledger.find(which)
         if "person" in record.awaits:
             manager.approve(record.proposal_id, person=person(), reason=reason)
-        if record.state != "canary":
-            _move_on(manager, record.proposal_id, until="canary")
+        _move_on(manager, record.proposal_id, until="canary")
         return _outcome(manager, record.proposal_id, before)
 
 
@@ -242,17 +262,17 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 
     def view() -> None:
         click.echo(f"{shown(found.tool)}: {found.status} ({shown(found.proposal_id)})")
-        print_served(before, served)
+        _print_served(before, served)
         if found.state != "active":
             say(shown(found.waits_for, _LONGEST))
-            for typed in found.commands:
-                say(f"  {shown(typed, _LONGEST)}")
+            for line in found.commands:
+                say(f"  {shown(line, _LONGEST)}")
 
     record = {**_brief(found), "library_version": manager.library.version}
     return Output(record=record, view=view)
 
 
-def print_served(before: Library, after: Library) -> None:
+def _print_served(before: Library, after: Library) -> None:
     """Which version serves after a decision, and what models see otherwise."""
     click.echo(f"library version {after.version}")
     for name, changes in library_changes(before, after).items():
@@ -260,24 +280,6 @@ def print_served(before: Library, after: Library) -> None:
             print_diff(changes, title=f"What models see of {shown(name)} now")
         else:
             click.echo(f"{shown(name)} is removed")
-
-
-def _brief(one: Review) -> dict[str, Any]:
-    """One proposal in short, as a JSON object."""
-    return {
-        "proposal_id": one.proposal_id,
-        "tool": one.tool,
-        "state": one.state,
-        "summary": one.summary,
-        "waits_for": one.waits_for,
-        "commands": list(one.commands),
-        "proposer": one.proposer,
-        "created_at": one.history[0].at,
-    }
-
-
-_NAMED = 5
-"""Tools of a change that are named; of more there is the count."""
 
 
 @command()
@@ -317,53 +319,56 @@ def rollback(
     holds = pin is not None or unpin
     if (pin is not None) + unpin + vectors + (to is not None) > 1:
         raise UsageError("--to, --pin, --unpin and --vectors exclude each other; give one")
-    if vectors:
-        return _take_back_vectors(store_url, reason)
     if to is not None and not which:
         raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
     if which if holds else tool:
         raise UsageError("--tool NAME belongs to --pin and --unpin, and TOOL to the others")
     with managed(store_url) as manager:
-        before = manager.served
-        taken: list[str] = []
+        if vectors:
+            return _take_back_vectors(manager, reason)
+        before, taken = manager.served, list[str]()
         if holds:
             _hold(manager, tool, pin, reason)
         elif to is not None:
             manager.restore(which, to_version=to, author=person(), reason=reason)
         else:
             taken = _take_back(manager, which, reason, is_sure=yes)
-        after = manager.served
-        pins = dict(manager.ledger.pins)
-        version = manager.library.version
+        after, pins, version = manager.served, dict(manager.ledger.pins), manager.library.version
     changed = library_changes(before, after)
-    seen = {name: [one.to_json() for one in some] for name, some in changed.items()}
-    record = {"taken_back": taken, "pins": pins, "library_version": version}
 
     def view() -> None:
         for name, held in pins.items():
             click.echo(shown(pin_words(name, held)))
         if unpin and not pins:
             click.echo("nothing is pinned; runs use the newest version")
-        print_served(before, after)
+        _print_served(before, after)
 
-    return Output(record=record | {"served": after.version, "changes": seen}, view=view)
+    return Output(
+        record={
+            "taken_back": taken,
+            "pins": pins,
+            "library_version": version,
+            "served": after.version,
+            "changes": {name: [one.to_json() for one in some] for name, some in changed.items()},
+        },
+        view=view,
+    )
 
 
-def _take_back_vectors(store_url: str, reason: str) -> Output:
-    with managed(store_url) as manager:
-        left = manager.take_back_vectors(reason=reason, author=person())
+def _take_back_vectors(manager: ToolManager, reason: str) -> Output:
+    left = manager.take_back_vectors(reason=reason, author=person())
     words = f"retrieval reads the vectors {left[:16]} again" if left else "no vectors are promoted"
     return Output(record={"vectors": left or None}, view=lambda: click.echo(words))
 
 
-def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:
+def _hold(manager: ToolManager, tool: str, version: int | None, reason: str) -> None:
     """Pin a tool, or all, to a version; without one take the pin off."""
     if version is not None:
-        manager.pin(version, tool_name, reason=reason, author=person())
-        return
-    if tool_name not in manager.ledger.pins:
-        raise UsageError(f"{repr(tool_name) if tool_name else 'the whole library'} is not pinned")
-    manager.unpin(tool_name, reason=reason, author=person())
+        manager.pin(version, tool, reason=reason, author=person())
+    elif tool in manager.ledger.pins:
+        manager.unpin(tool, reason=reason, author=person())
+    else:
+        raise UsageError(f"{repr(tool) if tool else 'the whole library'} is not pinned")
 
 
 def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) -> list[str]:
@@ -381,7 +386,9 @@ def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) 
         last = review_of(manager, change.proposal_id)
         what = f"the promotion of {shown(last.proposal_id)} of {shown(last.tool)}"
         _confirm(f"the last change is {what}: {shown(last.summary)}", is_sure=is_sure)
-    named = _named(manager, which) if change is None else change.proposal_id
+    named = which if change is None else change.proposal_id
+    if change is None and not (which in manager.library or manager.ledger.promoted.get(which)):
+        named = manager.ledger.find(which).proposal_id
     taken = manager.roll_back(named, reason=reason, author=person())
     if not is_sure or taken:
         say(f"taken back: {', '.join(map(shown, taken)) or 'nothing, it was done already'}")
@@ -406,9 +413,176 @@ def _confirm(what: str, *, is_sure: bool) -> None:
         click.confirm("Take it back?", abort=True, err=True)
 
 
-def _named(manager: ToolManager, which: str) -> str:
-    """A tool that is there is meant as a tool, with its canary first; else a proposal is."""
-    ledger = manager.ledger
-    if which in manager.library or ledger.promoted.get(which):
-        return which
-    return ledger.find(which).proposal_id
+# --- A review for people, and how what models see changes -----------------------------------------
+
+
+class Line(NamedTuple):
+    """One line of a page: what it says, how it looks, and the columns in front of it."""
+
+    text: str
+    style: str = ""
+    indent: int = 0
+
+
+def print_review(review: Review) -> None:
+    """Print all about one proposal; the parts that have nothing to say are left out."""
+    print_line(f"{review.tool or '(no tool)'}: {review.status}", style="bold")
+    if review.summary:
+        print_line(review.summary)
+    when = review.history[0].at[:10] if review.history else ""
+    print_line(f"{review.proposal_id}, {when}", style=DIM)
+    shown_count, count = len(review.conversations), review.evidence
+    parts: dict[str, Iterable[Line]] = {
+        "Why": _why(review),
+        "What models see": diff_lines(review.changes),
+        "What it demands": (Line(text, WRONG) for text in review.demands),
+        "Whose words these are": map(Line, review.foreign_words),
+        "What else changes": (
+            line
+            for one in review.other_changes
+            for line in (
+                Line(one.field.replace("_", " "), DIM),
+                *text_diff(one.before, one.after, indent=2),
+            )
+        ),
+        f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
+        "Held-out tasks and traffic": _comparisons(review.comparisons),
+        "Checks": _checks(review),
+        "Composites that use it": map(Line, review.dependents),
+        "History": _history(review),
+    }
+    for title, lines in parts.items():
+        if listed := list(lines):
+            _print_part(title, listed)
+    _print_part("Next", _waits(review))
+    for line in review.commands:  # whole, to be copied
+        click.echo(f"    {visible(line)}{typed('store', 'store_url')}")
+
+
+def _print_part(title: str, lines: Iterable[Line]) -> None:
+    click.echo()
+    print_line(title, style=HEADING)
+    for text, style, indent in lines:
+        print_line(text, style=style, indent=indent + 2)
+
+
+def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
+    """Print how what models see changes."""
+    _print_part(title, diff_lines(changes))
+
+
+def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
+    """What changes for models: the tool's text by lines, then each parameter."""
+    for place, some in groupby(changes, key=lambda change: change.place):
+        group = list(some)
+        indent = 2 if place else 0
+        is_new = any(one.keyword == PARAMETER for one in group)
+        if place:
+            yield Line(f"parameter {place}", DIM)
+        for change in group:
+            sides = (change.before, change.after)
+            if change.is_text:
+                yield from text_diff(*sides, indent=indent)
+                continue
+            if not is_new or change.keyword == PARAMETER:
+                yield Line(change.sentence, "", indent)
+            if change.keyword not in {PARAMETER, "required"}:
+                told = [f"{change.keyword}: {one}" if one else "" for one in sides]
+                yield from text_diff(*told, indent=indent)
+            elif is_new and change.keyword == "required":
+                yield from text_diff(*("required" if one else "" for one in sides))
+
+
+def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
+    """Two texts line by line; nothing where they are the same."""
+    old, new = before.splitlines(), after.splitlines()
+    if old == new:
+        return
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (Line(f"  {text}", DIM, indent) for text in old[i1:i2])
+        else:
+            yield from (Line(f"- {text}", REMOVED, indent) for text in old[i1:i2])
+            yield from (Line(f"+ {text}", ADDED, indent) for text in new[j1:j2])
+
+
+def _why(review: Review) -> Iterator[Line]:
+    yield from map(Line, review.why.splitlines())
+    name = review.proposer
+    who = {"model": f"the model {name}", "program": f"the {name} proposer"}
+    made = f" from {plural(review.evidence, 'conversation')}" if review.evidence else ""
+    by = who.get(review.proposer_kind, name)
+    yield Line(f"Suggested by {by}{made}: {review.origin}.", DIM)
+    if review.is_outdated:
+        yield Line("The tool has changed since; the proposal is moved onto that.", WRONG)
+    if review.answer:
+        yield Line("The answer cannot be read as a proposal:")
+        yield Line(review.answer, DIM, 2)
+
+
+def _conversations(review: Review) -> Iterator[Line]:
+    for number, one in enumerate(review.conversations):
+        if number:
+            yield Line("")
+        yield Line(f'"{one.request}"')
+        yield Line(one.episode_id, DIM, 2)
+        if one.tool:
+            yield Line(f"called {one.tool}", "", 2)
+            yield from _arguments(one)
+        if one.answer:
+            yield Line(f"the tool answered: {one.answer}", "", 2)
+        if one.verdict:
+            yield Line(f"the verifier found: {one.verdict}", "", 2)
+
+
+def _arguments(one: Conversation) -> Iterator[Line]:
+    """The wrong ones first; of many others only how many there are."""
+    ordered = sorted(one.arguments.items(), key=lambda item: item[0] not in one.wrong)
+    for name, value in ordered[:_MOST_ARGUMENTS]:
+        is_wrong = name in one.wrong
+        text = f"{name} = {value}{'   <- wrong' if is_wrong else ''}"
+        yield Line(text, WRONG if is_wrong else "", 4)
+    if len(ordered) > _MOST_ARGUMENTS:
+        yield Line(f"and {len(ordered) - _MOST_ARGUMENTS} more", DIM, 4)
+
+
+def _comparisons(comparisons: Iterable[GateReport]) -> Iterator[Line]:
+    for report in comparisons:
+        yield Line(report.reason)
+        for title, names, key, style in (
+            ("gained", report.gained, "wins", ADDED),
+            ("lost", report.lost, "losses", REMOVED),
+        ):
+            count = int(report.statistics.get(key, len(names)))
+            if count and names:
+                rest = f" and {count - len(names):,} more" if count > len(names) else ""
+                yield Line(f"{title} ({count:,}): {', '.join(names)}{rest}", style)
+
+
+def _checks(review: Review) -> Iterator[Line]:
+    if not review.failed_checks and review.state not in {"proposed", "rejected"}:
+        yield Line("Every check passed.")
+    for check in review.failed_checks:
+        where = f" in {check.field}" if check.field else ""
+        yield Line(f"[{check.code}]{where}: {check.message}", WRONG)
+        if check.advice:
+            yield Line(check.advice, DIM, 2)
+    yield from (Line(f"Agreed: {one}") for one in review.agreed)
+
+
+def _history(review: Review) -> Iterator[Line]:
+    for one in review.history:
+        made = f", library version {one.library_version}" if one.library_version else ""
+        kind = f" ({one.who_kind})" if one.who_kind == "model" else ""
+        when = one.at[:19].replace("T", " ")
+        yield Line(f"{when}  {one.what} by {one.who}{kind}{made}")
+        if one.reason:
+            yield Line(one.reason, DIM, 4)
+
+
+def _waits(review: Review) -> Iterator[Line]:
+    if review.state == "active":  # why is said above, with the numbers
+        yield Line(f"{review.waits_for.partition(':')[0].capitalize()}. To take it back:")
+    elif review.waits_for:
+        text = review.waits_for[:1].upper() + review.waits_for[1:]
+        yield Line(text if text.endswith(".") else f"{text}.")

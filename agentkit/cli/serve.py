@@ -22,7 +22,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
-from agentkit.cli.output import plural, print_json_line, say
+from agentkit.cli.output import print_json_line, say
 from agentkit.cli.run import AgentOptions, make_agent, report_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
@@ -31,14 +31,13 @@ from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
-from agentkit.library.spilling import SpillingEpisodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
+from agentkit.tools.error_messages import plural
 from agentkit.tools.tool import Tool
 
 _EVOLVE_SECONDS = 30.0
@@ -95,7 +94,6 @@ def serve(
     client_approval: bool = False,
     approver: tuple[str, ...] = (),
     open_metrics: bool = False,
-    spill: Annotated[str | None, option(type=click.Path(file_okay=False))] = None,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
     shadow: bool = False,
     evolve: Annotated[float | None, option(is_flag=False, flag_value=_EVOLVE_SECONDS)] = None,
@@ -122,8 +120,6 @@ def serve(
         client_approval: Let clients approve calls of destructive tools.
         approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
-        spill (FOLDER): Keep answering while the store takes no episodes; they wait in files in
-            this folder.
         on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
             continue.
         shadow: Also ask the model, unseen, with definitions in shadow; no tool is run, and at most
@@ -151,7 +147,8 @@ def serve(
     )
     _write_log(each_request=log)
     with ExitStack() as held:
-        store = held.enter_context(_serving_store(store_url, spill, server.refresh))
+        source = held.enter_context(opened(store_url))
+        store = held.enter_context(_followed(source, server.refresh))
         held.enter_context(_evolving_beside(options.targets, store_url, evolve))
         # Some sessions are answered with canaries, and what judges these sees every run.
         watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
@@ -258,17 +255,6 @@ def _followed(store: Store, refresh: float) -> Iterator[Store]:
         yield replica
     finally:
         replica.stop()
-
-
-@contextmanager
-def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Store]:
-    """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
-    with opened(url) as store, ExitStack() as held:
-        episodes = None
-        if spill is not None:
-            episodes = held.enter_context(SpillingEpisodes(store, folder=spill))
-        source = held.enter_context(_followed(store, refresh))
-        yield source if episodes is None else with_episodes(source, episodes=episodes)
 
 
 @contextmanager

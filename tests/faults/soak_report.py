@@ -122,7 +122,6 @@ class Records:
         store_url: The store.
         lives: The processes of the server, in order.
         phases: The times of the soak.
-        spills: Whether episodes may wait in files, so that the server stays ready.
         at_rest: The metrics of the last process that was under load, once nobody asked any more.
         left_open: Connections to that process then; four are those of the watcher.
         slack: What the bounds on times are multiplied by, for a busy machine.
@@ -133,7 +132,6 @@ class Records:
     store_url: str
     lives: list[Life]
     phases: list[Phase]
-    spills: bool
     at_rest: str
     left_open: int
     slack: float = 1.0
@@ -164,7 +162,7 @@ class Records:
     @cached_property
     def spilled(self) -> list[Episode]:
         """Those that wait in files, wherever the server put them."""
-        files = self.folder.rglob("*-*.jsonl")  # of --spill, and what a server left at its end
+        files = self.folder.rglob("*-*.jsonl")  # what a server left at its end
         return [episode for path in files for episode in read_episodes(path, on_broken=_set_aside)]
 
     @cached_property
@@ -502,8 +500,7 @@ class Watched:
             holds=not failed,
             found=f"{len(failed)} times it did not",
         )
-        if not self._records.spills:
-            yield from self._says_no()
+        yield from self._says_no()
 
     def _says_no(self) -> Iterator[Figure]:
         for name, grace in _GRACE_SECONDS.items():
