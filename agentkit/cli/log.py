@@ -30,7 +30,7 @@ from agentkit.library.chain import (
     verify_chain,
     verify_library,
 )
-from agentkit.library.events import Author, ChainHead, LibraryEvent
+from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
 from agentkit.tools.error_messages import plural
 
 _LONGEST_REASON = 600
@@ -41,6 +41,7 @@ def log(
     number: int | None = None,
     *,
     tool: str = "",
+    kind: EventKind | None = None,
     limit: FromZero = 50,
     head: bool = False,
     verify: bool = False,
@@ -58,6 +59,7 @@ def log(
 
     Args:
         tool (NAME): Only this tool.
+        kind (WORD): Only these.
         limit: Only the newest N events, 0 for all.
         head: Print where the log ends, as NUMBER:HASH.
         verify: Look for what was changed after it was written.
@@ -88,8 +90,9 @@ def log(
         return Output(record=record, view=lambda: click.echo(str(end)))
     if number is not None:
         return _show(events, number)
-    kept = events[-limit:] if limit else events
-    older = len(events) - len(kept)
+    found = [one for one in events if kind in {None, one.kind}]
+    kept = found[-limit:] if limit else found
+    older = len(found) - len(kept)
     rest = f", {older:,} older (--limit 0 for all)" if older else ""
     return listing(
         [_record(event) for event in kept],
