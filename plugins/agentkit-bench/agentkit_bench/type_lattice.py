@@ -31,7 +31,7 @@ from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit.retrieval.retriever import Slot
 from agentkit.tools.schema import JsonType, resolve_local
-from agentkit.tools.sources.type_names import read_type_name
+from agentkit.tools.sources.dialects import read_type_name
 
 BASES: tuple[JsonType, ...] = get_args(JsonType)
 
