@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
+from agentkit.media import Media
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import (
     ChatModel,
@@ -68,6 +69,10 @@ class RunResult(Generic[OutputT]):
     def deferred(self) -> tuple[ToolCall, ...]:
         """Calls that wait for an approval or for an answer from outside; see ``Agent.resume``."""
         return deferred_calls(self.episode)
+
+
+Request: TypeAlias = str | Media | Sequence[str | Media]
+"""What a user says: a text, or texts and media in order."""
 
 
 class RunOptions(TypedDict, Generic[DepsT], total=False):
