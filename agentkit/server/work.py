@@ -22,7 +22,7 @@ from agentkit.agent.types import (
 )
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
-from agentkit.evolution.validation.wording import name_key
+from agentkit.evolution.validation.texts import name_key
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
