@@ -309,9 +309,7 @@ def calls(
         return _resumed(found[0], decision, options, store)
 
 
-def _resumed(
-    waiting: Episode, decision: Approval, options: AgentOptions, store: Store
-) -> Output:
+def _resumed(waiting: Episode, decision: Approval, options: AgentOptions, store: Store) -> Output:
     """What becomes of a run that goes on."""
 
     async def go_on() -> RunResult:
