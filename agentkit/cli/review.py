@@ -146,7 +146,7 @@ def approve(
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
-      agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
+      agentkit review approve anna-1 --overrule other_tool --reason 'it orders no call'
     """
     with managed(store_url, targets, judge=judge) as manager:
         proposal_id = manager.ledger.find(which).proposal_id

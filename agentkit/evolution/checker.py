@@ -32,8 +32,7 @@ from agentkit.evolution.validation.approvals import (
 )
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
-from agentkit.evolution.validation.texts import rules_of
-from agentkit.evolution.validation.wording import wording_key
+from agentkit.evolution.validation.texts import rules_of, wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.merging import rebase
@@ -515,7 +514,7 @@ class CandidateChecker:
     def _moved(
         self, candidate: ToolDefinition, base: str, newest: ToolDefinition
     ) -> ToolDefinition | FailedCheck:
-        """The candidate on the newest revision, or why it can not be brought there."""
+        """The candidate on the newest revision, or why it cannot be brought there."""
         if base == newest.digest:
             return candidate
         before = self.revision(candidate.name, base)
@@ -544,7 +543,7 @@ class CandidateChecker:
 def refuses_accepted(
     change: ProposedChange, episodes: Iterable[Episode]
 ) -> tuple[FailedCheck, ...]:
-    """Why new rules can not be right: they refuse calls that the tool took, or worked examples.
+    """Why new rules cannot be right: they refuse calls that the tool took, or worked examples.
 
     A person or the tool's own code may say that what was taken is taken no more.
     """

@@ -263,7 +263,7 @@ def _of_type(kind: str, schema: JsonObject, depth: int) -> Sequence[Any]:
         items = list(_edges(schema.get("items"), depth + 1))
         return ([], items[:1], items[1:4], [*items[:1], *items[:1]]) if items else ([],)
     if kind == "string" and schema.get("format", "") not in {"", *FORMATS}:
-        return ()  # made of a language that we can not guess
+        return ()  # made of a language that we cannot guess
     bounds = [schema[word] for word in ("minimum", "maximum") if word in schema]
     return (*_SCALARS.get(kind, ()), *bounds)
 

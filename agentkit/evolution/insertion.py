@@ -297,13 +297,13 @@ def check_data(definition: ToolDefinition) -> None:
     if len(name) > _LONGEST_NAME or not name.isprintable():
         raise Refused(
             "malformed",
-            f"the name has {len(name):,} characters, or one that can not be printed",
+            f"the name has {len(name):,} characters, or one that cannot be printed",
             f"give it a name of at most {_LONGEST_NAME} printable characters",
         )
     try:
         size = len(canonical_json(definition.to_json()))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        explanation = f"the definition can not be stored: {type(error).__name__}: {error}"
+        explanation = f"the definition cannot be stored: {type(error).__name__}: {error}"
         advice = "definitions hold JSON data only"
         raise Refused("malformed", explanation, advice) from error
     if size > MAX_BYTES:
@@ -472,7 +472,7 @@ async def pinned_above(
 ) -> tuple[ToolDefinition, ...]:
     """The composites above a change, pinned to it, children before parents, and tried.
 
-    A composite that was broken before is not broken by the change, and one whose calls can not be
+    A composite that was broken before is not broken by the change, and one whose calls cannot be
     tried here is left to ``agentkit check``.
 
     Raises:
@@ -511,7 +511,7 @@ def _is_wording(before: ToolDefinition, after: ToolDefinition) -> bool:
 async def broken_by(composite: ToolDefinition, library: Library, policy: InsertPolicy) -> str:
     """How a composite fails in a library, by its program or by a worked call.
 
-    Empty where its worked calls hold, and where they can not be tried here.
+    Empty where its worked calls hold, and where they cannot be tried here.
     """
     try:
         check_composite(composite, library)

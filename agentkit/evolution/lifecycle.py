@@ -63,7 +63,7 @@ def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
     """A suggestion in a form that an event can keep, and the id that the ledger gives it.
 
     A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
-    An answer that can not be read has no id of its own: the same rubbish twice is two answers.
+    An answer that cannot be read has no id of its own: the same rubbish twice is two answers.
 
     Args:
         suggestion: What a proposer suggests.
@@ -129,7 +129,7 @@ async def submit(
     )
     if isinstance(suggestion, UnreadableProposal):
         unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
-        why = "the answer can not be read as a proposal"
+        why = "the answer cannot be read as a proposal"
         first = record.event("proposed", who, why, unreadable=unread)
         rejected = record.rejected("unreadable", us, failed=suggestion.failed)
         return Transaction(drafts=(first, rejected))
@@ -191,7 +191,7 @@ def judge(
     record = _undecided(state.ledger, proposal_id)
     if (who.kind, who.name) == (record.author.kind, record.author.name):
         raise UsageError(
-            f"{who.name!r} made the proposal {proposal_id!r} and can not judge it; ask another"
+            f"{who.name!r} made the proposal {proposal_id!r} and cannot judge it; ask another"
         )
     if "judge" in record.agreed:
         return None

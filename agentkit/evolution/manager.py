@@ -208,7 +208,7 @@ class ToolManager:
     ) -> int:
         """Add recorded calls to primitives as their worked calls (L4), and change nothing else.
 
-        They are taken as they are: what a tool that touches the world answered can not be tried.
+        They are taken as they are: what a tool that touches the world answered cannot be tried.
         A call that the tool has an answer to keeps that answer. Composites above are pinned anew in
         the same change.
 
@@ -757,7 +757,7 @@ class ToolManager:
     async def _advance(self, proposal_id: str) -> Transition:
         """Bring an open proposal on by at most one stage.
 
-        A judge that can not answer holds up nobody else's proposal.
+        A judge that cannot answer holds up nobody else's proposal.
         """
         record = self.ledger.find(proposal_id)
         if "judge" in record.awaits and record.is_open and self._judge is not None:

@@ -261,7 +261,7 @@ def _gain(pattern: Pattern, uses: int) -> int:
 
 
 # --- Recorded calls of children, kept as their worked calls ---------------------------------------
-# A composite whose children touch the world can not be tried out by calling them. InsertTool
+# A composite whose children touch the world cannot be tried out by calling them. InsertTool
 # answers them from their worked calls, so what the episodes recorded of them has to be there first.
 # The world changes between episodes: the same question may have been answered differently. A tool
 # keeps one answer to a question, and worked calls that rely on another one are left out.

@@ -19,7 +19,7 @@ from agentkit.agent.types import (
 )
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_imported
-from agentkit.evolution.validation.wording import name_key
+from agentkit.evolution.validation.texts import name_key
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json

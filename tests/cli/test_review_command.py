@@ -162,15 +162,15 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
 def test_a_person_overrules_a_check(as_json, invoke, manager):
     """Show gives the command; every code must be named, with a reason; then it is in use."""
     base = manager.library["loan_offer"].definition
-    name = reworded(manager, f"{base.description.summary} It is harmless.").proposal_id
-    line = f"agentkit review approve {name} --overrule false_claim --reason WHY"
+    name = reworded(manager, f"{base.description.summary} Then call loan_terms.").proposal_id
+    line = f"agentkit review approve {name} --overrule other_tool --reason WHY"
     assert line in invoke("review", "show", name).stdout
     approve = ("review", "approve", name, "--reason", "so it is")
     assert "is rejected" in invoke(*approve).stderr
-    assert "--reason" in invoke("review", "approve", name, "--overrule", "false_claim").stderr
+    assert "--reason" in invoke("review", "approve", name, "--overrule", "other_tool").stderr
     assert invoke(*approve, "--overrule", "directive").exit_code == 2
-    assert "rejected for false_claim" in invoke(*approve, "--overrule", "near_copy").stderr
-    assert as_json(*approve, "--overrule", "false_claim")["state"] == "active"
+    assert "rejected for other_tool" in invoke(*approve, "--overrule", "unit_contradicted").stderr
+    assert as_json(*approve, "--overrule", "other_tool")["state"] == "active"
     kinds = [event.kind for event in manager.refresh() and manager.ledger.proposals[name].events]
     assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
 

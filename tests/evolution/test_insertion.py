@@ -243,7 +243,7 @@ CASES = {
 
 @pytest.mark.parametrize("code", CASES)
 def test_a_situation_is_rejected_with_its_code(make_manager, store, code):
-    """What a text alone can not cause has a code as well."""
+    """What a text alone cannot cause has a code as well."""
     outcome = CASES[code](make_manager, store)
     assert outcome.failed is not None, outcome
     assert outcome.failed.code == code, str(outcome)
