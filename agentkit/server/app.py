@@ -14,7 +14,6 @@ from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
 from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
-from agentkit.library.spilling import spilling_of
 from agentkit.library.store import Store
 from agentkit.server.approvals import ApprovalsEndpoint
 from agentkit.server.chat import ChatCompletions, Dialect
@@ -291,7 +290,6 @@ class _Service:
         self._log = MinuteLog(_LOG)
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
         self._replica = replica_of(agent.store)
-        self._spilling = spilling_of(agent.store)
         self.runs = Runs()
         self.metrics = RunMetrics(
             Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
@@ -305,7 +303,7 @@ class _Service:
                 "Version that runs begin with.",
                 lambda: agent.library.version,
             ),
-            *store_gauges(agent.queue, self._replica, self._spilling),
+            *store_gauges(agent.queue, self._replica),
         )
 
     async def ready(self) -> Mapping[str, str]:
@@ -314,10 +312,9 @@ class _Service:
         if why:
             return {"status": "unavailable", "reason": why}
         status = None if self._replica is None else self._replica.status
-        reasons = [] if status is None or status.state == "current" else [status.summary]
-        if self._spilling is not None and self._spilling.in_files:
-            reasons.append("episodes wait for their store")
-        return {"status": "degraded", "reason": "; ".join(reasons)} if reasons else {"status": "ok"}
+        if status is None or status.state == "current":
+            return {"status": "ok"}
+        return {"status": "degraded", "reason": status.summary}
 
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
@@ -327,7 +324,7 @@ class _Service:
         state = self._queue.state
         if state.failures or state.oldest_seconds > _SLOW_SECONDS:
             return "store"
-        if self._agent.store is not None and self._spilling is None:  # else they go to files
+        if self._agent.store is not None:
             error = await self._probe.error()
             if error is not None:
                 self._log.error("not ready, the store does not answer", error)
