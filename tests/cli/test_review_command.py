@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from agentkit import open_store, tool
+from agentkit import Agent, open_store, tool
+from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
@@ -15,6 +17,7 @@ from agentkit.evolution.validation.report import FailedCheck, TextOrigin
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
 MODEL = Author(kind="model", name="small-model", prompt_hash="0" * 64)
@@ -218,3 +221,41 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
+
+
+REFUNDS = '''
+from agentkit import tool
+
+@tool(effects=["destructive"])
+def refund(order: str) -> str:
+    """Refund an order."""
+    return f"{order} is refunded"
+'''
+
+
+def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, script, tmp_path):
+    """The run goes on with its tools and its model; a decision counts once."""
+    (tmp_path / "refunds.py").write_text(REFUNDS)
+
+    @tool(effects=["destructive"])
+    def refund(order: str) -> str:
+        """Refund an order."""
+        raise AssertionError("nobody approved it")
+
+    with closing(open_store(store_url)) as store:
+        call = ToolCall(call_id="c1", name="refund", arguments={"order": "A17"})
+        agent = Agent(ScriptedModel([[call]]), tools=[refund], store=store)
+        agent.run_sync("Refund A17", metadata={"user": "Ada"})
+        wait_for(agent.close())
+    assert 'refund(order="A17")' in invoke("review", "calls").stdout
+    (listed,) = as_json("review", "calls")
+    assert (listed["user"], listed["request"]) == ("Ada", "Refund A17")
+    agent = ["--tools", "refunds.py", "--model", "script:a"]
+    assert invoke("review", "calls", "nothing", "--approve", *agent).exit_code == 2
+    assert invoke("review", "calls", listed["run"], "--approve", "--reject").exit_code == 2
+    script("It is done.")
+    decided = invoke("review", "calls", listed["run"], "--approve", *agent)
+    assert decided.stdout == "It is done.\n", decided.stderr
+    assert as_json("review", "calls") == []
+    last = as_json("episodes", "show", "last")
+    assert last["turns"][0]["results"][0]["value"] == "A17 is refunded"
