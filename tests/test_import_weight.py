@@ -37,6 +37,7 @@ READERS = (
     "agentkit.server.chat",
     "agentkit.server.feedback",
     "agentkit.server.library",
+    "agentkit.server.responses",
     "agentkit.server.running",
     "agentkit.server.work",
 )

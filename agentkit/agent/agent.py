@@ -45,6 +45,7 @@ from agentkit.agent.types import (
     Observers,
     RefineSettings,
     Request,
+    ResumeOptions,
     RunEvent,
     RunOptions,
     RunResult,
@@ -354,6 +355,34 @@ class Agent(Generic[DepsT, OutputT]):
         )
 
     async def resume(
+        self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
+    ) -> RunResult[OutputT]:
+        """Go on with a run whose calls were deferred.
+
+        Args:
+            waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
+            **options: See ``ResumeOptions``.
+
+        Raises:
+            UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
+                decision is neither a bool nor an ``Approval``; the episode of an approval is not
+                as the store, or without one this agent, knows it, or it was answered before;
+                ``deps`` is of another type than ``deps_type``.
+            RunError: As for ``run``.
+        """
+        return await self._run(*await self._resumption(waiting, **options))
+
+    async def stream_resume(
+        self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
+    ) -> AsyncGenerator[RunEvent, None]:
+        """Go on as ``resume`` does, and yield what happens; ``RunFinished`` comes last."""
+        start, answers = await self._resumption(waiting, **options)
+        events = stream_events(lambda emit: self._run(replace(start, emit=emit), answers))
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _resumption(
         self,
         waiting: RunResult[OutputT] | Episode,
         *,
@@ -363,33 +392,11 @@ class Agent(Generic[DepsT, OutputT]):
         history: Sequence[Message] = (),
         settings: ModelSettings | None = None,
         episode_id: str | None = None,
-    ) -> RunResult[OutputT]:
-        """Go on with a run whose calls were deferred.
-
-        Args:
-            waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
-            deps: As for ``run``.
-            approvals: Decisions by call id; an approved call runs now.
-            values: Results by call id, for calls that were answered outside this process.
-            history: The messages before the run when they are in no store.
-            settings: As for ``run``.
-            episode_id: As for ``run``.
-
-        Raises:
-            UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the episode of an approval is not
-                as the store, or without one this agent, knows it, or it was answered before;
-                ``deps`` is of another type than ``deps_type``.
-            RunError: As for ``run``.
-        """
+    ) -> tuple[RunStart, DeferredResults]:
         await self._queue.check()
         check_deps(deps, self._deps_type)
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
-        answers = DeferredResults(
-            episode=episode,
-            approvals=approvals or {},
-            values=values or {},
-        )
+        answers = DeferredResults(episode=episode, approvals=approvals or {}, values=values or {})
         start = RunStart(
             request="",
             library=self._libraries.for_run(),
@@ -399,7 +406,7 @@ class Agent(Generic[DepsT, OutputT]):
             or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
         start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
-        return await self._run(start, answers)
+        return start, answers
 
     async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
         result = await self._runner.run(start, answers)

@@ -100,6 +100,26 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     episode_id: str | None
 
 
+class ResumeOptions(TypedDict, Generic[DepsT], total=False):
+    """What ``Agent.resume`` and ``stream_resume`` take beside the run that waits.
+
+    Attributes:
+        deps: As for ``run``.
+        approvals: Decisions by call id; an approved call runs now.
+        values: Results by call id, for calls that were answered outside this process.
+        history: The messages before the run when they are in no store.
+        settings: As for ``run``.
+        episode_id: As for ``run``.
+    """
+
+    deps: DepsT | None
+    approvals: Mapping[str, Decision] | None
+    values: Mapping[str, object] | None
+    history: Sequence[Message]
+    settings: ModelSettings | None
+    episode_id: str | None
+
+
 WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
 """Text of a call that a person has to approve."""
 
