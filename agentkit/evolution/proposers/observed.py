@@ -25,7 +25,7 @@ from agentkit.evolution.proposers.constraints import (
 )
 from agentkit.evolution.trajectories import parts_of
 from agentkit.evolution.validation.report import TextOrigin
-from agentkit.evolution.validation.wording import name_key
+from agentkit.evolution.validation.texts import name_key
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
@@ -607,7 +607,7 @@ def accepted_calls(
 
 
 def allows_more(rule: Rule, other: Rule) -> bool:
-    """Whether a list or range is a wider one of its kind; False where that can not be told.
+    """Whether a list or range is a wider one of its kind; False where that cannot be told.
 
     Example:
         >>> allows_more(OneOf(parameter="n", values=(1, 2, 3)), OneOf(parameter="n", values=(3, 1)))
