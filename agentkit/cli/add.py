@@ -34,7 +34,7 @@ from agentkit.cli.stores import author, change_id, commit, manager_of, opened, p
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import SAME_TOOL, InsertOutcome
+from agentkit.evolution.insertion import SAME_TOOL, CheckResult
 from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
@@ -101,7 +101,7 @@ def add(
         return Output(
             record={**outcome.to_json(), "dry_run": dry_run},
             view=lambda: _print_outcome(outcome, source, composite.name, dry_run=dry_run),
-            failed=outcome.failed is not None,
+            failed=bool(outcome.failed),
         )
     sources = sources or targets  # those of the project
     if not sources:
@@ -123,13 +123,14 @@ def _source(file: TextIO) -> str:
     return source
 
 
-def _print_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
-    if outcome.failed is not None:
-        say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
+def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: bool) -> None:
+    if outcome.failed:
+        failed = outcome.failed[0]
+        say(f"rejected [{failed.code}]: {failed.message}")
         for problem in outcome.problems:
             _print_place(problem, source, file)
         if not outcome.problems:
-            say(f"  {outcome.failed.advice}")
+            say(f"  {failed.advice}")
         return
     click.echo(f"{'dry run: ' if dry_run else ''}{outcome}")
     found = outcome.duplicate

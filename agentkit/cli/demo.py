@@ -28,7 +28,7 @@ from agentkit.cli.output import (
     right,
     say,
 )
-from agentkit.cli.review import print_diff
+from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.held_out import HeldOut

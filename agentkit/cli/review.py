@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import groupby
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal
 
 import click
 
+from agentkit._waiting import wait_for
+from agentkit.agent.session import pending_approvals
+from agentkit.agent.types import Approval, RunResult, deferred_calls
 from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.episodes import call_line
+from agentkit.cli.loading import load_deps
 from agentkit.cli.options import (
     Answers,
     FromZero,
@@ -20,36 +22,39 @@ from agentkit.cli.options import (
     argument,
     command,
     option,
-    typed,
 )
 from agentkit.cli.output import (
-    ADDED,
-    DIM,
-    HEADING,
-    REMOVED,
-    WRONG,
     Output,
     fold,
+    listing,
     one_line,
-    print_line,
     print_table,
     say,
 )
-from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
+from agentkit.cli.review_view import print_diff, print_review
+from agentkit.cli.run import AgentOptions, make_agent, print_outcome
+from agentkit.cli.stores import (
+    managed,
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    person,
+)
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
-from agentkit.evaluation.results.texts import shown, visible
+from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.differences import PARAMETER, ViewChange, library_changes
-from agentkit.evolution.gates import GateReport
+from agentkit.evolution.differences import library_changes
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.review import Conversation, Review, pin_words, review_of
+from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
+from agentkit.library.store import Store
 from agentkit.tools.error_messages import plural
+from agentkit.tools.invocation import made_deps
 
 _LONGEST = 300
-_MOST_ARGUMENTS = 6
 _NAMED = 5
 """Tools of a change that are named; of more there is the count."""
 
@@ -169,7 +174,7 @@ def approve(
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
-      agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
+      agentkit review approve anna-1 --overrule other_tool --reason 'it orders no call'
     """
     with managed(store_url, targets, judge=judge) as manager:
         proposal_id = manager.ledger.find(which).proposal_id
@@ -270,6 +275,87 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 
     record = {**_brief(found), "library_version": manager.library.version}
     return Output(record=record, view=view)
+
+
+@command(short_help="List the calls of running agents that wait, and decide.", group=review)
+def calls(
+    run: Annotated[str, argument("[RUN]")] = "",
+    *,
+    decide: Literal["approve", "reject"] | None = None,
+    reason: Reason,
+    options: AgentOptions,
+    store_url: StoreUrl,
+) -> Output:
+    """List the calls of agents that wait for a person, or decide on those of RUN.
+
+    With --decide RUN goes on in this process, so name its model and its tools, as for
+    'agentkit run'. A decision counts once, also where a server shares the store.
+
+    Args:
+        decide: Let the calls of RUN run, or refuse them; the model reads --reason then.
+
+    Examples:
+      agentkit review calls
+      agentkit review calls 019a5c2b7d10 --decide approve --tools shop.py --model openai:gpt-5
+      agentkit review calls 019a5c2b7d10 --decide reject --reason 'too much' --tools shop.py
+    """
+    with opened(store_url) as store:
+        found = [one for one in pending_approvals(store) if one.episode_id.startswith(run)]
+        if decide is None:
+            return listing(
+                [_waiting(one) for one in found],
+                ["run", "since", "user", fold("calls")],
+                (
+                    (
+                        one.episode_id,
+                        one.started_at[:16].replace("T", " "),
+                        one_line(shown(one.metadata.get("user", ""), _LONGEST)),
+                        "; ".join(map(call_line, deferred_calls(one))),
+                    )
+                    for one in found
+                ),
+                note="decide: agentkit review calls RUN --decide approve --tools FILE.py",
+                nothing="no call waits for you",
+            )
+        if len(found) != 1 or not run:
+            raise UsageError(
+                f"{len(found)} waiting runs begin with {run!r}; name one of 'agentkit review calls'"
+            )
+        approved = decide == "approve"
+        decision = Approval(approved=approved, reason="" if approved else reason)
+        return _resumed(found[0], decision, options, store)
+
+
+def _resumed(waiting: Episode, decision: Approval, options: AgentOptions, store: Store) -> Output:
+    """What becomes of a run that goes on."""
+
+    async def go_on() -> RunResult:
+        try:
+            deps = await made_deps(load_deps(options.deps)[0], None)
+            approvals = {call.call_id: decision for call in deferred_calls(waiting)}
+            return await agent.resume(waiting, approvals=approvals, deps=deps)
+        finally:
+            await agent.close()
+
+    agent = make_agent(options, store)
+    result = wait_for(go_on())
+
+    def view() -> None:
+        click.echo(shown(str(result.output or "")))
+        print_outcome(result)
+
+    record = {"run": result.episode.episode_id, "stop_reason": result.stop_reason}
+    return Output(record=record | {"output": result.episode.output}, view=view)
+
+
+def _waiting(one: Episode) -> dict[str, Any]:
+    return {
+        "run": one.episode_id,
+        "since": one.started_at,
+        "user": one.metadata.get("user", ""),
+        "request": one.request,
+        "calls": [call.to_json() for call in deferred_calls(one)],
+    }
 
 
 def _print_served(before: Library, after: Library) -> None:
@@ -411,178 +497,3 @@ def _confirm(what: str, *, is_sure: bool) -> None:
     say(what)
     if not is_sure and sys.stdin.isatty() and sys.stdout.isatty():
         click.confirm("Take it back?", abort=True, err=True)
-
-
-# --- A review for people, and how what models see changes -----------------------------------------
-
-
-class Line(NamedTuple):
-    """One line of a page: what it says, how it looks, and the columns in front of it."""
-
-    text: str
-    style: str = ""
-    indent: int = 0
-
-
-def print_review(review: Review) -> None:
-    """Print all about one proposal; the parts that have nothing to say are left out."""
-    print_line(f"{review.tool or '(no tool)'}: {review.status}", style="bold")
-    if review.summary:
-        print_line(review.summary)
-    when = review.history[0].at[:10] if review.history else ""
-    print_line(f"{review.proposal_id}, {when}", style=DIM)
-    shown_count, count = len(review.conversations), review.evidence
-    parts: dict[str, Iterable[Line]] = {
-        "Why": _why(review),
-        "What models see": diff_lines(review.changes),
-        "What it demands": (Line(text, WRONG) for text in review.demands),
-        "Whose words these are": map(Line, review.foreign_words),
-        "What else changes": (
-            line
-            for one in review.other_changes
-            for line in (
-                Line(one.field.replace("_", " "), DIM),
-                *text_diff(one.before, one.after, indent=2),
-            )
-        ),
-        f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
-        "Held-out tasks and traffic": _comparisons(review.comparisons),
-        "Checks": _checks(review),
-        "Composites that use it": map(Line, review.dependents),
-        "History": _history(review),
-    }
-    for title, lines in parts.items():
-        if listed := list(lines):
-            _print_part(title, listed)
-    _print_part("Next", _waits(review))
-    for line in review.commands:  # whole, to be copied
-        click.echo(f"    {visible(line)}{typed('store', 'store_url')}")
-
-
-def _print_part(title: str, lines: Iterable[Line]) -> None:
-    click.echo()
-    print_line(title, style=HEADING)
-    for text, style, indent in lines:
-        print_line(text, style=style, indent=indent + 2)
-
-
-def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
-    """Print how what models see changes."""
-    _print_part(title, diff_lines(changes))
-
-
-def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
-    """What changes for models: the tool's text by lines, then each parameter."""
-    for place, some in groupby(changes, key=lambda change: change.place):
-        group = list(some)
-        indent = 2 if place else 0
-        is_new = any(one.keyword == PARAMETER for one in group)
-        if place:
-            yield Line(f"parameter {place}", DIM)
-        for change in group:
-            sides = (change.before, change.after)
-            if change.is_text:
-                yield from text_diff(*sides, indent=indent)
-                continue
-            if not is_new or change.keyword == PARAMETER:
-                yield Line(change.sentence, "", indent)
-            if change.keyword not in {PARAMETER, "required"}:
-                told = [f"{change.keyword}: {one}" if one else "" for one in sides]
-                yield from text_diff(*told, indent=indent)
-            elif is_new and change.keyword == "required":
-                yield from text_diff(*("required" if one else "" for one in sides))
-
-
-def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
-    """Two texts line by line; nothing where they are the same."""
-    old, new = before.splitlines(), after.splitlines()
-    if old == new:
-        return
-    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            yield from (Line(f"  {text}", DIM, indent) for text in old[i1:i2])
-        else:
-            yield from (Line(f"- {text}", REMOVED, indent) for text in old[i1:i2])
-            yield from (Line(f"+ {text}", ADDED, indent) for text in new[j1:j2])
-
-
-def _why(review: Review) -> Iterator[Line]:
-    yield from map(Line, review.why.splitlines())
-    name = review.proposer
-    who = {"model": f"the model {name}", "program": f"the {name} proposer"}
-    made = f" from {plural(review.evidence, 'conversation')}" if review.evidence else ""
-    by = who.get(review.proposer_kind, name)
-    yield Line(f"Suggested by {by}{made}: {review.origin}.", DIM)
-    if review.is_outdated:
-        yield Line("The tool has changed since; the proposal is moved onto that.", WRONG)
-    if review.answer:
-        yield Line("The answer cannot be read as a proposal:")
-        yield Line(review.answer, DIM, 2)
-
-
-def _conversations(review: Review) -> Iterator[Line]:
-    for number, one in enumerate(review.conversations):
-        if number:
-            yield Line("")
-        yield Line(f'"{one.request}"')
-        yield Line(one.episode_id, DIM, 2)
-        if one.tool:
-            yield Line(f"called {one.tool}", "", 2)
-            yield from _arguments(one)
-        if one.answer:
-            yield Line(f"the tool answered: {one.answer}", "", 2)
-        if one.verdict:
-            yield Line(f"the verifier found: {one.verdict}", "", 2)
-
-
-def _arguments(one: Conversation) -> Iterator[Line]:
-    """The wrong ones first; of many others only how many there are."""
-    ordered = sorted(one.arguments.items(), key=lambda item: item[0] not in one.wrong)
-    for name, value in ordered[:_MOST_ARGUMENTS]:
-        is_wrong = name in one.wrong
-        text = f"{name} = {value}{'   <- wrong' if is_wrong else ''}"
-        yield Line(text, WRONG if is_wrong else "", 4)
-    if len(ordered) > _MOST_ARGUMENTS:
-        yield Line(f"and {len(ordered) - _MOST_ARGUMENTS} more", DIM, 4)
-
-
-def _comparisons(comparisons: Iterable[GateReport]) -> Iterator[Line]:
-    for report in comparisons:
-        yield Line(report.reason)
-        for title, names, key, style in (
-            ("gained", report.gained, "wins", ADDED),
-            ("lost", report.lost, "losses", REMOVED),
-        ):
-            count = int(report.statistics.get(key, len(names)))
-            if count and names:
-                rest = f" and {count - len(names):,} more" if count > len(names) else ""
-                yield Line(f"{title} ({count:,}): {', '.join(names)}{rest}", style)
-
-
-def _checks(review: Review) -> Iterator[Line]:
-    if not review.failed_checks and review.state not in {"proposed", "rejected"}:
-        yield Line("Every check passed.")
-    for check in review.failed_checks:
-        where = f" in {check.field}" if check.field else ""
-        yield Line(f"[{check.code}]{where}: {check.message}", WRONG)
-        if check.advice:
-            yield Line(check.advice, DIM, 2)
-    yield from (Line(f"Agreed: {one}") for one in review.agreed)
-
-
-def _history(review: Review) -> Iterator[Line]:
-    for one in review.history:
-        made = f", library version {one.library_version}" if one.library_version else ""
-        kind = f" ({one.who_kind})" if one.who_kind == "model" else ""
-        when = one.at[:19].replace("T", " ")
-        yield Line(f"{when}  {one.what} by {one.who}{kind}{made}")
-        if one.reason:
-            yield Line(one.reason, DIM, 4)
-
-
-def _waits(review: Review) -> Iterator[Line]:
-    if review.state == "active":  # why is said above, with the numbers
-        yield Line(f"{review.waits_for.partition(':')[0].capitalize()}. To take it back:")
-    elif review.waits_for:
-        text = review.waits_for[:1].upper() + review.waits_for[1:]
-        yield Line(text if text.endswith(".") else f"{text}.")

@@ -160,15 +160,15 @@ class Records:
             store.close()
 
     @cached_property
-    def spilled(self) -> list[Episode]:
+    def left_over(self) -> list[Episode]:
         """Those that wait in files, wherever the server put them."""
         files = self.folder.rglob("*-*.jsonl")  # what a server left at its end
         return [episode for path in files for episode in read_episodes(path, on_broken=_set_aside)]
 
     @cached_property
     def by_request(self) -> dict[str, list[Episode]]:
-        """Episodes of each request; what was spilled and then kept counts once."""
-        each = {episode.episode_id: episode for episode in [*self.spilled, *self.kept]}
+        """Episodes of each request; what was left over and then kept counts once."""
+        each = {episode.episode_id: episode for episode in [*self.left_over, *self.kept]}
         found = defaultdict(list)
         for episode in each.values():
             found[episode.metadata.get("request_id", "")].append(episode)
@@ -247,7 +247,7 @@ def report(records: Records) -> Report:
     counts = {
         "answers with status 200": len(records.good),
         "episodes": len(records.kept),
-        "episodes in files": len(records.spilled),
+        "episodes in files": len(records.left_over),
         "effects": f"{len(records.effects)} ({dict(booked)})",
         "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
     }

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Library, ToolDefinition, open_store
-from agentkit.cli.review import print_review
+from agentkit.cli.review_view import print_review
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of

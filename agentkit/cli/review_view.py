@@ -1,0 +1,192 @@
+"""A review for people, and how what models see changes: coloured on a terminal, plain in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+from typing import NamedTuple
+
+import click
+
+from agentkit.cli.options import typed
+from agentkit.cli.output import ADDED, DIM, HEADING, REMOVED, WRONG, print_line
+from agentkit.evaluation.results.texts import visible
+from agentkit.evolution.differences import PARAMETER, ViewChange
+from agentkit.evolution.gates import GateReport
+from agentkit.evolution.review import Conversation, Review
+from agentkit.tools.error_messages import plural
+
+_MOST_ARGUMENTS = 6
+
+
+class Line(NamedTuple):
+    """One line of a page: what it says, how it looks, and the columns in front of it."""
+
+    text: str
+    style: str = ""
+    indent: int = 0
+
+
+def print_review(review: Review) -> None:
+    """Print all about one proposal; the parts that have nothing to say are left out."""
+    print_line(f"{review.tool or '(no tool)'}: {review.status}", style="bold")
+    if review.summary:
+        print_line(review.summary)
+    when = review.history[0].at[:10] if review.history else ""
+    print_line(f"{review.proposal_id}, {when}", style=DIM)
+    shown_count, count = len(review.conversations), review.evidence
+    parts: dict[str, Iterable[Line]] = {
+        "Why": _why(review),
+        "What models see": diff_lines(review.changes),
+        "What it demands": (Line(text, WRONG) for text in review.demands),
+        "Whose words these are": map(Line, review.foreign_words),
+        "What else changes": (
+            line
+            for one in review.other_changes
+            for line in (
+                Line(one.field.replace("_", " "), DIM),
+                *text_diff(one.before, one.after, indent=2),
+            )
+        ),
+        f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
+        "Held-out tasks and traffic": _comparisons(review.comparisons),
+        "Checks": _checks(review),
+        "Composites that use it": map(Line, review.dependents),
+        "History": _history(review),
+    }
+    for title, lines in parts.items():
+        if listed := list(lines):
+            _print_part(title, listed)
+    _print_part("Next", _waits(review))
+    for line in review.commands:  # whole, to be copied
+        click.echo(f"    {visible(line)}{typed('store', 'store_url')}")
+
+
+def _print_part(title: str, lines: Iterable[Line]) -> None:
+    click.echo()
+    print_line(title, style=HEADING)
+    for text, style, indent in lines:
+        print_line(text, style=style, indent=indent + 2)
+
+
+def print_diff(changes: Sequence[ViewChange], *, title: str) -> None:
+    """Print how what models see changes."""
+    _print_part(title, diff_lines(changes))
+
+
+def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
+    """What changes for models: the tool's text by lines, then each parameter."""
+    for place, some in groupby(changes, key=lambda change: change.place):
+        group = list(some)
+        indent = 2 if place else 0
+        is_new = any(one.keyword == PARAMETER for one in group)
+        if place:
+            yield Line(f"parameter {place}", DIM)
+        for change in group:
+            sides = (change.before, change.after)
+            if change.is_text:
+                yield from text_diff(*sides, indent=indent)
+                continue
+            if not is_new or change.keyword == PARAMETER:
+                yield Line(change.sentence, "", indent)
+            if change.keyword not in {PARAMETER, "required"}:
+                told = [f"{change.keyword}: {one}" if one else "" for one in sides]
+                yield from text_diff(*told, indent=indent)
+            elif is_new and change.keyword == "required":
+                yield from text_diff(*("required" if one else "" for one in sides))
+
+
+def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
+    """Two texts line by line; nothing where they are the same."""
+    old, new = before.splitlines(), after.splitlines()
+    if old == new:
+        return
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            yield from (Line(f"  {text}", DIM, indent) for text in old[i1:i2])
+        else:
+            yield from (Line(f"- {text}", REMOVED, indent) for text in old[i1:i2])
+            yield from (Line(f"+ {text}", ADDED, indent) for text in new[j1:j2])
+
+
+def _why(review: Review) -> Iterator[Line]:
+    yield from map(Line, review.why.splitlines())
+    name = review.proposer
+    who = {"model": f"the model {name}", "program": f"the {name} proposer"}
+    made = f" from {plural(review.evidence, 'conversation')}" if review.evidence else ""
+    by = who.get(review.proposer_kind, name)
+    yield Line(f"Suggested by {by}{made}: {review.origin}.", DIM)
+    if review.is_outdated:
+        yield Line("The tool has changed since; the proposal is moved onto that.", WRONG)
+    if review.answer:
+        yield Line("The answer cannot be read as a proposal:")
+        yield Line(review.answer, DIM, 2)
+
+
+def _conversations(review: Review) -> Iterator[Line]:
+    for number, one in enumerate(review.conversations):
+        if number:
+            yield Line("")
+        yield Line(f'"{one.request}"')
+        yield Line(one.episode_id, DIM, 2)
+        if one.tool:
+            yield Line(f"called {one.tool}", "", 2)
+            yield from _arguments(one)
+        if one.answer:
+            yield Line(f"the tool answered: {one.answer}", "", 2)
+        if one.verdict:
+            yield Line(f"the verifier found: {one.verdict}", "", 2)
+
+
+def _arguments(one: Conversation) -> Iterator[Line]:
+    """The wrong ones first; of many others only how many there are."""
+    ordered = sorted(one.arguments.items(), key=lambda item: item[0] not in one.wrong)
+    for name, value in ordered[:_MOST_ARGUMENTS]:
+        is_wrong = name in one.wrong
+        text = f"{name} = {value}{'   <- wrong' if is_wrong else ''}"
+        yield Line(text, WRONG if is_wrong else "", 4)
+    if len(ordered) > _MOST_ARGUMENTS:
+        yield Line(f"and {len(ordered) - _MOST_ARGUMENTS} more", DIM, 4)
+
+
+def _comparisons(comparisons: Iterable[GateReport]) -> Iterator[Line]:
+    for report in comparisons:
+        yield Line(report.reason)
+        for title, names, key, style in (
+            ("gained", report.gained, "wins", ADDED),
+            ("lost", report.lost, "losses", REMOVED),
+        ):
+            count = int(report.statistics.get(key, len(names)))
+            if count and names:
+                rest = f" and {count - len(names):,} more" if count > len(names) else ""
+                yield Line(f"{title} ({count:,}): {', '.join(names)}{rest}", style)
+
+
+def _checks(review: Review) -> Iterator[Line]:
+    if not review.failed_checks and review.state not in {"proposed", "rejected"}:
+        yield Line("Every check passed.")
+    for check in review.failed_checks:
+        where = f" in {check.field}" if check.field else ""
+        yield Line(f"[{check.code}]{where}: {check.message}", WRONG)
+        if check.advice:
+            yield Line(check.advice, DIM, 2)
+    yield from (Line(f"Agreed: {one}") for one in review.agreed)
+
+
+def _history(review: Review) -> Iterator[Line]:
+    for one in review.history:
+        made = f", library version {one.library_version}" if one.library_version else ""
+        kind = f" ({one.who_kind})" if one.who_kind == "model" else ""
+        when = one.at[:19].replace("T", " ")
+        yield Line(f"{when}  {one.what} by {one.who}{kind}{made}")
+        if one.reason:
+            yield Line(one.reason, DIM, 4)
+
+
+def _waits(review: Review) -> Iterator[Line]:
+    if review.state == "active":  # why is said above, with the numbers
+        yield Line(f"{review.waits_for.partition(':')[0].capitalize()}. To take it back:")
+    elif review.waits_for:
+        text = review.waits_for[:1].upper() + review.waits_for[1:]
+        yield Line(text if text.endswith(".") else f"{text}.")
