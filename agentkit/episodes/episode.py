@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -21,11 +21,11 @@ from agentkit.messages import (
     UserMessage,
 )
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
 the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
 of an answer that only its provider understands, and why an answer was cut short, 4
-guardrails, and what was left out of a history."""
+guardrails, and what was left out of a history, 5 the calls of programs."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -189,6 +189,23 @@ class HistoryTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramCall:
+    """A call that a program of the model made (code mode).
+
+    Attributes:
+        program: Id of the call that ran the program.
+        call: The call; its id is the program's, a dot, and its number.
+        result: What came of it.
+    """
+
+    _OPTIONAL: ClassVar = ()
+
+    program: str
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
     """One model step: what it was offered, what it said, what its calls gave.
 
@@ -205,6 +222,7 @@ class Turn:
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.
         history: What was left out of the conversation before the model was asked.
+        program_calls: The calls that its programs made, in order.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -217,6 +235,7 @@ class Turn:
         "tokens",
         "finish_reason",
         "history",
+        "program_calls",
     )
 
     message: AssistantMessage
@@ -229,8 +248,24 @@ class Turn:
     tokens: TokenIds | None = None
     finish_reason: CutReason | None = None
     history: tuple[HistoryTrace, ...] = ()
+    program_calls: tuple[ProgramCall, ...] = ()
     seconds: float = 0.0
     model_seconds: float = 0.0
+
+    def steps(self) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+        """Each call with its result, None where there is none; for a program the calls it made.
+
+        A program that was not run to its end comes before its calls.
+        """
+        calls, results = self.message.tool_calls, self.results
+        by_id = {result.call_id: result for result in results}
+        is_complete = len(calls) == len(results)  # then they stand in one order
+        for at, call in enumerate(calls):
+            result = results[at] if is_complete else by_id.get(call.call_id)
+            inside = [one for one in self.program_calls if one.program == call.call_id]
+            if not inside or result is None or result.status != "ok":
+                yield call, result
+            yield from ((one.call, one.result) for one in inside)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -295,16 +330,26 @@ class Episode:
             object.__setattr__(self, "format", max(self.format, 3))
         if self.guardrails or any(turn.history for turn in self.turns):
             object.__setattr__(self, "format", max(self.format, 4))
+        if any(turn.program_calls for turn in self.turns):
+            object.__setattr__(self, "format", max(self.format, 5))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every call that the model made, in order."""
-        return tuple(call for turn in self.turns for call in turn.message.tool_calls)
+        """Every call that the model made, in order; then, for each turn, those of its programs."""
+        return tuple(
+            call
+            for turn in self.turns
+            for call in (*turn.message.tool_calls, *(one.call for one in turn.program_calls))
+        )
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """Every result, in order."""
-        return tuple(result for turn in self.turns for result in turn.results)
+        """Every result, in the order of ``calls``."""
+        return tuple(
+            result
+            for turn in self.turns
+            for result in (*turn.results, *(one.result for one in turn.program_calls))
+        )
 
     def messages(self) -> tuple[Message, ...]:
         """The conversation of this run alone, from the request to the last answer."""
