@@ -9,13 +9,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.unreliable_store import UnreliableStore
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.episodes.files import export_episodes, write_episodes
 from agentkit.library import LibraryChange
-from agentkit.library.spilling import SpillingEpisodes
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX")
 
@@ -65,7 +63,7 @@ def test_a_stricter_umask_is_respected(tmp_path: Path) -> None:
 
 
 def test_files_of_episodes(tmp_path: Path) -> None:
-    """JSON lines, compressed ones and spilled episodes are the owner's."""
+    """JSON lines and compressed ones are the owner's."""
     write_episodes(tmp_path / "appended.jsonl", [EPISODE])
     for name in ("e.jsonl", "e.jsonl.gz"):
         export_episodes(tmp_path / name, [EPISODE])
@@ -75,18 +73,6 @@ def test_files_of_episodes(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").chmod(0o640)
     export_episodes(tmp_path / "e.jsonl", [EPISODE])
     assert mode(tmp_path / "e.jsonl") == 0o640
-
-
-def test_spilled_episodes(tmp_path: Path) -> None:
-    """What is spilled is the owner's."""
-    store = open_store("memory:")
-    store.commit(CHANGE, expected_version=0)
-    far = UnreliableStore(store)
-    far.away()
-    with SpillingEpisodes(far, folder=tmp_path / "spill") as episodes:
-        episodes.append(EPISODE)
-    (spilled,) = (tmp_path / "spill").iterdir()
-    assert (mode(tmp_path / "spill"), mode(spilled)) == (0o700, 0o600)
 
 
 def test_a_directory_store_shares_definitions_alone(tmp_path: Path) -> None:

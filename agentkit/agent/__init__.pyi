@@ -38,6 +38,7 @@ from .types import (
     Limits as Limits,
     Observer as Observer,
     RefineSettings as RefineSettings,
+    ResumeOptions as ResumeOptions,
     RunEvent as RunEvent,
     RunFinished as RunFinished,
     RunOptions as RunOptions,

@@ -44,6 +44,8 @@ from agentkit.agent.types import (
     Observer,
     Observers,
     RefineSettings,
+    Request,
+    ResumeOptions,
     RunEvent,
     RunOptions,
     RunResult,
@@ -56,6 +58,7 @@ from agentkit.errors import UsageError
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
+from agentkit.media import Media, placed
 from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
@@ -270,11 +273,13 @@ class Agent(Generic[DepsT, OutputT]):
         """Take up the newest version from the store, for runs that start from now on."""
         return self._libraries.refresh()
 
-    async def run(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
+    async def run(
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
         """Answer one request.
 
         Args:
-            request: What the user says.
+            request: What the user says: a text, or texts with ``Image``, ``Audio`` and ``File``.
             options: Conversation, labels and settings of this run, see ``RunOptions``.
 
         Returns:
@@ -284,7 +289,8 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history;
-                ``deps`` is of another type than ``deps_type``.
+                ``deps`` is of another type than ``deps_type``; the model cannot take an image, or
+                whatever else was sent.
             StoreUnavailableError: The store is away, and the library of this conversation or
                 what was said in it is not at hand; a ``Replica`` refuses runs; or the store takes
                 no episodes (``on_store_failure``). No model was asked, so the same call may be
@@ -294,7 +300,9 @@ class Agent(Generic[DepsT, OutputT]):
         """
         return await self._run(await self._start(request, **options))
 
-    def run_sync(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
+    def run_sync(
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
         """``run`` for callers without an event loop.
 
         The loop that it makes ends with the run, so observers start nothing on it.
@@ -310,7 +318,7 @@ class Agent(Generic[DepsT, OutputT]):
         return _bridge(run())
 
     async def stream(
-        self, request: str, **options: Unpack[RunOptions[DepsT]]
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
@@ -351,6 +359,34 @@ class Agent(Generic[DepsT, OutputT]):
         )
 
     async def resume(
+        self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
+    ) -> RunResult[OutputT]:
+        """Go on with a run whose calls were deferred.
+
+        Args:
+            waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
+            **options: See ``ResumeOptions``.
+
+        Raises:
+            UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
+                decision is neither a bool nor an ``Approval``; the episode of an approval is not
+                as the store, or without one this agent, knows it, or it was answered before;
+                ``deps`` is of another type than ``deps_type``.
+            RunError: As for ``run``.
+        """
+        return await self._run(*await self._resumption(waiting, **options))
+
+    async def stream_resume(
+        self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
+    ) -> AsyncGenerator[RunEvent, None]:
+        """Go on as ``resume`` does, and yield what happens; ``RunFinished`` comes last."""
+        start, answers = await self._resumption(waiting, **options)
+        events = stream_events(lambda emit: self._run(replace(start, emit=emit), answers))
+        async with aclosing(events):
+            async for event in events:
+                yield event
+
+    async def _resumption(
         self,
         waiting: RunResult[OutputT] | Episode,
         *,
@@ -360,33 +396,11 @@ class Agent(Generic[DepsT, OutputT]):
         history: Sequence[Message] = (),
         settings: ModelSettings | None = None,
         episode_id: str | None = None,
-    ) -> RunResult[OutputT]:
-        """Go on with a run whose calls were deferred.
-
-        Args:
-            waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
-            deps: As for ``run``.
-            approvals: Decisions by call id; an approved call runs now.
-            values: Results by call id, for calls that were answered outside this process.
-            history: The messages before the run when they are in no store.
-            settings: As for ``run``.
-            episode_id: As for ``run``.
-
-        Raises:
-            UsageError: A waiting call got neither a decision nor a value, or an id is unknown; a
-                decision is neither a bool nor an ``Approval``; the episode of an approval is not
-                as the store, or without one this agent, knows it, or it was answered before;
-                ``deps`` is of another type than ``deps_type``.
-            RunError: As for ``run``.
-        """
+    ) -> tuple[RunStart, DeferredResults]:
         await self._queue.check()
         check_deps(deps, self._deps_type)
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
-        answers = DeferredResults(
-            episode=episode,
-            approvals=approvals or {},
-            values=values or {},
-        )
+        answers = DeferredResults(episode=episode, approvals=approvals or {}, values=values or {})
         start = RunStart(
             request="",
             library=self._libraries.for_run(),
@@ -396,7 +410,7 @@ class Agent(Generic[DepsT, OutputT]):
             or (continuation_id(episode.episode_id) if approvals else new_episode_id()),
         )
         start = await self._preparation.of_answers(start, waiting, history, decides=bool(approvals))
-        return await self._run(start, answers)
+        return start, answers
 
     async def _run(self, start: RunStart, answers: DeferredResults | None = None) -> RunResult:
         result = await self._runner.run(start, answers)
@@ -418,7 +432,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     async def _start(
         self,
-        request: str,
+        request: Request,
         *,
         deps: DepsT | None = None,
         history: Sequence[Message] | RunResult[Any] = (),
@@ -429,8 +443,12 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> RunStart:
         await self._queue.check()
         check_deps(deps, self._deps_type)
+        media: tuple[Media, ...] = ()
+        if not isinstance(request, str):
+            request, media = placed([request] if isinstance(request, Media) else request)
         start = RunStart(
             request=request,
+            media=media,
             library=self._libraries.for_run(),
             deps=deps,
             session_id=session_id,

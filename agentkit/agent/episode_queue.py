@@ -18,8 +18,13 @@ from dataclasses import dataclass, field
 
 from agentkit.agent.types import OnStoreFailure
 from agentkit.episodes import Episode
-from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
-from agentkit.library.episode_stores import deliver, error_text
+from agentkit.errors import (
+    EpisodeFormatError,
+    EpisodeNotKeptError,
+    StoreUnavailableError,
+    UsageError,
+)
+from agentkit.library.episode_stores import append_all
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.invocation import run_in_daemon_thread
 
@@ -31,6 +36,9 @@ _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 5.0
 _IDLE_SECONDS = 1.0
 _LOG_EVERY_SECONDS = 60.0
+
+_REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
+"""Errors about the episode itself; any other may be temporary."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -249,14 +257,13 @@ class EpisodeQueue:
                     self._thread = None
                     return
             assert self._store is not None
-            refusals: dict[int, Exception] = {}
             began = time.monotonic()
-            done = deliver(self._store, [entry.episode for entry in batch], refusals.__setitem__)
+            outcomes, error = _written(self._store, [entry.episode for entry in batch])
             with self._changed:
                 self._attempt_seconds = time.monotonic() - began
                 self._attempts += 1
-                self._settle(batch[: done.count], refusals)
-                self._note(done.error)
+                self._settle(batch, outcomes)
+                self._note(error)
                 self._changed.notify_all()
 
     def _next_batch(self) -> Sequence[_Entry] | None:
@@ -270,14 +277,14 @@ class EpisodeQueue:
         entries = iter(self._entries.values())
         return [entry for entry, _ in zip(entries, range(_BATCH), strict=False)]
 
-    def _settle(self, done: Sequence[_Entry], refusals: dict[int, Exception]) -> None:
+    def _settle(self, batch: Sequence[_Entry], outcomes: Sequence[Exception | None]) -> None:
         """Let go of what the store has, or will never take."""
-        for place, entry in enumerate(done):
+        for entry, refusal in zip(batch, outcomes, strict=False):
             del self._entries[entry.episode.episode_id]
             if not entry.outcome.done():
-                entry.outcome.set_result(refusals.get(place))
-        self._refused += len(refusals)
-        self._kept += len(done) - len(refusals)
+                entry.outcome.set_result(refusal)
+            self._kept += refusal is None
+            self._refused += refusal is not None
 
     def _answer_all(self, error: Exception) -> None:
         """Tell those who wait that their episodes are not kept yet."""
@@ -305,6 +312,40 @@ class EpisodeQueue:
                 len(self._entries),
                 error_text(error),
             )
+
+
+def _written(
+    store: EpisodeStore, episodes: Sequence[Episode]
+) -> tuple[Sequence[Exception | None], Exception | None]:
+    """Give episodes to the store, together or, if it refuses one of them, one by one.
+
+    Returns:
+        Of the first ones None where the store has it, or why it never will; what stopped the rest.
+    """
+    try:
+        append_all(store, episodes)
+    except _REFUSALS as error:
+        logger.info("a batch was refused, its episodes are tried one by one: %s", error)
+    except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
+        return (), error
+    else:
+        return [None] * len(episodes), None
+    outcomes: list[Exception | None] = []
+    for episode in episodes:
+        try:
+            store.append(episode)
+            outcomes.append(None)
+        except _REFUSALS as error:
+            outcomes.append(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            return outcomes, error
+    return outcomes, None
+
+
+def error_text(error: Exception) -> str:
+    """The error in one line, with its notes."""
+    notes = getattr(error, "__notes__", ())
+    return "; ".join((f"{type(error).__name__}: {error}", *notes))
 
 
 def _not_kept(episode: Episode, why: str, cause: Exception | None = None) -> EpisodeNotKeptError:

@@ -66,6 +66,7 @@ from agentkit.tools.invocation import (
     RunContext,
     RunFacts,
     encode_result,
+    encode_shown,
     entered,
     is_tool_error,
     run_in_daemon_thread,
@@ -497,11 +498,13 @@ class Executor:
         return self._counted(call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
-        data, text = encode_result(value)
+        data, text, media = encode_shown(value)
         limit = self.shared.limits.max_result_chars
         if limit is not None and len(text) > limit:
             text = f"{text[:limit]}… (shortened: {limit} of {len(text)} characters)"
-        return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+        return ToolResult(
+            call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
+        )
 
     def _unknown(self, call: ToolCall) -> ToolResult:
         names = sorted(definition.name for definition in self.tools.definitions)

@@ -52,6 +52,7 @@ from agentkit.episodes import (
     StopReason,
     Turn,
 )
+from agentkit.episodes.episode import as_message
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -63,7 +64,6 @@ from agentkit.messages import (
     Message,
     SystemMessage,
     ToolCall,
-    ToolMessage,
     ToolResult,
     Usage,
     UserMessage,
@@ -77,8 +77,9 @@ from agentkit.models.base import (
     StreamingChatModel,
     TextDelta,
     ToolChoice,
+    for_model,
 )
-from agentkit.tools.invocation import RunFacts, encode_result
+from agentkit.tools.invocation import RunFacts, encode_shown
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -197,7 +198,8 @@ class Run:
         self._system: tuple[SystemMessage, ...] = ()
         self._messages: list[Message] = [*start.history]
         if start.request:
-            self._messages.append(UserMessage(text=start.request))
+            self._messages.append(UserMessage(text=start.request, media=start.media))
+        self._has_media = any(message.media for message in self._messages)
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = False
@@ -272,7 +274,7 @@ class Run:
         if self._guards is not None and self._start.request:
             request, _ = await self._guards.check("input", self._start.request)
             self._start = replace(self._start, request=request)
-            self._messages[-1] = UserMessage(text=request)
+            self._messages[-1] = UserMessage(text=request, media=self._start.media)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -446,10 +448,8 @@ class Run:
         self._turns.append(turn)
         self._facts.usage += turn.usage
         self._messages.append(turn.message)
-        self._messages.extend(
-            ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
-            for result in turn.results
-        )
+        self._messages.extend(map(as_message, turn.results))
+        self._has_media |= any(result.media for result in turn.results)
         if self._selection.search is not None:
             given = (result.value for result in turn.results if result.status == "ok")
             self._selection.search.results.extend(given)
@@ -488,6 +488,8 @@ class Run:
         said: Sequence[Message] = self._messages
         if self._history is not None:
             said = await self._history.sent(said)
+        if self._has_media:
+            said = for_model(said, agent.model)
         return ModelRequest(
             messages=(*self._system, *said),
             tools=tools.definitions,
@@ -527,6 +529,7 @@ class Run:
         self._span.value = episode = Episode(
             episode_id=start.episode_id,
             request=start.request,
+            media=start.media,
             turns=tuple(turns),
             stop_reason=stop_reason,
             output=output,
@@ -645,8 +648,10 @@ def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[s
 
 
 def _answered(call: ToolCall, value: object) -> ToolResult:
-    data, text = encode_result(value)
-    return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+    data, text, media = encode_shown(value)
+    return ToolResult(
+        call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
+    )
 
 
 def _telling(emit: Emit) -> Callable[[str, str, str], None]:

@@ -34,6 +34,7 @@ from agentkit.library.code_binding import (
 )
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
+from agentkit.media import Media
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
 from agentkit.tools.canonical import canonical_json
@@ -67,6 +68,7 @@ class RunStart:
 
     Attributes:
         request: What the user says; empty when a run is resumed.
+        media: What the user sends with it.
         history: The conversation before it.
         library: The pinned snapshot.
         shown: What the conversation has been shown of it.
@@ -83,6 +85,7 @@ class RunStart:
 
     request: str
     library: Library
+    media: tuple[Media, ...] = ()
     deps: object = None
     history: tuple[Message, ...] = ()
     shown: ShownTools = field(default_factory=ShownTools)

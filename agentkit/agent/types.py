@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
+from agentkit.media import Media
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import (
     ChatModel,
@@ -70,6 +71,10 @@ class RunResult(Generic[OutputT]):
         return deferred_calls(self.episode)
 
 
+Request: TypeAlias = str | Media | Sequence[str | Media]
+"""What a user says: a text, or texts and media in order."""
+
+
 class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What ``Agent.run``, ``run_sync`` and ``stream`` take beside the request.
 
@@ -91,6 +96,26 @@ class RunOptions(TypedDict, Generic[DepsT], total=False):
     session_id: str | None
     history: Sequence[Message] | RunResult[Any]
     metadata: Mapping[str, str] | None
+    settings: ModelSettings | None
+    episode_id: str | None
+
+
+class ResumeOptions(TypedDict, Generic[DepsT], total=False):
+    """What ``Agent.resume`` and ``stream_resume`` take beside the run that waits.
+
+    Attributes:
+        deps: As for ``run``.
+        approvals: Decisions by call id; an approved call runs now.
+        values: Results by call id, for calls that were answered outside this process.
+        history: The messages before the run when they are in no store.
+        settings: As for ``run``.
+        episode_id: As for ``run``.
+    """
+
+    deps: DepsT | None
+    approvals: Mapping[str, Decision] | None
+    values: Mapping[str, object] | None
+    history: Sequence[Message]
     settings: ModelSettings | None
     episode_id: str | None
 

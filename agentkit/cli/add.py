@@ -25,7 +25,7 @@ from agentkit.cli.stores import author, change_id, commit, manager_of, opened, p
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import SAME_TOOL, InsertOutcome
+from agentkit.evolution.insertion import SAME_TOOL, CheckResult
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
@@ -110,17 +110,18 @@ def _add_composite(manager: ToolManager, file: TextIO, reason: str, *, dry_run: 
     return Output(
         record={**outcome.to_json(), "dry_run": dry_run},
         view=lambda: _print_outcome(outcome, source, file.name, dry_run=dry_run),
-        failed=outcome.failed is not None,
+        failed=bool(outcome.failed),
     )
 
 
-def _print_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
-    if outcome.failed is not None:
-        say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
+def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: bool) -> None:
+    if outcome.failed:
+        failed = outcome.failed[0]
+        say(f"rejected [{failed.code}]: {failed.message}")
         for problem in outcome.problems:
             _print_place(problem, source, file)
         if not outcome.problems:
-            say(f"  {outcome.failed.advice}")
+            say(f"  {failed.advice}")
         return
     click.echo(f"{'dry run: ' if dry_run else ''}{outcome}")
     found = outcome.duplicate

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import click
 
+from agentkit._waiting import wait_for
+from agentkit.agent.session import pending_approvals
+from agentkit.agent.types import Approval, RunResult, deferred_calls
 from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.episodes import call_line
+from agentkit.cli.loading import load_deps
 from agentkit.cli.options import (
     Answers,
     FromZero,
@@ -20,7 +26,15 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import Output, fold, one_line, plural, print_table, say
 from agentkit.cli.review_view import print_diff, print_review
-from agentkit.cli.stores import managed, manager_of, opened_if_there, opened_to_read, person
+from agentkit.cli.run import AgentOptions, make_agent, print_outcome
+from agentkit.cli.stores import (
+    managed,
+    manager_of,
+    opened,
+    opened_if_there,
+    opened_to_read,
+    person,
+)
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
@@ -30,6 +44,8 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
+from agentkit.library.store import Store
+from agentkit.tools.invocation import made_deps
 
 _LONGEST = 300
 
@@ -146,7 +162,7 @@ def approve(
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
-      agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
+      agentkit review approve anna-1 --overrule other_tool --reason 'it orders no call'
     """
     with managed(store_url, targets, judge=judge) as manager:
         proposal_id = manager.ledger.find(which).proposal_id
@@ -250,6 +266,96 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 
     record = {**_brief(found), "library_version": manager.library.version}
     return Output(record=record, view=view)
+
+
+@command(short_help="List the calls of running agents that wait, and decide.", group=review)
+def calls(
+    run: Annotated[str, argument("[RUN]")] = "",
+    *,
+    approve: bool = False,
+    reject: bool = False,
+    reason: Reason,
+    options: AgentOptions,
+    store_url: StoreUrl,
+) -> Output:
+    """List the calls of agents that wait for a person, or decide on those of RUN.
+
+    With --approve or --reject RUN goes on in this process, so name its model and its tools, as for
+    'agentkit run'. A decision counts once, also where a server shares the store.
+
+    Args:
+        approve: Let the calls of RUN run.
+        reject: Refuse them; the model reads --reason.
+
+    Examples:
+      agentkit review calls
+      agentkit review calls 019a5c2b7d10 --approve --tools shop.py --model openai:gpt-5
+      agentkit review calls 019a5c2b7d10 --reject --reason 'too much' --tools shop.py
+    """
+    if approve and reject:
+        raise UsageError("--approve and --reject exclude each other; give one")
+    with opened(store_url) as store:
+        waiting = pending_approvals(store)
+        found = [one for one in waiting if one.episode_id.startswith(run)]
+        if not approve and not reject:
+            return Output(
+                record=[_waiting(one) for one in found], view=lambda: _print_waiting(found)
+            )
+        if len(found) != 1 or not run:
+            raise UsageError(
+                f"{len(found)} waiting runs begin with {run!r}; name one of 'agentkit review calls'"
+            )
+        decision = Approval(approved=approve, reason="" if approve else reason)
+        return _resumed(found[0], decision, options, store)
+
+
+def _resumed(waiting: Episode, decision: Approval, options: AgentOptions, store: Store) -> Output:
+    """What becomes of a run that goes on."""
+
+    async def go_on() -> RunResult:
+        try:
+            deps = await made_deps(load_deps(options.deps)[0], None)
+            approvals = {call.call_id: decision for call in deferred_calls(waiting)}
+            return await agent.resume(waiting, approvals=approvals, deps=deps)
+        finally:
+            await agent.close()
+
+    agent = make_agent(options, store)
+    result = wait_for(go_on())
+
+    def view() -> None:
+        click.echo(shown(str(result.output or "")))
+        print_outcome(result)
+
+    record = {"run": result.episode.episode_id, "stop_reason": result.stop_reason}
+    return Output(record=record | {"output": result.episode.output}, view=view)
+
+
+def _waiting(one: Episode) -> dict[str, Any]:
+    return {
+        "run": one.episode_id,
+        "since": one.started_at,
+        "user": one.metadata.get("user", ""),
+        "request": one.request,
+        "calls": [call.to_json() for call in deferred_calls(one)],
+    }
+
+
+def _print_waiting(found: Sequence[Episode]) -> None:
+    if not found:
+        say("no call waits for you")
+        return
+    rows = [
+        (
+            one.episode_id,
+            one.started_at[:16].replace("T", " "),
+            one_line(shown(one.metadata.get("user", ""), _LONGEST)),
+            "; ".join(call_line(call) for call in deferred_calls(one)),
+        )
+        for one in found
+    ]
+    print_table(["run", "since", "user", fold("calls")], rows)
+    say("decide: agentkit review calls RUN --approve --tools FILE.py (or --reject)")
 
 
 def print_served(before: Library, after: Library) -> None:

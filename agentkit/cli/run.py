@@ -216,7 +216,11 @@ async def _answer(
         }
         print_record(record)
         return
-    result = await _shown(agent, request, session_id, deps)
+    print_outcome(await _shown(agent, request, session_id, deps))
+
+
+def print_outcome(result: RunResult) -> None:
+    """Print the calls that are left, and on stderr how a run ended."""
     for call in result.deferred:
         click.echo(call_line(call))
     episode = result.episode

@@ -31,9 +31,7 @@ from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
 from agentkit.library import Replica, Store
 from agentkit.library.directory.store import folder_of
-from agentkit.library.episode_stores import with_episodes
 from agentkit.library.opening import file_of
-from agentkit.library.spilling import SpillingEpisodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -95,7 +93,6 @@ def serve(
     client_approval: bool = False,
     approver: tuple[str, ...] = (),
     open_metrics: bool = False,
-    spill: Annotated[str | None, option(type=click.Path(file_okay=False))] = None,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
     shadow: bool = False,
     evolve: Annotated[float | None, option(is_flag=False, flag_value=_EVOLVE_SECONDS)] = None,
@@ -122,8 +119,6 @@ def serve(
         client_approval: Let clients approve calls of destructive tools.
         approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
-        spill (FOLDER): Keep answering while the store takes no episodes; they wait in files in
-            this folder.
         on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
             continue.
         shadow: Also ask the model, unseen, with definitions in shadow; no tool is run, and at most
@@ -151,7 +146,7 @@ def serve(
     )
     _write_log(each_request=log)
     with ExitStack() as held:
-        store = held.enter_context(_serving_store(store_url, spill, server.refresh))
+        store = held.enter_context(_serving_store(store_url, server.refresh))
         held.enter_context(_evolving_beside(options.targets, store_url, evolve))
         # Some sessions are answered with canaries, and what judges these sees every run.
         watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
@@ -261,14 +256,10 @@ def _followed(store: Store, refresh: float) -> Iterator[Store]:
 
 
 @contextmanager
-def _serving_store(url: str, spill: str | None, refresh: float) -> Iterator[Store]:
-    """The store of a server: followed, with episodes in files of ``spill`` while it is away."""
-    with opened(url) as store, ExitStack() as held:
-        episodes = None
-        if spill is not None:
-            episodes = held.enter_context(SpillingEpisodes(store, folder=spill))
-        source = held.enter_context(_followed(store, refresh))
-        yield source if episodes is None else with_episodes(source, episodes=episodes)
+def _serving_store(url: str, refresh: float) -> Iterator[Store]:
+    """The store of a server, followed."""
+    with opened(url) as store, _followed(store, refresh) as source:
+        yield source
 
 
 @contextmanager

@@ -188,7 +188,7 @@ def import_file(
     'agentkit tools import' reads other files of tools.
 
     Args:
-        own: These episodes are of your own agents, as files of 'agentkit serve --spill' are.
+        own: These episodes are of your own agents, as files that 'agentkit serve' left are.
 
     Examples:
       agentkit import tools.json --dry-run
@@ -196,7 +196,7 @@ def import_file(
       agentkit import tools.json --on-conflict replace
       agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db
       agentkit import episodes.jsonl.gz
-      agentkit import --own spill/*.jsonl
+      agentkit import --own library-unkept-*.jsonl
     """
     kinds = {name: _file_kind(name) for name in files}
     if others := [name for name, kind in kinds.items() if kind == "other"]:

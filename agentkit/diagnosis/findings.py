@@ -70,7 +70,6 @@ _EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "required": "missing_argument",
     "additionalProperties": "unexpected_argument",
-    "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
 BROKEN_OFF = frozenset({"error", "cancelled", "blocked"})

@@ -204,7 +204,7 @@ _TRIALS: Mapping[ProposalState, str] = {
 def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -> ProposalStatus:
     """Where a proposal stands, from what is recorded of it.
 
-    It asks what ``advance`` asks, so that the two can not say different things; but it reads no
+    It asks what ``advance`` asks, so that the two cannot say different things; but it reads no
     episodes, so that for shadow and canary the numbers are left to ``advance``.
 
     Args:

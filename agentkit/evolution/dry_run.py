@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
@@ -263,7 +263,7 @@ def _of_type(kind: str, schema: JsonObject, depth: int) -> Sequence[Any]:
         items = list(_edges(schema.get("items"), depth + 1))
         return ([], items[:1], items[1:4], [*items[:1], *items[:1]]) if items else ([],)
     if kind == "string" and schema.get("format", "") not in {"", *FORMATS}:
-        return ()  # made of a language that we can not guess
+        return ()  # made of a language that we cannot guess
     bounds = [schema[word] for word in ("minimum", "maximum") if word in schema]
     return (*_SCALARS.get(kind, ()), *bounds)
 
@@ -275,17 +275,6 @@ FailureCause = Literal["no_stub", "precondition", "postcondition", "error", "oth
 
 _LONGEST_CHAIN = 64
 _LONGEST = 300  # characters of a call or value that are told
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """A run that came to its end.
-
-    Attributes:
-        value: What it returned, as JSON data.
-    """
-
-    value: Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -304,9 +293,6 @@ class Failed:
     tool: str
     message: str
     condition: str = ""
-
-
-RunResult: TypeAlias = Ran | Failed
 
 
 class DryRun:
@@ -368,15 +354,15 @@ class DryRun:
             advice += "or use InsertPolicy(run_undeclared=True) (--run-undeclared)"
         return "no_stub", advice
 
-    async def run(self, tool: Tool, arguments: JsonObject) -> RunResult:
-        """Call a prepared tool, its own contract checked as well.
+    async def run(self, tool: Tool, arguments: JsonObject) -> Any:
+        """What a prepared tool returns, as JSON data, or a ``Failed``; its contract is checked too.
 
         Raises:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
         self._check_time()
         try:
-            return Ran(value=await _result_of(tool, dict(arguments)))
+            return await _result_of(tool, dict(arguments))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
             self._check_time()
             return _failed(tool.name, error)
@@ -390,13 +376,13 @@ class DryRun:
         ran = await self.run(tool, example.arguments)
         if isinstance(ran, Failed):
             return ran
-        if agree(example.result, ran.value):
+        if agree(example.result, ran):
             return None
         call = call_text(tool.name, example.arguments)
         return Failed(
             cause="other_result",
             tool=tool.name,
-            message=f"{call} gave {_text(ran.value)}, not {_text(example.result)}",
+            message=f"{call} gave {_text(ran)}, not {_text(example.result)}",
         )
 
     def _check_time(self) -> None:

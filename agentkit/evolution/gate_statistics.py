@@ -141,7 +141,7 @@ def log_e_path(outcomes: Iterable[bool]) -> Iterator[float]:
 
 
 STAKES = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""What the gamblers stake, as parts of the largest stake that can not be ruinous.
+"""What the gamblers stake, as parts of the largest stake that cannot be ruinous.
 
 Neighbours differ by a factor of two, so one of them earns within 1/9 of what the best stake would
 (growth is about a parabola in the stake); seven cost at most log 7 = 1.9 in the logarithm.
@@ -255,7 +255,7 @@ class Elond:
 
     def __post_init__(self) -> None:
         if not 0 <= self.promoted <= self.opened:
-            raise UsageError(f"{self.promoted} of {self.opened} experiments can not be promoted")
+            raise UsageError(f"{self.promoted} of {self.opened} experiments cannot be promoted")
 
     def level(self, alpha: float) -> float:
         """The level of the experiment that is opened next; it keeps it to its end.

@@ -285,7 +285,7 @@ def one_sided_mid_p(wins: int, losses: int) -> float:
         (0.0112, 0.5)
     """
     if min(wins, losses) < 0:
-        raise UsageError(f"counts of tasks can not be negative: {wins}, {losses}")
+        raise UsageError(f"counts of tasks cannot be negative: {wins}, {losses}")
     ways = [math.comb(wins + losses, more) for more in range(losses + 1)]
     return (2 * sum(ways) - ways[-1]) / (1 << (wins + losses + 1))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, source_episodes
+from agentkit.evolution.checker import CandidateChecker, Judgement, source_episodes
 from agentkit.evolution.decide import (
     LifecyclePolicy,
     ProposalStatus,
@@ -20,7 +20,7 @@ from agentkit.evolution.decide import (
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import MAX_BYTES, Refused, pinned_above
+from agentkit.evolution.insertion import MAX_BYTES, CheckResult, Refused, pinned_above
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import (
     Consent,
@@ -63,7 +63,7 @@ def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
     """A suggestion in a form that an event can keep, and the id that the ledger gives it.
 
     A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
-    An answer that can not be read has no id of its own: the same rubbish twice is two answers.
+    An answer that cannot be read has no id of its own: the same rubbish twice is two answers.
 
     Args:
         suggestion: What a proposer suggests.
@@ -110,6 +110,9 @@ async def submit(
 ) -> Transaction | None:
     """What is written of a suggestion; None for a proposal that the ledger knows.
 
+    A composite that does what a tool of the library does becomes a change of that tool, which gets
+    its worked calls (a merge of InsertTool).
+
     Args:
         proposal_id: The id that ``identified`` gave it.
         suggestion: What a proposer suggests.
@@ -120,26 +123,38 @@ async def submit(
     if proposal_id in state.ledger.proposals:
         return None
     us, who = context.author, suggestion.author
-    record = ProposalRecord(
-        proposal_id=proposal_id,
-        state="proposed",
-        tool_name=cut(suggestion.tool_name),
-        author=who,
-        events=(),
-    )
+    record = _new_record(proposal_id, suggestion)
     if isinstance(suggestion, UnreadableProposal):
         unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
-        why = "the answer can not be read as a proposal"
+        why = "the answer cannot be read as a proposal"
         first = record.event("proposed", who, why, unreadable=unread)
         rejected = record.rejected("unreadable", us, failed=suggestion.failed)
         return Transaction(drafts=(first, rejected))
     named = source_episodes(context.checker.store, suggestion.evidence)
     known = {one.episode_id: one for one in (*named, *episodes)}
-    result = await context.checker.check(suggestion, state, episodes=tuple(known.values()))
+    episodes = tuple(known.values())
+    result = await context.checker.check(suggestion, state, episodes=episodes)
+    if result.duplicate is not None and result.base is not None:  # merged: its worked calls move
+        reason = f"{suggestion.reason}; {suggestion.tool_name}: {result.duplicate.reason}"
+        suggestion = replace(
+            suggestion, base=result.base.digest, candidate=result.definition, reason=reason
+        )
+        record = _new_record(proposal_id, suggestion)
+        result = await context.checker.check(suggestion, state, episodes=episodes)
     facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
     first = record.event("proposed", who, suggestion.reason, **facts)
     first = replace(first, evidence=suggestion.evidence)
     return Transaction(drafts=(first, *_where_checks_bring_it(record, result, us)))
+
+
+def _new_record(proposal_id: str, suggestion: Suggestion) -> ProposalRecord:
+    return ProposalRecord(
+        proposal_id=proposal_id,
+        state="proposed",
+        tool_name=cut(suggestion.tool_name),
+        author=suggestion.author,
+        events=(),
+    )
 
 
 def _where_checks_bring_it(
@@ -191,7 +206,7 @@ def judge(
     record = _undecided(state.ledger, proposal_id)
     if (who.kind, who.name) == (record.author.kind, record.author.name):
         raise UsageError(
-            f"{who.name!r} made the proposal {proposal_id!r} and can not judge it; ask another"
+            f"{who.name!r} made the proposal {proposal_id!r} and cannot judge it; ask another"
         )
     if "judge" in record.agreed:
         return None

@@ -18,6 +18,7 @@ from agentkit.composites.rendering import render
 from agentkit.composites.source import join_effects
 from agentkit.evolution.patterns import Occurrence, Pattern
 from agentkit.evolution.trajectories import Flow, RecordedCall, Trajectory
+from agentkit.retrieval.references import name_words
 from agentkit.tools.canonical import digest, is_json
 from agentkit.tools.definition import (
     ChildReference,
@@ -33,18 +34,6 @@ from agentkit.tools.definition import (
 LONGEST_TOOL_NAME = 64
 """What the providers' interfaces take."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-
-
-def words(name: str) -> tuple[str, ...]:
-    """The words of a name, whatever its style, in lower case.
-
-    Example:
-        >>> words("originSkyId"), words("Hotels.Search_HTTPHotel2")
-        (('origin', 'sky', 'id'), ('hotels', 'search', 'http', 'hotel', '2'))
-    """
-    return tuple(word.lower() for word in _WORD.findall(name))
-
 
 def tool_name(children: Sequence[str]) -> str:
     """A name for a composite that calls ``children`` in this order.
@@ -53,7 +42,7 @@ def tool_name(children: Sequence[str]) -> str:
         >>> tool_name(["search_airport", "search_airport", "find_flights"])
         'search_airport_and_find_flights'
     """
-    distinct = list(dict.fromkeys("_".join(words(child)) or "tool" for child in children))
+    distinct = list(dict.fromkeys("_".join(name_words(child)) or "tool" for child in children))
     if len(distinct) == 1:
         distinct.append("again")
     name = "_and_".join(distinct)
@@ -87,7 +76,9 @@ def _qualifiers(pattern: Pattern) -> list[str]:
 
     It is the first word of the arguments that the result of the call fills.
     """
-    found = [next((words(name)[0] for name in fed if words(name)), "") for fed in pattern.feeds]
+    found = [
+        next((name_words(name)[0] for name in fed if name_words(name)), "") for fed in pattern.feeds
+    ]
     calls = Counter(step.tool for step in pattern.steps)
     return [
         word if calls[step.tool] > 1 and found.count(word) == 1 else ""
@@ -99,7 +90,7 @@ def _variables(pattern: Pattern, taken: Iterable[str]) -> list[str]:
     """A variable for the result of each call, called after what its tool finds or makes."""
     names: list[str] = []
     for step, qualifier in zip(pattern.steps, _qualifiers(pattern), strict=True):
-        noun = words(step.tool.rpartition(".")[2])
+        noun = name_words(step.tool.rpartition(".")[2])
         wanted = "_".join((noun[1:] or noun or ("result",))[-3:])
         wanted = f"{qualifier}_{wanted}" if qualifier else wanted
         names.append(identifier(wanted, taken=[*taken, *names]))
@@ -218,7 +209,7 @@ def _column(
 ) -> tuple[str, ...]:
     """Texts that are equal exactly when the values of an argument are.
 
-    A value that can not be read counts as equal to itself alone.
+    A value that cannot be read counts as equal to itself alone.
     """
     call, name = slot
     found = []
@@ -249,7 +240,7 @@ def _parameters(
         call, name = group[0]
         text = name
         if wanted.count(name) > 1:
-            text = f"{qualifiers[call] or '_'.join(words(pattern.steps[call].tool))}_{name}"
+            text = f"{qualifiers[call] or '_'.join(name_words(pattern.steps[call].tool))}_{name}"
         text = identifier(text, taken=taken)
         taken.append(text)
         default = _constant(columns[group[0]])
@@ -470,7 +461,7 @@ def _alone(schema: Any) -> dict[str, Any]:
 
 
 def _sentence(child: ToolDefinition) -> str:
-    text = " ".join(child.description.summary.split()) or " ".join(words(child.name))
+    text = " ".join(child.description.summary.split()) or " ".join(name_words(child.name))
     text = text.removeprefix(f"{len(child.signature.children)} calls in one. ")
     first = text.split(". ")[0].rstrip(".")
     if len(first) > _LONGEST_SENTENCE:
@@ -483,7 +474,7 @@ def worked_calls(
 ) -> tuple[WorkedCall, ...]:
     """Occurrences with distinct arguments whose calls were recorded whole, the shortest first.
 
-    A call with something that is no JSON data, such as NaN, can not be kept.
+    A call with something that is no JSON data, such as NaN, cannot be kept.
     """
     found: dict[str, tuple[int, WorkedCall]] = {}
     for occurrence in occurrences[:_LOOKED_AT]:

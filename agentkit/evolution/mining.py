@@ -20,7 +20,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, InsertPolicy, call_key, runs_live
 from agentkit.evolution.duplicates import normal_form
-from agentkit.evolution.insertion import InsertOutcome
+from agentkit.evolution.insertion import CheckResult
 from agentkit.evolution.learning import PASSWORD_FIELD, private_part, suspicious_part
 from agentkit.evolution.lifting import (
     MOST_EXAMPLES,
@@ -261,7 +261,7 @@ def _gain(pattern: Pattern, uses: int) -> int:
 
 
 # --- Recorded calls of children, kept as their worked calls ---------------------------------------
-# A composite whose children touch the world can not be tried out by calling them. InsertTool
+# A composite whose children touch the world cannot be tried out by calling them. InsertTool
 # answers them from their worked calls, so what the episodes recorded of them has to be there first.
 # The world changes between episodes: the same question may have been answered differently. A tool
 # keeps one answer to a question, and worked calls that rely on another one are left out.
@@ -384,7 +384,7 @@ _MINING = Author(kind="program", name="mining")
 
 def insert_mined(
     manager: ToolManager, composites: Sequence[MinedComposite]
-) -> dict[str, InsertOutcome]:
+) -> dict[str, CheckResult]:
     """Put mined composites into the library at once, as far as the Tool Manager takes them.
 
     Their literals come from conversations and nobody is asked, so this is for libraries that no

@@ -515,7 +515,7 @@ async def checked_calls(calls: Sequence[ToolCall], request: ModelRequest) -> tup
 
 # --- A verdict on calls that nobody ran, from what happened to the calls of the run itself --------
 # What it can show: a candidate that proposes at once what the run found only after failures, and
-# one that proposes calls which break the contract or a rule. What it can not show: that calls which
+# one that proposes calls which break the contract or a rule. What it cannot show: that calls which
 # worked were the right ones, nor that another valid call would have worked as well, which counts
 # against the candidate here. So a gain that it shows is one, a loss may be none.
 

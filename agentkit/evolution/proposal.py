@@ -13,7 +13,11 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError
 from agentkit.evolution.gate_statistics import Elond
-from agentkit.evolution.validation.approvals import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
+from agentkit.evolution.validation.approvals import (
+    FORMERLY_OVERRULABLE,
+    OVERRULABLE,
+    OVERRULABLE_OF_ARRIVALS,
+)
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author, EventDraft, EventKind, LibraryEvent, cut
 from agentkit.library.library import Library
@@ -175,14 +179,14 @@ class Proposal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnreadableProposal:
-    """What a proposer answered that can not become a proposal; kept with the reasons.
+    """What a proposer answered that cannot become a proposal; kept with the reasons.
 
     Attributes:
         author: Who answered.
         stream: Where it comes from.
         tool_name: The tool that was to be changed, as far as it is known.
         text: The answer, cut to a length that can be kept.
-        failed: Why it can not be read.
+        failed: Why it cannot be read.
     """
 
     author: Author
@@ -263,7 +267,7 @@ class ProposalRecord:
     def current(self) -> Proposal:
         """The proposal as it is by now, moved to the revision ``base``; of one that can be read."""
         if self.proposal is None or self.candidate is None:
-            raise AssertionError("what can not be read is rejected with codes that stand")
+            raise AssertionError("what cannot be read is rejected with codes that stand")
         return replace(self.proposal, candidate=self.candidate, base=self.base)
 
     @property
@@ -325,7 +329,7 @@ class ProposalRecord:
     @property
     def may_be_overruled(self) -> frozenset[str]:
         """The codes that a person may overrule, of a proposal of this kind."""
-        return OVERRULABLE_OF_ARRIVALS if self.is_arrival else OVERRULABLE
+        return OVERRULABLE_OF_ARRIVALS if self.is_arrival else OVERRULABLE | FORMERLY_OVERRULABLE
 
     @property
     def overrulable(self) -> tuple[str, ...]:

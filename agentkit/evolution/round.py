@@ -405,7 +405,7 @@ def evolving(store_url: str) -> Iterator[None]:
     """Hold the right to evolve a library; a process that is killed gives it back.
 
     A SQLite store has its lock in a file beside it. For other stores it is a file in the folder
-    for temporary files, which holds for one machine. Where files can not be locked, there is none.
+    for temporary files, which holds for one machine. Where files cannot be locked, there is none.
 
     Args:
         store_url: Where the library is.

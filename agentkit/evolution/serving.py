@@ -74,7 +74,7 @@ class Experiment:
 def running(ledger: Ledger, stage: Stage) -> tuple[Experiment, ...]:
     """The experiments of one stage, but for those on pinned tools, in the order of their tools.
 
-    One whose candidate can not be read is left out and logged: a newer agentkit wrote it.
+    One whose candidate cannot be read is left out and logged: a newer agentkit wrote it.
     """
     if WHOLE_LIBRARY in ledger.pins:
         return ()
@@ -84,11 +84,11 @@ def running(ledger: Ledger, stage: Stage) -> tuple[Experiment, ...]:
 
 
 def experiment_of(record: ProposalRecord) -> Experiment | None:
-    """What the runtime needs of a proposal; None for one whose candidate can not be read."""
+    """What the runtime needs of a proposal; None for one whose candidate cannot be read."""
     try:
         candidate = record.candidate
     except DefinitionError:
-        logger.exception("the candidate of %r can not be read; not tried", record.proposal_id)
+        logger.exception("the candidate of %r cannot be read; not tried", record.proposal_id)
         return None
     if candidate is None:
         return None
@@ -215,7 +215,7 @@ class LedgerWatch:
         store: Where the events are kept.
         refresh_seconds: How old an answer may be; a kill switch works after this time at the
             latest. 0 looks each time.
-        max_age_seconds: For how long the last answer counts while the store can not be read.
+        max_age_seconds: For how long the last answer counts while the store cannot be read.
         clock: Seconds of a clock that never goes backwards.
     """
 
@@ -270,7 +270,7 @@ class LedgerWatch:
         return last is not None and last > ledger.sequence
 
     async def current(self) -> Ledger:
-        """The ledger, at most ``refresh_seconds`` old unless the store can not be read.
+        """The ledger, at most ``refresh_seconds`` old unless the store cannot be read.
 
         Raises:
             StoreError: The store could not be read, and never was.
@@ -298,7 +298,7 @@ class LedgerWatch:
             except StoreError:
                 if known is None:
                     raise
-                logger.exception("the events can not be read; what was read last counts on")
+                logger.exception("the events cannot be read; what was read last counts on")
                 return known
             self._read_at = self._tried_at
             return self._ledger
@@ -356,7 +356,7 @@ class CanaryRouter:
 
     * its candidate was rolled back, rejected or quarantined, or moved to another revision;
     * a person pinned its tool or the whole library (the kill switch);
-    * the ledger can not be read for ``max_age_seconds``, so nobody knows.
+    * the ledger cannot be read for ``max_age_seconds``, so nobody knows.
 
     Then it goes on with the definition as it is, for good; its episodes carry the labels
     ``left_experiment`` and ``left_because`` in place of ``experiment`` and ``arm``, and count for
@@ -432,7 +432,7 @@ class CanaryRouter:
     def _why_not(
         self, state: ProposalState, experiment: Experiment, labels: Mapping[str, str], of: Library
     ) -> str:
-        """Why a conversation can not go on with its candidate; empty when it can."""
+        """Why a conversation cannot go on with its candidate; empty when it can."""
         if not self.watch.is_trusted:
             return "ledger_unreadable"
         if state not in SERVED:

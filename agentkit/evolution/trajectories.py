@@ -125,7 +125,7 @@ class Trajectory:
         """The arguments of the call at ``position``, as the tool got them.
 
         Raises:
-            LookupError: One of them can not be read.
+            LookupError: One of them cannot be read.
         """
         sources = self.steps[position].sources
         return {name: self.value(source) for name, source in sources.items()}
@@ -134,7 +134,7 @@ class Trajectory:
         """The call at ``position``, with its answer.
 
         Raises:
-            LookupError: An argument can not be read.
+            LookupError: An argument cannot be read.
         """
         step = self.steps[position]
         return RecordedCall(tool=step.tool, arguments=self.arguments(position), result=step.result)
@@ -177,7 +177,7 @@ def cast_value(value: Any, cast: Cast) -> Any:
     """``value`` turned into another type.
 
     Raises:
-        LookupError: It can not be, without a loss.
+        LookupError: It cannot be, without a loss.
     """
     for known, made in casts(value):
         if known == cast:

@@ -20,27 +20,6 @@ _SMALL_CHANGE = 64
 """A change of so few tools is always handed on, however small the library is."""
 
 
-class DerivedCache(Protocol):
-    """Bytes by key that a store keeps beside its tools, so that they need not be worked out again.
-
-    Losing any of them costs time and nothing else: a cache that cannot read or write says so in
-    the log and answers as if it were empty. A key names all that its bytes depend on.
-    """
-
-    def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """The bytes of those keys that are there, whole and undamaged."""
-        ...
-
-    def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
-        """Keep entries; older ones that nobody named for a while may go.
-
-        Args:
-            entries: Bytes by key.
-            keep: Further keys that are in use now.
-        """
-        ...
-
-
 class Snapshot(Protocol):
     """What a derived value may see of a library."""
 
@@ -50,8 +29,8 @@ class Snapshot(Protocol):
         ...
 
     @property
-    def cache(self) -> DerivedCache | None:
-        """A cache for values that are slow to compute; None when there is none."""
+    def version(self) -> int:
+        """The version that a store gave it; 0 when it is in no store."""
         ...
 
 

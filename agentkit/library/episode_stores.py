@@ -1,15 +1,13 @@
-"""Giving episodes to a store: in one step or one by one, or to another store than the tools."""
+"""Stores that hand on to other stores, and what every store of episodes can be asked."""
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.episodes import Episode
-from agentkit.errors import EpisodeFormatError, UsageError
+from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -24,8 +22,6 @@ from agentkit.library.store import (
 
 if TYPE_CHECKING:
     from agentkit.library.events import LibraryEvent
-
-logger = logging.getLogger(__name__)
 
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
@@ -149,28 +145,6 @@ def pruning(store: object) -> Pruning:
     return store
 
 
-Refuse = Callable[[int, Exception], None]
-"""Called with the place of an episode that the store will never take, and why."""
-
-REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
-"""Errors about the episode itself; any other may be temporary."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Delivered:
-    """The result of a batch.
-
-    Attributes:
-        count: How many of its episodes, from the first on, need no further attempt.
-        written: How many of these the store has.
-        error: What stopped the rest; None when all of them are done.
-    """
-
-    count: int
-    written: int
-    error: Exception | None = None
-
-
 def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
     """Append episodes in one step, or one by one where the store cannot do better."""
     if isinstance(store, BatchAppending):
@@ -178,43 +152,3 @@ def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
         return
     for episode in episodes:
         store.append(episode)
-
-
-def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
-    """Give a batch to the store, in one step where it can and one by one otherwise.
-
-    An episode that the store refuses is passed to ``refuse`` and holds up no other.
-    """
-    if isinstance(store, BatchAppending):
-        try:
-            store.append_many(batch)
-        except REFUSALS as error:
-            logger.info("a batch was refused, its episodes are tried one by one: %s", error)
-        except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
-            return Delivered(count=0, written=0, error=error)
-        else:
-            return Delivered(count=len(batch), written=len(batch))
-    return _one_by_one(store, batch, refuse)
-
-
-def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
-    written = 0
-    for place, episode in enumerate(batch):
-        try:
-            store.append(episode)
-            written += 1
-        except REFUSALS as error:
-            try:
-                refuse(place, error)
-            except OSError as full:
-                error.add_note(f"it cannot be set aside: {error_text(full)}")
-                return Delivered(count=place, written=written, error=error)
-        except Exception as error:  # noqa: BLE001 - as above
-            return Delivered(count=place, written=written, error=error)
-    return Delivered(count=len(batch), written=written)
-
-
-def error_text(error: Exception) -> str:
-    """The error in one line, with its notes."""
-    notes = getattr(error, "__notes__", ())
-    return "; ".join((f"{type(error).__name__}: {error}", *notes))

@@ -17,7 +17,7 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.library.dag import DAG, Dag, in_order, reachable
-from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
+from agentkit.library.derived import Change, Derived, DerivedValues
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -38,7 +38,6 @@ class Library:
     Args:
         tools: Tools, or definitions of tools that do not run in this process.
         version: The epoch that the store gave this snapshot; 0 when it is in no store.
-        cache: Where derived values may be kept beyond this process; a store names its own.
 
     Raises:
         DuplicateToolError: Two different tools have the same name.
@@ -59,7 +58,6 @@ class Library:
         tools: Iterable[Tool | ToolDefinition] = (),
         *,
         version: int = 0,
-        cache: DerivedCache | None = None,
     ) -> None:
         by_name: dict[str, Tool] = {}
         for entry in tools:
@@ -69,18 +67,12 @@ class Library:
                 raise DuplicateToolError(tool.name, (known.place, tool.place))
         self._tools = MappingProxyType(by_name)
         self._version = version
-        self._cache = cache
         self._values = DerivedValues()
 
     @property
     def version(self) -> int:
         """The epoch that the store gave this snapshot; 0 when it is in no store."""
         return self._version
-
-    @property
-    def cache(self) -> DerivedCache | None:
-        """The persistent cache for derived values; None without a store."""
-        return self._cache
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -206,7 +198,7 @@ class Library:
     ) -> Library:
         """A library of ``tools``, which are known to be well-formed, at the same version."""
         kept = self._version if version is None else version
-        library = Library(version=kept, cache=self._cache)
+        library = Library(version=kept)
         library._tools = tools if isinstance(tools, MappingProxyType) else MappingProxyType(tools)
         library._values = values or self._values.after(change, size=len(tools))
         return library

@@ -19,7 +19,6 @@ from agentkit.library.changes import (
     no_such_version,
     stored_definition,
 )
-from agentkit.library.derived import DerivedCache
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (
@@ -76,7 +75,6 @@ class SQLStore(ABC):
 
     Args:
         place: The store in messages, without secrets.
-        cache: Where derived values are kept.
     """
 
     events_table: ClassVar[str] = "events"
@@ -87,10 +85,9 @@ class SQLStore(ABC):
     pruned_at_a_time: ClassVar[int] = 1_000
     longest_pause: ClassVar[float] = 0.0
 
-    def __init__(self, place: object, *, cache: DerivedCache) -> None:
+    def __init__(self, place: object) -> None:
         self._place = place
-        self._cache = cache
-        self._newest = Library(cache=cache)
+        self._newest = Library()
 
     # What a database brings.
 
@@ -162,7 +159,7 @@ class SQLStore(ABC):
         known = self._newest
         if target == known.version:
             return known
-        base = known if 0 < known.version < target else Library(cache=self._cache)
+        base = known if 0 < known.version < target else Library()
         library = self._caught_up(base, target)
         if target == newest:
             self._newest = library
@@ -177,7 +174,7 @@ class SQLStore(ABC):
             if base.version and (digest is None or since > base.version):
                 gone.append(tools[-1].name if digest is not None else self._tool_name(stored))
         if not len(base):
-            return Library(tools, version=version, cache=self._cache)
+            return Library(tools, version=version)
         rest = base.without(gone) if gone else base
         return rest.with_tools(tools).at_version(version)
 

@@ -7,19 +7,22 @@ of its segment; what is gone loses its bit in a mask. Nothing that another versi
 
 from __future__ import annotations
 
-import json
 import logging
 import math
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from hashlib import blake2b, sha256
-from io import BytesIO
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from zipfile import BadZipFile
 
+from agentkit.episodes.replacing import plain_here, replaced
 from agentkit.errors import UsageError
-from agentkit.library.derived import DerivedCache, Snapshot
+from agentkit.fetch import cache_directory
+from agentkit.library.derived import Snapshot
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -41,9 +44,13 @@ _MOST_GONE = 0.5
 """A segment that lost more of its tools than this is rewritten without them."""
 
 _KEPT_FROM = 256
-"""Tools that a segment has at least to be kept in the store; rebuilding a smaller one is faster."""
+"""Tools that a segment has at least to be kept in a file; rebuilding a smaller one is faster."""
 
-_OUTLINE = "agentkit.index.outline/2"
+_MOST_FILES = 32
+_MOST_BYTES = 2 * 1024**3
+"""Kept files, and bytes of them, at most; the index of a million tools is about 300 MB."""
+
+_FORMAT = "agentkit.index/3"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,8 +126,8 @@ class Channel(Protocol[D_co]):
     def fingerprint(self) -> str:
         """Names the meaning of the data: the kind, its version, and every setting it depends on.
 
-        Data are read back from a store only under the same fingerprint. "" for data that are not
-        to be stored.
+        Kept data are read back only under the same fingerprint. "" for data that are not to be
+        kept.
         """
         ...
 
@@ -333,11 +340,12 @@ class IndexConfig:
     channels: tuple[Channel[Any], ...] = ()
 
     def build(self, library: Snapshot) -> ToolIndex:
-        """The index of a whole library, from segments that its store kept as far as there are."""
+        """The index of a whole library; that of a store's from kept segments, as far as it can."""
         definitions = [tool.definition for tool in library.tools.values()]
-        if library.cache is None or not all(one.fingerprint for one in self.channels):
+        is_kept = library.version and len(definitions) >= _KEPT_FROM
+        if not is_kept or not all(one.fingerprint for one in self.channels):
             return self._index([(Segment.of(definitions, self.channels), None)])
-        saved = _SavedSegments(cache=library.cache, channels=self.channels)
+        saved = _SavedSegments(folder=cache_directory() / "index", channels=self.channels)
         parts, rest = saved.find(definitions)
         if rest:
             parts = _settled([*parts, (Segment.of(rest, self.channels), None)])
@@ -385,106 +393,106 @@ def _settled(parts: list[tuple[Segment, Mask | None]]) -> list[tuple[Segment, Ma
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _SavedSegments:
-    """The segments that a store keeps, for indexes of some channels.
+    """Segments in files of the user's cache, for indexes of some channels.
+
+    Whatever goes wrong with a file costs the time to work its segment out again. Only files that
+    nobody else may write are read: whoever writes one decides which tools models see.
 
     Attributes:
-        cache: Where they are.
+        folder: Where they are.
         channels: What each segment has.
-        known: The digests of the rows of each segment that was found, by its identity.
+        known: The file of each segment that was found, by its identity.
     """
 
-    cache: DerivedCache
+    folder: Path
     channels: Sequence[Channel[Any]]
-    known: dict[int, list[str]] = field(default_factory=dict)
+    known: dict[int, Path] = field(default_factory=dict)
+
+    @property
+    def _prefix(self) -> str:
+        prints = "\n".join(channel.fingerprint for channel in self.channels)
+        return sha256(f"{_FORMAT}\n{prints}".encode()).hexdigest()[:16]
 
     def find(
         self, definitions: Sequence[ToolDefinition]
     ) -> tuple[list[tuple[Segment, Mask | None]], list[ToolDefinition]]:
         """Segments that are made of these definitions, half of each at least; and what is in none.
 
-        A segment whose bytes are gone or damaged is rebuilt with the rest.
+        A segment whose file is gone or damaged is rebuilt with the rest.
         """
         import numpy as np
 
         by_digest = {one.digest: one for one in definitions}
         parts: list[tuple[Segment, Mask | None]] = []
-        for digests in reversed(self._outline()):
-            rows = [by_digest.get(digest) for digest in digests]
-            mask = np.fromiter((row is not None for row in rows), bool, len(rows))
-            if mask.mean() < _MOST_GONE:
+        for path in _newest_first(self.folder, f"{self._prefix}-*.npz"):
+            try:
+                with open(path, "rb", opener=plain_here) as file, np.load(file) as arrays:
+                    _check_private(file)
+                    rows = [by_digest.get(one) for one in arrays["digests"].astype(str).tolist()]
+                    mask = np.fromiter((row is not None for row in rows), bool, len(rows))
+                    if not rows or mask.mean() < _MOST_GONE:
+                        continue
+                    names = tuple("" if row is None else row.name for row in rows)
+                    columns = range(len(self.channels))
+                    segment = Segment(names, tuple(_column(arrays, place) for place in columns))
+            except (OSError, ValueError, LookupError, EOFError, BadZipFile) as error:
+                logger.warning("a kept index cannot be read and is rebuilt: %s: %r", path, error)
                 continue
-            segment = self._read(digests, ["" if row is None else row.name for row in rows])
-            if segment is not None:
-                parts.append((segment, None if mask.all() else mask))
-                self.known[id(segment)] = digests
-                for digest in digests:  # of a tool in two segments the later one counts
-                    by_digest.pop(digest, None)
+            parts.append((segment, None if mask.all() else mask))
+            self.known[id(segment)] = path
+            for row in rows:  # of a tool in two segments the newer one counts
+                if row is not None:
+                    by_digest.pop(row.digest, None)
         return parts[::-1], list(by_digest.values())
 
     def keep(self, segments: Sequence[Segment], definitions: Mapping[str, ToolDefinition]) -> None:
-        """Write large segments down, if there are new ones among them."""
-        entries: dict[str, bytes] = {}
-        in_use: list[str] = []
-        outline: list[list[str]] = []
-        for segment in segments:
-            if len(segment) < _KEPT_FROM:
-                continue
-            digests = self.known.get(id(segment))
-            if digests is None:
-                digests = [definitions[name].digest for name in segment.names]
-                named = zip(self._keys(digests), segment.rows, strict=True)
-                entries |= {key: _packed(rows) for key, rows in named}
-            else:
-                in_use += self._keys(digests)
-            outline.append(digests)
-        if entries:
-            entries[_OUTLINE] = json.dumps(outline).encode()
-            self.cache.put(entries, keep=in_use)
-
-    def _outline(self) -> list[list[str]]:
-        blob = self.cache.get([_OUTLINE]).get(_OUTLINE)
+        """Write large segments down, mark those in use, and delete what nobody used for long."""
         try:
-            outline: list[list[str]] = [] if blob is None else json.loads(blob)
-        except ValueError as error:
-            logger.warning("the outline of a kept index cannot be read: %r", error)
-            return []
-        return outline
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for segment in segments:
+                if (path := self.known.get(id(segment))) is not None:
+                    path.touch()
+                elif len(segment) >= _KEPT_FROM:
+                    self._write(segment, [definitions[name].digest for name in segment.names])
+            size = 0
+            for place, path in enumerate(_newest_first(self.folder, "*.npz")):
+                size += path.stat().st_size
+                if place >= _MOST_FILES or size > _MOST_BYTES:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            logger.info("the index was not kept for the next start: %s", error)
 
-    def _read(self, digests: Sequence[str], names: Sequence[str]) -> Segment | None:
-        keys = self._keys(digests)
-        blobs = self.cache.get(keys)
-        if not all(key in blobs for key in keys):
-            return None
-        try:
-            return Segment(tuple(names), tuple(_unpacked(blobs[key]) for key in keys))
-        except (ValueError, KeyError, OSError) as error:
-            logger.warning("a kept index cannot be read and is rebuilt: %r", error)
-            return None
+    def _write(self, segment: Segment, digests: Sequence[str]) -> None:
+        import numpy as np
 
-    def _keys(self, digests: Sequence[str]) -> list[str]:
-        """Under which key the store has what each channel keeps of a segment."""
-        rows = "".join(digests).encode()
-        prints = (channel.fingerprint for channel in self.channels)
-        return [sha256(f"rows/2 {one}\n".encode() + rows).hexdigest() for one in prints]
-
-
-def _packed(rows: Rows) -> bytes:
-    import numpy as np
-
-    buffer = BytesIO()
-    named: dict[str, Any] = {f"a_{name}": one for name, one in rows.arrays.items()}
-    np.savez(buffer, counts=rows.counts, **named)
-    return buffer.getvalue()
+        arrays: dict[str, Any] = {"digests": np.array(digests, "S64")}
+        for place, rows in enumerate(segment.rows):
+            arrays[f"{place}"] = rows.counts
+            arrays |= {f"{place} {name}": one for name, one in rows.arrays.items()}
+        of_rows = sha256("".join(digests).encode()).hexdigest()[:32]
+        path = self.folder / f"{self._prefix}-{of_rows}.npz"
+        with replaced(path) as draft, draft.open("wb") as file:
+            np.savez(file, **arrays)
 
 
-def _unpacked(blob: bytes) -> Rows:
-    import numpy as np
+def _newest_first(folder: Path, pattern: str) -> list[Path]:
+    """Files by the time of their last use."""
+    found = [(path.stat(follow_symlinks=False).st_mtime_ns, path) for path in folder.glob(pattern)]
+    return [path for _, path in sorted(found, reverse=True)]
 
-    with np.load(BytesIO(blob), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    counts = arrays.pop("counts")
+
+def _check_private(file: IO[bytes]) -> None:
+    state = os.fstat(file.fileno())
+    if os.name == "posix" and (state.st_uid != os.geteuid() or state.st_mode & 0o022):
+        raise PermissionError("others may write it")
+
+
+def _column(arrays: Mapping[str, NDArray[Any]], place: int) -> Rows:
+    """What a segment's file holds for the channel at a place."""
+    mark = f"{place} "
     return Rows(
-        counts=counts, arrays={name.removeprefix("a_"): one for name, one in arrays.items()}
+        counts=arrays[f"{place}"],
+        arrays={name.removeprefix(mark): arrays[name] for name in arrays if name.startswith(mark)},
     )
 
 

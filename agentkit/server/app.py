@@ -14,16 +14,17 @@ from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
 from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
-from agentkit.library.spilling import spilling_of
 from agentkit.library.store import Store
 from agentkit.server.approvals import ApprovalsEndpoint
-from agentkit.server.chat import ChatCompletions
-from agentkit.server.chat_request import Reader
+from agentkit.server.chat import ChatCompletions, Dialect
+from agentkit.server.chat_answer import Completion
+from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits
 from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
+from agentkit.server.responses import ResponsesReader, ResponseWriter
 from agentkit.server.runs import MinuteLog, Probe, Runs
 from agentkit.tools.invocation import DepsFactory, run_in_daemon_thread
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 CHAT_PATH = "/v1/chat/completions"
+RESPONSES_PATH = "/v1/responses"
 FEEDBACK_PATH = "/v1/feedback"
 APPROVALS_PATH = "/v1/approvals"
 APPROVAL_PATH = "/v1/approvals/{episode_id}"
@@ -67,6 +69,7 @@ def create_app(
 
     ========================  ===============================================================
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
+    POST /v1/responses         the same in the dialect of OpenAI's Responses API
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/approvals          calls that wait for a person
     POST /v1/approvals/{id}    a decision on those of one run, which then resumes
@@ -123,7 +126,7 @@ def create_app(
     )
     chat = ChatCompletions(
         agent=agent,
-        reader=reader,
+        dialects=_dialects(reader),
         runs=service.runs,
         bodies=bodies,
         metrics=service.metrics,
@@ -138,6 +141,7 @@ def create_app(
     model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}
     routes: dict[str, tuple[str, Any]] = {
         CHAT_PATH: ("POST", chat),
+        RESPONSES_PATH: ("POST", chat),
         FEEDBACK_PATH: ("POST", feedback),
     }
     if approvers or client_approval:
@@ -161,6 +165,26 @@ def create_app(
     app.state.runs = service.runs
     app.state.model_name = name
     return app
+
+
+def _dialects(reader: Reader) -> Mapping[str, Dialect]:
+    """How each endpoint reads and answers."""
+
+    def completion(episode_id: str, asked: Asked) -> Completion:
+        return Completion(
+            episode_id=episode_id,
+            model=reader.model,
+            not_honoured=asked.not_honoured,
+            include_usage=asked.include_usage,
+        )
+
+    def response(episode_id: str, asked: Asked) -> ResponseWriter:
+        return ResponseWriter(episode_id=episode_id, model=reader.model, asked=asked)
+
+    return {
+        CHAT_PATH: Dialect(read=reader.read, writer=completion),
+        RESPONSES_PATH: Dialect(read=ResponsesReader(reader=reader).read, writer=response),
+    }
 
 
 def assemble(
@@ -266,7 +290,6 @@ class _Service:
         self._log = MinuteLog(_LOG)
         self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
         self._replica = replica_of(agent.store)
-        self._spilling = spilling_of(agent.store)
         self.runs = Runs()
         self.metrics = RunMetrics(
             Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
@@ -280,7 +303,7 @@ class _Service:
                 "Version that runs begin with.",
                 lambda: agent.library.version,
             ),
-            *store_gauges(agent.queue, self._replica, self._spilling),
+            *store_gauges(agent.queue, self._replica),
         )
 
     async def ready(self) -> Mapping[str, str]:
@@ -289,10 +312,9 @@ class _Service:
         if why:
             return {"status": "unavailable", "reason": why}
         status = None if self._replica is None else self._replica.status
-        reasons = [] if status is None or status.state == "current" else [status.summary]
-        if self._spilling is not None and self._spilling.in_files:
-            reasons.append("episodes wait for their store")
-        return {"status": "degraded", "reason": "; ".join(reasons)} if reasons else {"status": "ok"}
+        if status is None or status.state == "current":
+            return {"status": "ok"}
+        return {"status": "degraded", "reason": status.summary}
 
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
@@ -302,7 +324,7 @@ class _Service:
         state = self._queue.state
         if state.failures or state.oldest_seconds > _SLOW_SECONDS:
             return "store"
-        if self._agent.store is not None and self._spilling is None:  # else they go to files
+        if self._agent.store is not None:
             error = await self._probe.error()
             if error is not None:
                 self._log.error("not ready, the store does not answer", error)

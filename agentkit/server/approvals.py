@@ -112,7 +112,7 @@ class ApprovalsEndpoint:
             "id": work.waiting.episode_id,
             "episode_id": result.episode.episode_id,
             "stop_reason": result.stop_reason,
-            "content": answer_text(result, as_json=self.chat.reader.output_schema is not None),
+            "content": answer_text(result, as_json=self.chat.agent.output_schema is not None),
         }
         await exchange.answer(json.dumps(answer).encode())
 

@@ -1,10 +1,10 @@
-"""``ChatCompletions``: ``POST /v1/chat/completions``, an agent behind OpenAI's wire format."""
+"""``ChatCompletions``: an agent behind OpenAI's wire formats."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,8 +24,8 @@ from agentkit.errors import (
 from agentkit.messages import ToolCall
 from agentkit.models.base import ReasoningDelta, TextDelta
 from agentkit.models.wire import WireNames
-from agentkit.server.chat_answer import Completion, StreamedAnswer, answer_text, answered_by
-from agentkit.server.chat_request import Asked, Reader
+from agentkit.server.chat_answer import AnswerWriter, StreamedAnswer, answer_text, answered_by
+from agentkit.server.chat_request import Asked
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, RateLimiter, ServerLimits, Slots
 from agentkit.server.metrics import RunMetrics
@@ -41,7 +41,7 @@ from agentkit.server.middleware import (
     store_unavailable,
 )
 from agentkit.server.runs import MinuteLog, Runs
-from agentkit.server.work import Work, already_answered, continued_work, new_work
+from agentkit.server.work import Work, already_answered, continued_work, followed, new_work
 from agentkit.tools.invocation import DepsFactory, made_deps
 
 _LOG = logging.getLogger(__name__)
@@ -76,13 +76,26 @@ def below_caller(headers: Mapping[str, str]) -> Iterator[None]:
         context.detach(token)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """A wire format.
+
+    Attributes:
+        read: Reads a body, and the session that a header names.
+        writer: Writes the answer to a request, which will have an episode of this id.
+    """
+
+    read: Callable[[bytes, str | None], Asked]
+    writer: Callable[[str, Asked], AnswerWriter]
+
+
 @dataclass(kw_only=True, eq=False)
 class ChatCompletions:
-    """The endpoint.
+    """The endpoints ``/v1/chat/completions`` and ``/v1/responses``.
 
     Attributes:
         agent: Answers.
-        reader: Reads requests.
+        dialects: By path, how requests are read and answers written.
         runs: What is under way.
         bodies: Reads what is sent.
         metrics: Where things are counted.
@@ -93,7 +106,7 @@ class ChatCompletions:
     """
 
     agent: Agent
-    reader: Reader
+    dialects: Mapping[str, Dialect]
     runs: Runs
     bodies: Bodies
     metrics: RunMetrics
@@ -122,12 +135,14 @@ class ChatCompletions:
         with self.runs.entered():
             body = await self.bodies.of(exchange)
             with self._places.held(exchange.who):  # only now: a body may take its time
-                chat_request = self.reader.read(body, exchange.headers.get("x-session-id"))
+                dialect = self.dialects[exchange.path]
+                chat_request = dialect.read(body, exchange.headers.get("x-session-id"))
                 self._check_open()
                 work = await self._with_deps(await self._planned(chat_request, exchange), scope)
                 parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
                 with self._claimed(work), parent:
-                    await self._deliver(chat_request, work, exchange)
+                    writer = dialect.writer(work.episode_id, chat_request)
+                    await self._deliver(chat_request, work, writer, exchange)
 
     async def carried_out(
         self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
@@ -164,15 +179,22 @@ class ChatCompletions:
 
     async def _planned(self, chat_request: Asked, exchange: Exchange) -> Work:
         store = self.agent.store
-        if chat_request.session is not None and store is None and not chat_request.answers:
+        named = chat_request.session or chat_request.follows
+        if named is not None and store is None and not chat_request.answers:
             message = "this server keeps no sessions; send the whole conversation instead"
             raise RequestError(message=message, param="session_id", code="no_sessions")
-        if not chat_request.answers:
-            return new_work(chat_request, exchange)
         try:
-            return await continued_work(
-                chat_request, exchange, store, takes_approvals=self.takes_approvals
+            if chat_request.answers:
+                return await continued_work(
+                    chat_request, exchange, store, takes_approvals=self.takes_approvals
+                )
+            work = new_work(chat_request, exchange, keeps=store is not None)
+            if chat_request.follows is None or store is None:
+                return work
+            session_id = await asyncio.to_thread(
+                followed, chat_request.follows, store, exchange.key
             )
+            return replace(work, session_id=session_id)
         except AgentKitError as error:
             self._log.error("no run begins, the store cannot be read", error)
             raise store_unavailable() from error
@@ -192,18 +214,14 @@ class ChatCompletions:
         finally:
             self._busy.discard(claim)
 
-    async def _deliver(self, chat_request: Asked, work: Work, exchange: Exchange) -> None:
-        completion = Completion(
-            episode_id=work.episode_id,
-            model=self.reader.model,
-            not_honoured=chat_request.not_honoured,
-            include_usage=chat_request.include_usage,
-        )
+    async def _deliver(
+        self, chat_request: Asked, work: Work, writer: AnswerWriter, exchange: Exchange
+    ) -> None:
         if chat_request.stream:
-            await self._streamed(work, StreamedAnswer(exchange, completion, self.metrics))
+            await self._streamed(work, StreamedAnswer(exchange, writer, self.metrics))
             return
         result = await self._outcome(work, work.carried_out(self.agent), exchange)
-        body = completion.whole(result, self._text(result), _on_the_wire(result))
+        body = writer.whole(result, self._text(result), _on_the_wire(result))
         headers = answered_by(result.episode.library_version, result.episode.metadata)
         await exchange.answer(body, headers=headers)
 
@@ -223,20 +241,12 @@ class ChatCompletions:
 
     async def _pumped(self, work: Work, stream: StreamedAnswer) -> RunResult:
         """Carry out the work and send its text as it comes."""
-        if work.waiting is not None or self.reader.output_schema is not None:
+        if self.agent.output_schema is not None:
             result = await work.carried_out(self.agent)
             stream.route(result.episode.library_version, result.episode.metadata)
             await stream.say(self._text(result))
             return result
-        events = self.agent.stream(
-            work.request,
-            deps=work.deps,
-            session_id=work.session_id,
-            history=work.history,
-            metadata=work.labels,
-            episode_id=work.episode_id,
-        )
-        async with aclosing(events):
+        async with aclosing(work.streamed(self.agent)) as events:
             async for event in events:
                 match event:
                     case RunStarted(library_version=version, labels=labels):
@@ -256,7 +266,7 @@ class ChatCompletions:
         raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 
     def _text(self, result: RunResult) -> str:
-        return answer_text(result, as_json=self.reader.output_schema is not None)
+        return answer_text(result, as_json=self.agent.output_schema is not None)
 
     async def _outcome(
         self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from agentkit.agent.types import RunResult
@@ -41,6 +41,38 @@ def call_id_on_the_wire(episode_id: str, call_id: str) -> str:
     return f"{episode_id}.{call_id}"
 
 
+class AnswerWriter(Protocol):
+    """Writes one answer in a dialect, whole or as the events of a stream."""
+
+    def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
+        """The answer as one JSON object."""
+        ...
+
+    def opening(self) -> bytes:
+        """What a stream begins with."""
+        ...
+
+    def piece(self, text: str) -> bytes:
+        """Text of the answer."""
+        ...
+
+    def thought(self, text: str) -> bytes:
+        """Text of the model's reasoning."""
+        ...
+
+    def progress(self, tool: str, text: str) -> bytes:
+        """How far a tool is."""
+        ...
+
+    def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
+        """The end of a good answer."""
+        ...
+
+    def failing(self, error: RequestError) -> bytes:
+        """The end of an answer that broke."""
+        ...
+
+
 @dataclass(kw_only=True, slots=True)
 class Completion:
     """Writes one answer.
@@ -71,7 +103,7 @@ class Completion:
             message |= {"content": text or None, "tool_calls": self._calls(calls)}
         finish = finish_reason(result)
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        tail = {"usage": _usage(result.usage), "agentkit": self._extension(result)}
+        tail = {"usage": _usage(result.usage), "agentkit": extension(result, self.not_honoured)}
         return _ENCODER.encode(self._head("chat.completion", [choice]) | tail).encode()
 
     def opening(self) -> bytes:
@@ -96,8 +128,8 @@ class Completion:
             self._event({"tool_calls": [{"index": at, **call}]})
             for at, call in enumerate(self._calls(calls))
         ]
-        extension = self._extension(result)
-        events.append(self._event({}, finish=finish_reason(result), agentkit=extension))
+        further = extension(result, self.not_honoured)
+        events.append(self._event({}, finish=finish_reason(result), agentkit=further))
         if self.include_usage:
             head = self._head("chat.completion.chunk", [])
             events.append(_framed({**head, "usage": _usage(result.usage)}))
@@ -129,16 +161,21 @@ class Completion:
             for call in calls
         ]
 
-    def _extension(self, result: RunResult) -> dict[str, Any]:
-        """Fields that OpenAI's format has no place for."""
-        return {
-            "episode_id": self.episode_id,
-            "episode_kept": result.is_kept,
-            "stop_reason": result.stop_reason,
-            "library_version": result.episode.library_version,
-            "route": route_of(result.episode.metadata),
-            "not_honoured": list(self.not_honoured),
-        }
+    def failing(self, error: RequestError) -> bytes:
+        """The last event of a stream that broke; ``[DONE]`` does not follow."""
+        return b"data: " + error.encoded() + b"\n\n"
+
+
+def extension(result: RunResult, not_honoured: Sequence[str]) -> dict[str, Any]:
+    """Fields that OpenAI's formats have no place for."""
+    return {
+        "episode_id": result.episode.episode_id,
+        "episode_kept": result.is_kept,
+        "stop_reason": result.stop_reason,
+        "library_version": result.episode.library_version,
+        "route": route_of(result.episode.metadata),
+        "not_honoured": list(not_honoured),
+    }
 
 
 def route_of(labels: Mapping[str, str]) -> str:
@@ -204,13 +241,13 @@ class StreamedAnswer:
 
     Args:
         exchange: Where it goes.
-        completion: Its wire format.
+        writer: Its wire format.
         metrics: Where the wait for the first text is counted.
     """
 
-    def __init__(self, exchange: Exchange, completion: Completion, metrics: RunMetrics) -> None:
+    def __init__(self, exchange: Exchange, writer: AnswerWriter, metrics: RunMetrics) -> None:
         self.exchange = exchange
-        self._completion = completion
+        self._writer = writer
         self._metrics = metrics
         self._began = time.perf_counter()
         self._between = ""
@@ -235,17 +272,17 @@ class StreamedAnswer:
             self._has_text = True
             self._metrics.first_text.observe(time.perf_counter() - self._began)
         text, self._between = self._between + text, ""
-        await self._write(self._completion.piece(text))
+        await self._write(self._writer.piece(text))
         await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
 
     async def think(self, text: str) -> None:
         """Send what the model thinks before it answers."""
-        await self._write(self._completion.thought(text))
+        await self._write(self._writer.thought(text))
         await asyncio.sleep(0)
 
     async def progress(self, tool: str, text: str) -> None:
         """Send how far a tool is."""
-        await self._write(self._completion.progress(tool, text))
+        await self._write(self._writer.progress(tool, text))
 
     def paragraph_ended(self) -> None:
         """Begin a new paragraph: the next text belongs to another turn of the model."""
@@ -259,15 +296,15 @@ class StreamedAnswer:
 
     async def finish(self, result: RunResult, calls: Sequence[ToolCall]) -> None:
         """Send the end of a good answer."""
-        await self._write(self._completion.ending(result, calls), more=False)
+        await self._write(self._writer.ending(result, calls), more=False)
 
     async def fail(self, error: RequestError) -> None:
-        """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._write(b"data: " + error.encoded() + b"\n\n", more=False)
+        """End an answer that broke after it had begun, with an error."""
+        await self._write(self._writer.failing(error), more=False)
 
     async def _write(self, piece: bytes, *, more: bool = True) -> None:
         async with self._turn:
             if not self.has_begun:
                 await self.exchange.start(200, (*self._headers, *_STREAM))
-                piece = self._completion.opening() + piece
+                piece = self._writer.opening() + piece
             await self.exchange.send_piece(piece, more=more)

@@ -135,6 +135,8 @@ class Asked:
             keeps it.
         labels: The client's labels for the episode.
         not_honoured: Fields that were set and make no difference.
+        follows: Id of the episode whose kept conversation goes on.
+        is_followable: Whether the server keeps the conversation that begins, without a name for it.
     """
 
     messages: tuple[Message, ...]
@@ -144,6 +146,8 @@ class Asked:
     session: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     not_honoured: tuple[str, ...] = ()
+    follows: str | None = None
+    is_followable: bool = False
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -178,7 +182,7 @@ class Reader:
         Raises:
             RequestError: It cannot be answered as it is.
         """
-        record = _parsed(body)
+        record = parsed_object(body)
         if session is not None:
             record["session_id"] = session
         messages = record.get("messages")
@@ -248,7 +252,12 @@ def refused(error: ValidationError) -> RequestError:
     )
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def parsed_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is.
+
+    Raises:
+        RequestError: It is none.
+    """
     try:
         record = parse_json(body.decode("utf-8"))
     except ValueError as error:  # UnicodeDecodeError is one

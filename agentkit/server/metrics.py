@@ -12,7 +12,6 @@ from itertools import accumulate
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
 from agentkit.library.replicas import Replica
-from agentkit.library.spilling import SpillingEpisodes
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -175,9 +174,7 @@ class RunMetrics(Metrics):
                 self._failures.add(tool, failure.kind)
 
 
-def store_gauges(
-    queue: EpisodeQueue, replica: Replica | None, spilling: SpillingEpisodes | None
-) -> list[Gauge]:
+def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> list[Gauge]:
     """The state of the layers between an agent and its store."""
     read: dict[str, tuple[str, Callable[[], float]]] = {
         "episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
@@ -211,17 +208,6 @@ def store_gauges(
             "library_refresh_failures_total": (
                 "Looks at the store that failed.",
                 lambda: replica.status.failed_looks,
-            ),
-        }
-    if spilling is not None:
-        read |= {
-            "episodes_in_files": (
-                "Episodes in files that the store has not got yet.",
-                lambda: spilling.in_files,
-            ),
-            "episodes_refused_total": (
-                "Episodes from files that the store would not take, set aside.",
-                lambda: spilling.refused,
             ),
         }
     return [Gauge(f"agentkit_{name}", words, look) for name, (words, look) in read.items()]

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
+from agentkit.agent.episode_queue import error_text
 from agentkit.errors import StoreUnavailableError
-from agentkit.library.episode_stores import error_text
 from agentkit.server.middleware import Receive
 
 T = TypeVar("T")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,18 +14,24 @@ from agentkit.agent.types import (
     WAITS_FOR_PERSON,
     Approval,
     Decision,
+    ResumeOptions,
+    RunEvent,
+    RunOptions,
     RunResult,
     waiting_calls,
 )
 from agentkit.episodes import Episode, StopReason
-from agentkit.episodes.labels import ANONYMOUS, is_imported
-from agentkit.evolution.validation.wording import name_key
-from agentkit.library.store import EpisodeStore
+from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
+from agentkit.evolution.validation.texts import name_key
+from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
 from agentkit.server.middleware import NO_RETRY, Exchange, RequestError
+
+_UNNAMED = "resp."
+"""Conversations that clients go on with by the id of the last answer, not by a name."""
 
 KEY_LABEL = "key"
 REQUEST_LABEL = "request_id"
@@ -64,16 +70,26 @@ class Work:
             RunError: As for ``Agent.run``.
         """
         if self.waiting is None:
-            return await agent.run(
-                self.request,
-                deps=self.deps,
-                session_id=self.session_id,
-                history=self.history,
-                metadata=self.labels,
-                episode_id=self.episode_id,
-            )
-        return await agent.resume(
-            self.waiting,
+            return await agent.run(self.request, **self._options())
+        return await agent.resume(self.waiting, **self._resume_options())
+
+    def streamed(self, agent: Agent) -> AsyncGenerator[RunEvent, None]:
+        """What happens on the way to the outcome."""
+        if self.waiting is None:
+            return agent.stream(self.request, **self._options())
+        return agent.stream_resume(self.waiting, **self._resume_options())
+
+    def _options(self) -> RunOptions[Any]:
+        return RunOptions(
+            deps=self.deps,
+            session_id=self.session_id,
+            history=self.history,
+            metadata=self.labels,
+            episode_id=self.episode_id,
+        )
+
+    def _resume_options(self) -> ResumeOptions[Any]:
+        return ResumeOptions(
             deps=self.deps,
             approvals=self.approvals,
             values=self.values,
@@ -98,11 +114,16 @@ class Work:
         )
 
 
-def new_work(chat_request: Asked, exchange: Exchange) -> Work:
+def new_work(chat_request: Asked, exchange: Exchange, *, keeps: bool) -> Work:
     """A new run for a user message.
 
     Whatever the client leaves out, the episode names a user: requests of one person must not count
     as two witnesses when evidence is learned from. A name in which nobody sees anything is none.
+
+    Args:
+        chat_request: The request.
+        exchange: The request.
+        keeps: Whether there is a store for conversations.
     """
     labels = dict(chat_request.labels)
     if not name_key(labels.get("user", "")):
@@ -110,8 +131,11 @@ def new_work(chat_request: Asked, exchange: Exchange) -> Work:
     labels[REQUEST_LABEL] = exchange.request_id
     if exchange.key:
         labels[KEY_LABEL] = exchange.key
+    episode_id = new_episode_id()
+    if keeps and chat_request.is_followable and not chat_request.session:
+        chat_request = replace(chat_request, session=f"{_UNNAMED}{episode_id}")
     return Work(
-        episode_id=new_episode_id(),
+        episode_id=episode_id,
         request=chat_request.messages[-1].text,
         history=() if chat_request.session else chat_request.messages[:-1],
         session_id=_session_id(chat_request, exchange),
@@ -124,6 +148,39 @@ def _session_id(chat_request: Asked, exchange: Exchange) -> str | None:
     if chat_request.session is None or not exchange.key:
         return chat_request.session
     return f"{exchange.key}/{chat_request.session}"
+
+
+def followed(episode_id: str, store: EpisodeStore, key: str) -> str:
+    """The session of an earlier answer, which must be the last one in it. The store is read.
+
+    Raises:
+        RequestError: There is no such answer for this key, its conversation was not kept, or it
+            went on.
+    """
+    last = store.get(episode_id)
+    if last is None or is_imported(last.metadata) or last.metadata.get(KEY_LABEL, "") != key:
+        raise RequestError(
+            status=404,
+            message="no response of that id is kept for this key",
+            code="previous_response_not_found",
+            param="previous_response_id",
+        )
+    if last.session_id is None:
+        raise RequestError(
+            message="the conversation of that response was not kept; send it whole instead",
+            code="no_session",
+            param="previous_response_id",
+        )
+    kept = store.select(EpisodeFilter(session_id=last.session_id))
+    newest = next((one for one in kept if not is_extra_record(one.metadata)), last)
+    if newest.episode_id != last.episode_id:
+        raise RequestError(
+            status=409,
+            message=f"that conversation went on; its last response is resp_{newest.episode_id}",
+            code="conversation_went_on",
+            param="previous_response_id",
+        )
+    return last.session_id
 
 
 async def continued_work(

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, open_store, tool
-from agentkit.agent import ToolPolicy
+from agentkit.agent import ToolCallFinished, ToolPolicy
 from agentkit.agent.types import Approval
 from agentkit.episodes.labels import as_imported
 from agentkit.errors import UsageError
+from agentkit.models.base import TextDelta
 from agentkit.testing import ScriptedModel
 
 
@@ -122,6 +123,18 @@ async def test_resuming_needs_an_answer_to_every_call(delete, call):
     done = await agent.resume(waiting, approvals={"delete": True})
     with pytest.raises(UsageError, match="no call waits in it"):
         await agent.resume(done, approvals={"delete": True})
+
+
+async def test_a_resumed_run_is_streamed(delete, deleted, call):
+    """Its approved call and the words after it are events, and the result comes last."""
+    model = ScriptedModel([[call("delete", name="a")], "It is gone."])
+    agent = Agent(model, tools=[delete])
+    waiting = await agent.run("delete a")
+    events = [e async for e in agent.stream_resume(waiting, approvals={"delete": True})]
+    assert [e.result.value for e in events if isinstance(e, ToolCallFinished)] == ["deleted"]
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "It is gone."
+    assert events[-1].result.output == "It is gone."
+    assert deleted == ["a"]
 
 
 async def test_resuming_from_the_stored_episode(delete, deleted, call, store):

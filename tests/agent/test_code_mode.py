@@ -8,7 +8,18 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit import Agent, Block, Library, Rewrite, RunContext, Tool, guardrail, open_store, tool
+from agentkit import (
+    Agent,
+    Block,
+    Image,
+    Library,
+    Rewrite,
+    RunContext,
+    Tool,
+    guardrail,
+    open_store,
+    tool,
+)
 from agentkit.agent import (
     Limits,
     SelectionPolicy,
@@ -22,6 +33,8 @@ from agentkit.errors import CompositeError, ModelRetry, ToolFailed
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
+
+PNG = bytes.fromhex("89504e470d0a1a0a")
 
 
 def program(text, call_id="1"):
@@ -333,6 +346,20 @@ def test_search_finds_tools_for_programs():
     assert [tool.name for tool in model.requests[0].tools] == ["search_tools", "run_program"]
     assert "tool_39(customer: string, limit: integer = ...)" in result.episode.results[0].text
     assert result.episode.turns[1].results[0].value == "Ada"
+
+
+def test_a_program_shows_the_media_that_it_returns():
+    """An image of a call travels through the program, and the model sees it."""
+
+    @tool(effects=("reads",))
+    def photo(number: int) -> Image:
+        """Photograph a room."""
+        return Image(data=PNG + bytes([number]))
+
+    asked = agent([photo], program("a = photo(number=1)\nb = photo(number=2)\nreturn {'best': b}"))
+    result = asked.run_sync("go")
+    assert [one.data for one in result.episode.turns[0].results[0].media] == [PNG + b"\x02"]
+    assert Episode.from_json(result.episode.to_json()) == result.episode
 
 
 def test_two_programs_of_a_turn_keep_their_order(tools, log):

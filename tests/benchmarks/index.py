@@ -17,6 +17,7 @@ import asyncio
 import gc
 import gzip
 import json
+import os
 import random
 import sys
 import tempfile
@@ -150,6 +151,7 @@ def store_times(library: Library, retriever: Made) -> dict[str, float]:
     """Opening a file with and without a kept index."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "library.db"
+        os.environ["AGENTKIT_CACHE"] = folder  # where the index is kept
         store = open_store(f"sqlite:///{path}")
         everything = LibraryChange(proposal_id="all", upserts=library.definitions)
         store.commit(everything, expected_version=0)

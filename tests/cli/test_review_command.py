@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from agentkit import open_store, tool
+from agentkit import Agent, open_store, tool
+from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
@@ -15,6 +17,7 @@ from agentkit.evolution.validation.report import FailedCheck, TextOrigin
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
 
 MODEL = Author(kind="model", name="small-model", prompt_hash="0" * 64)
@@ -162,15 +165,15 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
 def test_a_person_overrules_a_check(as_json, invoke, manager):
     """Show gives the command; every code must be named, with a reason; then it is in use."""
     base = manager.library["loan_offer"].definition
-    name = reworded(manager, f"{base.description.summary} It is harmless.").proposal_id
-    line = f"agentkit review approve {name} --overrule false_claim --reason WHY"
+    name = reworded(manager, f"{base.description.summary} Then call loan_terms.").proposal_id
+    line = f"agentkit review approve {name} --overrule other_tool --reason WHY"
     assert line in invoke("review", "show", name).stdout
     approve = ("review", "approve", name, "--reason", "so it is")
     assert "is rejected" in invoke(*approve).stderr
-    assert "--reason" in invoke("review", "approve", name, "--overrule", "false_claim").stderr
+    assert "--reason" in invoke("review", "approve", name, "--overrule", "other_tool").stderr
     assert invoke(*approve, "--overrule", "directive").exit_code == 2
-    assert "rejected for false_claim" in invoke(*approve, "--overrule", "near_copy").stderr
-    assert as_json(*approve, "--overrule", "false_claim")["state"] == "active"
+    assert "rejected for other_tool" in invoke(*approve, "--overrule", "unit_contradicted").stderr
+    assert as_json(*approve, "--overrule", "other_tool")["state"] == "active"
     kinds = [event.kind for event in manager.refresh() and manager.ledger.proposals[name].events]
     assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
 
@@ -218,3 +221,41 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
+
+
+REFUNDS = '''
+from agentkit import tool
+
+@tool(effects=["destructive"])
+def refund(order: str) -> str:
+    """Refund an order."""
+    return f"{order} is refunded"
+'''
+
+
+def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, script, tmp_path):
+    """The run goes on with its tools and its model; a decision counts once."""
+    (tmp_path / "refunds.py").write_text(REFUNDS)
+
+    @tool(effects=["destructive"])
+    def refund(order: str) -> str:
+        """Refund an order."""
+        raise AssertionError("nobody approved it")
+
+    with closing(open_store(store_url)) as store:
+        call = ToolCall(call_id="c1", name="refund", arguments={"order": "A17"})
+        agent = Agent(ScriptedModel([[call]]), tools=[refund], store=store)
+        agent.run_sync("Refund A17", metadata={"user": "Ada"})
+        wait_for(agent.close())
+    assert 'refund(order="A17")' in invoke("review", "calls").stdout
+    (listed,) = as_json("review", "calls")
+    assert (listed["user"], listed["request"]) == ("Ada", "Refund A17")
+    agent = ["--tools", "refunds.py", "--model", "script:a"]
+    assert invoke("review", "calls", "nothing", "--approve", *agent).exit_code == 2
+    assert invoke("review", "calls", listed["run"], "--approve", "--reject").exit_code == 2
+    script("It is done.")
+    decided = invoke("review", "calls", listed["run"], "--approve", *agent)
+    assert decided.stdout == "It is done.\n", decided.stderr
+    assert as_json("review", "calls") == []
+    last = as_json("episodes", "show", "last")
+    assert last["turns"][0]["results"][0]["value"] == "A17 is refunded"

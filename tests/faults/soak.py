@@ -137,7 +137,6 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--store", choices=sorted(STORES), default="sqlite")
     parser.add_argument("--model", choices=["openai", "openai-compatible"], default="openai")
     parser.add_argument("--slack", type=float, default=1.0, help="allow this multiple of all times")
-    parser.add_argument("--spill", action="store_true", help="serve with --spill, on another disk")
     parser.add_argument("--serve", action="append", default=[], help="one more word for the server")
     parser.add_argument("--keep", help="a new folder for everything that was written")
     parser.add_argument("--json", action="store_true")
@@ -326,10 +325,9 @@ def endure(
     base_url, _model = told_by(answer_as_a_model, health)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    spills = folder / "spills"
     (folder / "tools.py").write_text(TOOLS)
     served = Served(
-        command=serve_command(options, store.url, port, spills),
+        command=serve_command(options, store.url, port),
         environment=environment(folder, base_url),
         folder=folder,
         pid=pid,
@@ -361,7 +359,6 @@ def endure(
         store_url=store.url,
         lives=served.lives,
         phases=phases,
-        spills=options.spill,
         at_rest=at_rest,
         left_open=left_open,
         slack=options.slack,
@@ -378,9 +375,8 @@ def longest_run(seconds: float) -> float:
     return min(15.0, seconds / 10)
 
 
-def serve_command(options, store_url: str, port: int, spills: Path) -> list[str]:
+def serve_command(options, store_url: str, port: int) -> list[str]:
     """The real command."""
-    spill = ["--spill", str(spills)] if options.spill else []
     return [
         *(sys.executable, "-c", MAIN, "serve", "--store", store_url, "--port", str(port)),
         *("--tools", "tools.py", "--yes", "--model", f"{options.model}:gpt-soak"),
@@ -394,7 +390,7 @@ def serve_command(options, store_url: str, port: int, spills: Path) -> list[str]
             str(longest_run(options.seconds)),
         ),
         *("--max-concurrent", str(4 * options.users)),
-        *(*spill, *options.serve),
+        *options.serve,
     ]
 
 

@@ -122,7 +122,6 @@ class Records:
         store_url: The store.
         lives: The processes of the server, in order.
         phases: The times of the soak.
-        spills: Whether episodes may wait in files, so that the server stays ready.
         at_rest: The metrics of the last process that was under load, once nobody asked any more.
         left_open: Connections to that process then; four are those of the watcher.
         slack: What the bounds on times are multiplied by, for a busy machine.
@@ -133,7 +132,6 @@ class Records:
     store_url: str
     lives: list[Life]
     phases: list[Phase]
-    spills: bool
     at_rest: str
     left_open: int
     slack: float = 1.0
@@ -162,15 +160,15 @@ class Records:
             store.close()
 
     @cached_property
-    def spilled(self) -> list[Episode]:
+    def left_over(self) -> list[Episode]:
         """Those that wait in files, wherever the server put them."""
-        files = self.folder.rglob("*-*.jsonl")  # of --spill, and what a server left at its end
+        files = self.folder.rglob("*-*.jsonl")  # what a server left at its end
         return [episode for path in files for episode in read_episodes(path, on_broken=_set_aside)]
 
     @cached_property
     def by_request(self) -> dict[str, list[Episode]]:
-        """Episodes of each request; what was spilled and then kept counts once."""
-        each = {episode.episode_id: episode for episode in [*self.spilled, *self.kept]}
+        """Episodes of each request; what was left over and then kept counts once."""
+        each = {episode.episode_id: episode for episode in [*self.left_over, *self.kept]}
         found = defaultdict(list)
         for episode in each.values():
             found[episode.metadata.get("request_id", "")].append(episode)
@@ -249,7 +247,7 @@ def report(records: Records) -> Report:
     counts = {
         "answers with status 200": len(records.good),
         "episodes": len(records.kept),
-        "episodes in files": len(records.spilled),
+        "episodes in files": len(records.left_over),
         "effects": f"{len(records.effects)} ({dict(booked)})",
         "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
     }
@@ -502,8 +500,7 @@ class Watched:
             holds=not failed,
             found=f"{len(failed)} times it did not",
         )
-        if not self._records.spills:
-            yield from self._says_no()
+        yield from self._says_no()
 
     def _says_no(self) -> Iterator[Figure]:
         for name, grace in _GRACE_SECONDS.items():

@@ -1,12 +1,12 @@
-"""The index of a stored library is kept in the store, and never serves what is not so any more."""
+"""The index of a stored library is kept in the user's cache, and never serves what is not so any more."""
 
 from __future__ import annotations
 
 import logging
-import sqlite3
-from contextlib import closing
+import os
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -32,6 +32,13 @@ class Observed(LexicalChannel):
     def build(self, definitions):
         self.built.append(len(definitions))
         return super().build(definitions)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """A cache of one's own; the folder in it where indexes are kept."""
+    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "index"
 
 
 @pytest.fixture
@@ -112,72 +119,75 @@ def test_a_channel_without_a_name_is_not_kept(store_at):
     assert said == answer(Library(list(store.load())), LexicalChannel(split=str.split))
 
 
+def cut_off(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def changed(path):
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(one ^ 1 for one in content[middle : middle + 200])
+    path.write_bytes(content)
+
+
+def made_a_link(path):
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    "damage",
     [
-        ("UPDATE derived SET body = zeroblob(40)", "damaged"),
-        ("UPDATE derived SET body = substr(body, 1, 100)", "damaged"),
-        ("UPDATE derived SET checksum = x'00'", "damaged"),
-        ("DROP TABLE derived", "no such table"),
+        cut_off,
+        changed,
+        made_a_link,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"junk"),
+        lambda path: np.savez(path, digests=np.zeros(300, "S64")),
+        lambda path: np.savez(path, digests=np.array([object()], object)),
     ],
 )
-async def test_damage_is_noticed_and_mended(store_at, tmp_path, caplog, damage, said):
-    """Damaged entries are said in the log and made anew; answers stay right."""
+def test_damage_is_noticed_and_mended(store_at, cache, caplog, damage):
+    """Damaged files are said in the log and made anew; answers stay right."""
     store = store_at()
     commit(store, *map(tool, range(300)))
     expected = answer(store.load())
-    store.close()
-    with closing(sqlite3.connect(tmp_path / "library.db")) as raw:
-        raw.execute(damage)
-        raw.commit()
+    (path,) = cache.iterdir()
+    damage(path)
     channel = Observed()
-    with caplog.at_level(logging.INFO, logger="agentkit"):
-        assert answer(store_at().load(), channel) == expected
-    assert said in caplog.text
+    assert answer(store_at().load(), channel) == expected
     assert sum(channel.built) == 300
 
 
-def test_entries_that_are_whole_but_no_index_are_made_anew(store_at, caplog):
-    """Bytes that nobody of us wrote are refused, whatever their checksum says."""
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_an_index_that_somebody_else_may_write_is_not_believed(store_at, cache, caplog):
+    """Whoever writes one decides what models see, so that it has to be this user's alone."""
     store = store_at()
     commit(store, *map(tool, range(300)))
-    library = store.load()
-    expected = answer(library)
-    with closing(sqlite3.connect(store.path)) as raw:
-        keys = [key for (key,) in raw.execute("SELECT key FROM derived")]
-    for junk in (b"", b"junk", b"\x02\0\0\0\0\0\0\0[]", b"\x05\0\0\0\0\0\0\0[[1]]"):
-        library.cache.put(dict.fromkeys(keys, junk))
-        assert answer(store_at().load()) == expected
+    expected = answer(store.load())
+    (path,) = cache.iterdir()
+    assert (path.stat().st_mode & 0o777, cache.stat().st_mode & 0o777) == (0o600, 0o700)
+    path.chmod(0o666)
+    channel = Observed()
+    assert answer(store_at().load(), channel) == expected
+    assert sum(channel.built) == 300
+    assert "others may write it" in caplog.text
 
 
-def test_a_locked_file_costs_time_and_nothing_else(store_at, tmp_path, caplog):
+def test_a_cache_that_cannot_be_written_costs_time_and_nothing_else(store_at, cache, caplog):
     """What cannot be written is worked out again next time, and the log says so."""
-    store = store_at(timeout_seconds=0.05)
-    commit(store, *map(tool, range(300)))
-    with closing(sqlite3.connect(tmp_path / "library.db")) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with caplog.at_level(logging.INFO, logger="agentkit"):
-            assert answer(store.load()) == fresh(store.load())
-    assert "not kept for the next start" in caplog.text
-    channel = Observed()
-    answer(store_at().load(), channel)
-    assert sum(channel.built) == 300
-
-
-def test_a_crash_while_writing_leaves_the_file_sound(store_at):
-    """Nothing half-written is ever read, and tools are not touched."""
+    cache.parent.write_text("no folder")
     store = store_at()
     commit(store, *map(tool, range(300)))
+    with caplog.at_level(logging.INFO, logger="agentkit"):
+        assert answer(store.load()) == fresh(store.load())
+    assert "not kept for the next start" in caplog.text
 
-    def power_cut(sql, _):
-        if "DELETE FROM derived" in sql:
-            raise RuntimeError("power cut")
 
-    with pytest.raises(RuntimeError, match="power cut"):
-        answer(store_at(tracer=power_cut).load())
-    channel = Observed()
-    assert answer(store_at().load(), channel) == fresh(store.load())
-    assert sum(channel.built) == 300
+def test_a_library_of_no_store_is_not_kept(cache):
+    """What a program made for itself leaves no file."""
+    answer(Library(map(tool, range(300))))
+    assert not cache.exists()
 
 
 def test_two_programs_may_keep_at_once(store_at):
@@ -193,24 +203,17 @@ def test_two_programs_may_keep_at_once(store_at):
     assert answer(store_at().load()) == fresh(newer)
 
 
-def test_what_nobody_uses_any_more_goes(store_at):
-    """The table does not grow with the number of versions."""
+def test_what_nobody_used_for_long_goes(store_at, cache, monkeypatch):
+    """The folder does not grow with the number of versions."""
+    monkeypatch.setattr("agentkit.retrieval.index._MOST_FILES", 3)
     store = store_at()
-    for step in range(12):
+    for step in range(6):
         commit(store, *(tool(number, f"text{step}") for number in range(260)))
         answer(store_at().load())
-    with closing(sqlite3.connect(store.path)) as raw:
-        ((entries,),) = raw.execute("SELECT count(*) FROM derived")
-    assert entries <= 4 * 2 + 1
-
-
-def test_a_library_outlives_its_store(store_at):
-    """Once the store is closed the index is made in memory."""
-    store = store_at()
-    commit(store, *map(tool, range(300)))
-    library = store.load()
-    store.close()
-    assert answer(library) == fresh(library)
+    channel = Observed()
+    answer(store_at().load(), channel)
+    assert channel.built == []
+    assert len(list(cache.iterdir())) == 3
 
 
 @settings(max_examples=10)

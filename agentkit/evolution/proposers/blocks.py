@@ -57,7 +57,7 @@ class Question:
 
 
 class _UnreadableError(Exception):
-    """A block that can not become a candidate.
+    """A block that cannot become a candidate.
 
     Attributes:
         failed: Why.

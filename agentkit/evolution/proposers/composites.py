@@ -133,8 +133,8 @@ class CompositeStream:
         answer = AssistantMessage(text=f"```python\n{source.rstrip()}\n```")
         wrong = "\n".join(f"- {one}" for one in problems)
         words = UserMessage(
-            text=f"This function can not be used:\n{wrong}\nWrite the whole function again with "
-            "all of this corrected, in one ```python block. Keep what it is for. If that can not "
+            text=f"This function cannot be used:\n{wrong}\nWrite the whole function again with "
+            "all of this corrected, in one ```python block. Keep what it is for. If that cannot "
             "be done, answer NOTHING."
         )
         messages = (*request.messages, answer, words)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentkit.evolution.validation.wording import pattern, words
+from agentkit.evolution.validation.texts import pattern, words
 from agentkit.tools.patterns import FORMAT_EXAMPLES, is_compilable
 from agentkit.tools.rules import Between, Condition, Form, NamedFormat, OneOf, Requires, Rule
 

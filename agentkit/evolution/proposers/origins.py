@@ -28,7 +28,7 @@ from agentkit.evolution.proposers.observed import ObservedCall, ToolRecord, valu
 from agentkit.evolution.validation.approvals import TRUSTED, speaks_as
 from agentkit.evolution.validation.lexical_checks import readings
 from agentkit.evolution.validation.report import OriginKind, TextOrigin
-from agentkit.evolution.validation.wording import folded, numbers_in
+from agentkit.evolution.validation.texts import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence

@@ -136,7 +136,7 @@ def shown(value: Any, *, most: int = _LONGEST_SHOWN) -> str:
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
-        text = "(can not be shown)"
+        text = "(cannot be shown)"
     text = text.replace("description>", "description >")
     return text if len(text) <= most else f"{text[:most]}… (shortened)"
 
@@ -286,7 +286,7 @@ def _holds(text: str, value: str, *, is_said: bool = False) -> bool:
 def _held_against(
     one: Suggestion, library: Library, values: Iterable[str], text: str
 ) -> Suggestion:
-    """A suggestion; one that repeats values of episodes as an answer that can not be read."""
+    """A suggestion; one that repeats values of episodes as an answer that cannot be read."""
     if not isinstance(one, Proposal):
         return one
     failed = tuple(repeated_values(library[one.tool_name].definition, one.candidate, values))

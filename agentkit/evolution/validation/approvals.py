@@ -19,18 +19,16 @@ from agentkit.evolution.validation.report import (
     TextOrigin,
 )
 from agentkit.evolution.validation.texts import (
+    FIRST_EAST_ASIAN,
     Text,
+    folded,
     leaves,
     mapping,
+    pattern,
     rules_of,
     same,
     sentences_of,
     sequence,
-)
-from agentkit.evolution.validation.wording import (
-    FIRST_EAST_ASIAN,
-    folded,
-    pattern,
     stands_in,
 )
 from agentkit.library.library import Library
@@ -52,7 +50,7 @@ TRUSTED: frozenset[OriginKind] = frozenset({"person", "code"})
 class ValidationPolicy:
     """Who must agree to a change of which tool.
 
-    Deterministic checks can not see a well-phrased lie. Where a wrong text costs more than a wrong
+    Deterministic checks cannot see a well-phrased lie. Where a wrong text costs more than a wrong
     answer, another model reads it, and then a person.
 
     The effects of a tool are also those of every tool that its rules demand first, that these
@@ -166,13 +164,9 @@ def is_about_money(definition: ToolDefinition) -> bool:
 
 OVERRULABLE: frozenset[str] = frozenset(
     (
-        # a sentence was read, and held against what the tool says of itself
-        *("purpose_changed", "effect_contradicted", "warning_removed", "near_copy"),
         # a sentence was read, and held against the schema, which stays as it is whatever it says
         *("value_contradicted", "presence_contradicted", "type_contradicted"),
         *("unit_contradicted", "bounds_contradicted"),
-        # a phrase was found that often says too much
-        *("unsupported_rule", "invented_parameter", "false_claim", "self_promotion"),
         # a word was taken for the name of a tool
         "other_tool",
     )
@@ -185,6 +179,14 @@ text can always be left out or said otherwise at no loss. A directive is what an
 and no honest description needs one. An example that does not fit the schema would teach wrong
 calls.
 """
+
+FORMERLY_OVERRULABLE: frozenset[str] = frozenset(
+    (
+        *("purpose_changed", "effect_contradicted", "warning_removed", "near_copy"),
+        *("unsupported_rule", "invented_parameter", "false_claim", "self_promotion"),
+    )
+)
+"""Codes for which earlier releases rejected: such texts wait for whoever must agree now."""
 
 OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
     (
@@ -210,12 +212,12 @@ def is_overruled(failed: FailedCheck, overruled: Iterable[FailedCheck]) -> bool:
 
     Example:
         >>> said = FailedCheck(
-        ...     code="false_claim", layer="semantic", message="", advice="", excerpt="is free"
+        ...     code="other_tool", layer="lexical", message="", advice="", excerpt="pay"
         ... )
         >>> is_overruled(said, [said])
         True
         >>> from dataclasses import replace
-        >>> is_overruled(replace(said, excerpt="is safe"), [said])
+        >>> is_overruled(replace(said, excerpt="send"), [said])
         False
     """
     return any((failed.code, failed.excerpt) == (one.code, one.excerpt) for one in overruled)
@@ -482,7 +484,7 @@ def _literals(definition: ToolDefinition) -> Iterator[Any]:
     if definition.body is None:
         return
     program = program_of(definition)
-    if program is None:  # whatever it says, it can not run
+    if program is None:  # whatever it says, it cannot run
         yield definition.body
         return
     yield from (node.value for node in ir.walk(program) if isinstance(node, ir.Constant))

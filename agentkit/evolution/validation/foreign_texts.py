@@ -25,8 +25,10 @@ from agentkit.evolution.validation.lexical_checks import (
     Hit,
     PatternCheck,
     no_invisible_characters,
+    no_other_tools,
     readings,
     rules_readable,
+    spoken,
 )
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange, failed
 from agentkit.evolution.validation.texts import (
@@ -34,9 +36,8 @@ from agentkit.evolution.validation.texts import (
     Edit,
     TextKind,
     mapping,
+    patterns,
 )
-from agentkit.evolution.validation.tool_names import no_other_tools, spoken
-from agentkit.evolution.validation.wording import patterns
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 

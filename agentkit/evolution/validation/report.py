@@ -16,13 +16,13 @@ from agentkit.evolution.validation.texts import (
     Text,
     edits_between,
     facts_of,
-    leaves,
-    text_or_empty,
+    folded,
+    numbers_in,
+    sentences,
+    stands_in,
     texts_of,
 )
-from agentkit.evolution.validation.wording import folded, numbers_in, sentences, stands_in
 from agentkit.library.library import Library
-from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
 Layer = Literal["lexical", "structural", "semantic"]
@@ -120,12 +120,6 @@ class ProposedChange:
         """The texts of the candidate that the base does not have; checks of words read these."""
         return edits_between(self.texts, self.candidate_texts)
 
-    @property
-    def summaries(self) -> tuple[str, str]:
-        """The summary as it is and as it would be; empty for one that is no text."""
-        before, after = (tool.description.summary for tool in (self.base, self.candidate))
-        return text_or_empty(before), text_or_empty(after)
-
     @cached_property
     def known(self) -> str:
         """Everything that the base says, without capitals: what is not new is no reproach."""
@@ -167,17 +161,6 @@ class ProposedChange:
     def parameters(self) -> Mapping[str, ParameterFacts]:
         """What the contract and the candidate's rules say about each parameter, by dotted path."""
         return facts_of(self.base, self.candidate)
-
-    @cached_property
-    def vocabulary(self) -> frozenset[str]:
-        """The search terms of what the base says (words, schema, examples) and of ruled values."""
-        base = self.base
-        parts: list[object] = [base.name, base.signature.parameters, base.signature.result]
-        parts += [[example.arguments, example.result] for example in base.examples]
-        parts += [facts.values for facts in self.parameters.values()]
-        return frozenset(
-            terms(" ".join([self.known, *(text for part in parts for text in leaves(part))]))
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

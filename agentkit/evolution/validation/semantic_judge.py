@@ -1,8 +1,8 @@
-"""A model as judge of changes: what deterministic checks can not see.
+"""A model as judge of changes: what deterministic checks cannot see.
 
 A well-phrased lie passes every pattern. Another model reads the change against the contract with a
 closed rubric, and may only say yes, no or unsure to each criterion. Anything that is not a clear
-yes to all of them is a no, also an answer that can not be read: a change that waits costs little,
+yes to all of them is a no, also an answer that cannot be read: a change that waits costs little,
 one that was let through by a misreading may cost much.
 
 A judge is an opinion, not a proof. It may be misled by what it reads, and models favour what they
@@ -55,8 +55,8 @@ class ModelSemanticJudge:
         >>> fine = {name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA}
         >>> judge = ModelSemanticJudge(ScriptedModel([json.dumps(fine), "Looks good to me!"]))
         >>> change = rewrite("calendar_cancel_event", {"rule": "Event ids come from bookings."})
-        >>> asyncio.run(judge(change)).agrees, asyncio.run(judge(change)).reason[:28]
-        (True, 'the answer can not be read: ')
+        >>> asyncio.run(judge(change)).agrees, asyncio.run(judge(change)).reason[:27]
+        (True, 'the answer cannot be read: ')
     """
 
     def __init__(self, model: ChatModel, *, settings: ModelSettings = _SETTINGS) -> None:
@@ -80,7 +80,7 @@ class ModelSemanticJudge:
         try:
             found = read_answer((await self._model.complete(request)).message.text)
         except ValueError as error:
-            reason = f"the answer can not be read: {error}"
+            reason = f"the answer cannot be read: {error}"
             return Judgement(agrees=False, reason=reason, author=author)
         against = [
             f"{name}: {holds}. {reason}".strip()
@@ -116,7 +116,7 @@ def read_answer(text: str) -> Mapping[str, tuple[str, str]]:
     three words; a key that stands twice, a further entry or a code fence makes it unreadable.
 
     Raises:
-        ValueError: It can not be read.
+        ValueError: It cannot be read.
 
     Example:
         >>> read_answer('{"same_purpose": {"reason": "", "holds": "yes"}}')

@@ -5,12 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import secrets
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from hashlib import blake2b
-from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +14,9 @@ from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import (
     StaleVersionError,
-    StoreError,
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.fetch import cache_directory
 from agentkit.library.changes import (
     are_held,
     begun_at,
@@ -160,7 +154,7 @@ class SQLiteStore(SQLStore):
         except BaseException:
             self._connection.close()
             raise
-        super().__init__(self.path, cache=DerivedTable(self._connection))
+        super().__init__(self.path)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self.path)!r})"
@@ -367,142 +361,3 @@ def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
     for name in TRIGGERS.keys() - {name for (name,) in rows}:
         message = f"the trigger {name}, which keeps events from being changed, was taken away"
         yield StoreFault(place="library_events", message=message)
-
-
-_GENERATIONS = 4
-"""An entry goes when so many writes passed that did not name it."""
-
-_MOST_BYTES = 512 * 1024 * 1024
-"""Bytes stored in one step; the index of a million tools is about 300 MB."""
-
-_DAMAGED = (
-    "%s: %d index entries are damaged or were written by another user or machine, and are rebuilt; "
-    "tools are not affected"
-)
-
-_NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
-
-
-class DerivedTable:
-    """A ``DerivedCache`` in a SQLite file.
-
-    Each entry is sealed: a file from elsewhere may hold tools that were reviewed and an index that
-    finds others, so an index is believed only where this user's programs made it.
-
-    Whatever goes wrong here, the file is locked, read-only, full or damaged, is said in the log
-    and costs the time to work things out again.
-
-    Args:
-        connection: The file.
-    """
-
-    def __init__(self, connection: SQLiteConnection) -> None:
-        self._connection = connection
-
-    def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """The bytes of those keys that are there and undamaged; of others a warning."""
-        found: dict[str, bytes] = {}
-        strange = 0
-        try:
-            sql = (
-                "SELECT key, checksum, body FROM derived "
-                "WHERE key IN (SELECT value FROM json_each(?))"
-            )
-            for key, checksum, body in self._connection.execute(sql, (json.dumps([*keys]),)):
-                if compare_digest(_seal(body, _kind(key)), checksum):
-                    found[key] = body
-                else:
-                    strange += 1
-        except StoreError as error:
-            logger.info("no index was read, it is rebuilt: %s", error)
-        if strange:
-            logger.warning(_DAMAGED, self._connection.path, strange)
-        return found
-
-    def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
-        """Write entries in one transaction, and drop those that four writes did not name."""
-        if sum(map(len, entries.values())) > _MOST_BYTES:
-            logger.info("the index is larger than %d bytes and was not kept", _MOST_BYTES)
-            return
-        try:
-            with self._connection.transaction():
-                self._write(entries, keep)
-        except StoreError as error:
-            logger.info("the index was not kept for the next start: %s", error)
-
-    def _write(self, entries: Mapping[str, bytes], keep: Collection[str]) -> None:
-        ((generation,),) = self._connection.execute(_NEXT)
-        self._connection.execute_many(
-            "INSERT OR REPLACE INTO derived VALUES (?,?,?,?)",
-            [(key, generation, _seal(body, _kind(key)), body) for key, body in entries.items()],
-        )
-        self._connection.execute_many(
-            "UPDATE derived SET generation = ? WHERE key = ?",
-            [(generation, key) for key in keep if key not in entries],
-        )
-        oldest = generation - _GENERATIONS + 1
-        self._connection.execute("DELETE FROM derived WHERE generation < ?", (oldest,))
-
-
-def _kind(key: str) -> str:
-    return f"derived {key}"
-
-
-# Seals: an index saves working something out again, so anyone who can write it could decide what
-# models see, past the reviewed truth. Each entry is therefore sealed with a key in the user's
-# cache, outside of every project. A keyed BLAKE2 costs a millisecond for a megabyte.
-
-_SEAL_BYTES = 32
-_KEY_FILE = "seal.key"
-
-
-def _seal(content: bytes, what: str) -> bytes:
-    """The seal of what is to be believed later, of one kind, so that none passes for another."""
-    person = blake2b(what.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    key = _key(cache_directory())
-    return blake2b(content, digest_size=_SEAL_BYTES, key=key, person=person).digest()
-
-
-@cache
-def _key(folder: Path) -> bytes:
-    """The key of this user; where none can be kept, one that holds for this process."""
-    path = folder / _KEY_FILE
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return _kept(path) or _made(path)
-    except OSError as error:
-        logger.warning(
-            "%s cannot be kept (%s), so what is derived from a library is rebuilt at each "
-            "start; name a folder that can be written in AGENTKIT_CACHE",
-            path,
-            error.strerror,
-        )
-        return secrets.token_bytes(_SEAL_BYTES)
-
-
-def _kept(path: Path) -> bytes | None:
-    """The key that is there; None where there is none, or where others may know it."""
-    try:
-        with path.open("rb") as file:
-            state = os.fstat(file.fileno())
-            content = file.read(_SEAL_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    is_ours = os.name != "posix" or (state.st_uid == os.geteuid() and not state.st_mode & 0o077)
-    return content if is_ours and len(content) == _SEAL_BYTES else None
-
-
-def _made(path: Path) -> bytes:
-    """A new key; of several processes that make one at a time, the last one's holds."""
-    draft = path.with_name(f"{_KEY_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(_SEAL_BYTES))
-    try:
-        os.link(draft, path)  # never over a key that another process just made
-    except FileExistsError:
-        if _kept(path) is None:
-            draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return _kept(path) or secrets.token_bytes(_SEAL_BYTES)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 from agentkit.episodes import Episode
@@ -124,7 +122,7 @@ class PostgresStore(SQLStore):
             self._connections.close()
             raise
         shown = self._connections.address.shown
-        super().__init__(shown, cache=DerivedTable(self._connections))
+        super().__init__(shown)
 
     def __repr__(self) -> str:
         address = self._connections.address
@@ -270,81 +268,3 @@ def _labels(labels: Any) -> str:
 
 def _label(value: Any) -> Any:
     return storable(value) if isinstance(value, str) else None
-
-
-logger = logging.getLogger(__name__)
-
-_GENERATIONS = 4
-"""An entry goes when so many writes passed that did not name it."""
-
-_MOST_BYTES = 512 * 1024 * 1024
-"""What one program may write at a time; the index of a million tools is about 300 MB."""
-
-_DAMAGED = "%s: the index entry %s is damaged and is made anew; tools are not affected"
-
-_READ = "SELECT key, checksum, body FROM derived WHERE key = ANY (%s)"
-
-_WRITE = """
-INSERT INTO derived SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bytea[], %b::bytea[])
-ON CONFLICT (key) DO UPDATE
-SET generation = excluded.generation, checksum = excluded.checksum, body = excluded.body
-"""
-
-_NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
-
-_ONE_AT_A_TIME = "LOCK TABLE derived IN SHARE ROW EXCLUSIVE MODE"
-
-
-class DerivedTable:
-    """A ``DerivedCache`` in a database, for all programs that use it.
-
-    Whatever goes wrong here, the server is away, the user only reads, an entry is damaged, is said
-    in the log and costs the time to work things out again.
-
-    Args:
-        connections: To the database.
-    """
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
-    def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """The bytes of those keys that are there and undamaged; of a damaged one a warning."""
-        found: dict[str, bytes] = {}
-        try:
-            rows = self._connections.execute(_READ, (list(keys),))
-        except StoreError as error:
-            logger.info("no index was read, it is made anew: %s", error)
-            return found
-        for entry, checksum, body in rows:
-            if _checksum(body) == checksum:
-                found[entry] = body
-            else:
-                logger.warning(_DAMAGED, self._connections.address.shown, entry)
-        return found
-
-    def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
-        """Write entries in one transaction, and drop those that four writes did not name."""
-        if sum(map(len, entries.values())) > _MOST_BYTES:
-            logger.info("the index is larger than %d bytes and was not kept", _MOST_BYTES)
-            return
-        try:
-            self._connections.run(lambda link: _write(link, entries, keep))
-        except StoreError as error:
-            logger.info("the index was not kept for the next start: %s", error)
-
-
-def _write(link: Link, entries: Mapping[str, bytes], keep: Collection[str]) -> None:
-    with link.transaction():
-        fetch(link, _ONE_AT_A_TIME)
-        ((generation,),) = fetch(link, _NEXT)
-        bodies = list(entries.values())
-        checksums = list(map(_checksum, bodies))
-        fetch(link, _WRITE, (list(entries), [generation] * len(bodies), checksums, bodies))
-        named = [one for one in keep if one not in entries]
-        fetch(link, "UPDATE derived SET generation = %s WHERE key = ANY (%s)", (generation, named))
-        fetch(link, "DELETE FROM derived WHERE generation <= %s", (generation - _GENERATIONS,))
-
-
-def _checksum(body: bytes) -> bytes:
-    return blake2b(body, digest_size=16).digest()

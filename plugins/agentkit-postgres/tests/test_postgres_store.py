@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -161,35 +160,6 @@ def test_what_is_kept_later_comes_behind_what_was_read(store_url: str, raw: Raw)
         assert copy_store(store, target).copied.episodes == 1
         ids = [[one.episode_id for one in kept.select(oldest_first)] for kept in (store, target)]
     assert ids == [["slow", "blocked", "quick", "later"]] * 2
-
-
-def test_entries_that_nobody_names_go(store_url: str) -> None:
-    """An entry goes when four writes did not name it; one that is kept stays."""
-    with closing(PostgresStore(store_url)) as store:
-        cache = store.load().cache
-        assert cache is not None
-        cache.put({"old": b"1", "used": b"2"})
-        for number in range(4):
-            cache.put({f"new {number}": b"3"}, keep=["used"])
-        assert set(cache.get(["old", "used", "new 3"])) == {"used", "new 3"}
-
-
-def test_damage_costs_nothing_but_time(
-    store_url: str, raw: Raw, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A damaged entry is told of and counts as absent; a store that is closed gives none."""
-    caplog.set_level(logging.INFO)
-    store = PostgresStore(store_url)
-    cache = store.load().cache
-    assert cache is not None
-    cache.put({"a": b"one"})
-    raw(store_url).execute("UPDATE derived SET body = 'other'")
-    assert cache.get(["a"]) == {}
-    assert "damaged" in caplog.text
-    store.close()
-    assert cache.get(["a"]) == {}
-    cache.put({"a": b"two"})
-    assert "not kept" in caplog.text
 
 
 def tool(name: str, summary: str = "") -> ToolDefinition:

@@ -84,7 +84,7 @@ def shadow(number, control, candidate, **others):
     ]
 
 
-# --- Records of gates: kept in events as JSON, refused when they can not be ----------------------
+# --- Records of gates: kept in events as JSON, refused when they cannot be ----------------------
 
 
 REPORTS = st.builds(

@@ -29,7 +29,7 @@ TOOLS = ("read", "pay")
 BAD = FailedCheck(code="bad", layer="lexical", message="bad", advice="-")
 
 
-WORDED = replace(BAD, code="false_claim", layer="semantic", excerpt="wrong")
+WORDED = replace(BAD, code="value_contradicted", layer="semantic", excerpt="wrong")
 
 
 def check(change):
@@ -92,7 +92,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), author=st.sampled_from(["p", "q"]))
     def rubbish(self, which, author):
-        """Answer what can not be read."""
+        """Answer what cannot be read."""
         answer = UnreadableProposal(
             author=Author(kind="model", name=author),
             stream="feedback",
@@ -126,7 +126,9 @@ class LifeCycle(RuleBasedStateMachine):
         if found is None:
             return
         with contextlib.suppress(UsageError):  # what was said may stand, or be said by others
-            self.manager(which).overrule(found, codes=["false_claim"], person=ADA, reason="so")
+            self.manager(which).overrule(
+                found, codes=["value_contradicted"], person=ADA, reason="so"
+            )
 
     @rule(which=st.integers(0, 1))
     def advance(self, which):
@@ -236,7 +238,7 @@ class LifeCycle(RuleBasedStateMachine):
                 if kind == "proposed":
                     assert kinds[at - 2 : at] == ["rejected", "overruled"]
                     assert record.events[at - 1].author == ADA
-            assert {check.code for check in record.overruled} <= {"false_claim"}
+            assert {check.code for check in record.overruled} <= {"value_contradicted"}
 
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)

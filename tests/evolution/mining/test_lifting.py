@@ -68,7 +68,7 @@ def test_a_changing_call_in_between_keeps_its_place(tools, between):
 
 
 def test_an_argument_made_of_a_result_is_no_parameter(tools):
-    """A sentence with a result in it can not be known before: the calls stay apart."""
+    """A sentence with a result in it cannot be known before: the calls stay apart."""
     made = []
     for number in range(6):
         steps = (

@@ -154,7 +154,7 @@ async def test_composites_above_the_tool_still_run(trial, store):
 
 
 class Unreadable:
-    """A store whose events can not be read while ``fails`` is set."""
+    """A store whose events cannot be read while ``fails`` is set."""
 
     def __init__(self, store):
         self.store, self.fails, self.reads = store, False, 0

@@ -137,7 +137,7 @@ async def test_what_can_not_be_read_does_not_agree(text):
     """Prose, fences, lists, missing, further or doubled entries and other words all stop it."""
     said = await judged(text)
     assert not said.agrees
-    assert said.reason.startswith("the answer can not be read")
+    assert said.reason.startswith("the answer cannot be read")
 
 
 async def test_the_material_is_quoted_and_complete():
@@ -161,7 +161,7 @@ async def test_the_material_is_quoted_and_complete():
 
 
 async def test_a_change_that_is_too_long_to_be_read_is_not_agreed_to():
-    """What a judge was not shown in full it can not have agreed to; it is not even asked."""
+    """What a judge was not shown in full it cannot have agreed to; it is not even asked."""
     model = ScriptedModel([])
     said = await ModelSemanticJudge(model)(rewrite("bill_split", {"rule": "x" * 100_000}))
     assert not said.agrees

@@ -1,0 +1,173 @@
+"""The Responses API: the openai SDK talking to an agent by ``/v1/responses``."""
+
+import json
+
+import openai
+import pytest
+
+from agentkit.models import OpenAICompatibleModel
+from tests.support.model_server import ErrorStatus, HalfStream, ProviderServer, Reply
+
+KEY, OTHER_KEY = "sk-0123456789abcdef", "sk-fedcba9876543210"
+
+
+@pytest.fixture
+def client(no_tls):
+    """Makes the SDK's client, which does not try again."""
+
+    def make(url, key=KEY):
+        http = openai.DefaultAsyncHttpxClient(verify=no_tls)
+        return openai.AsyncOpenAI(
+            base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http
+        )
+
+    return make
+
+
+async def test_an_answer_comes_whole(client, make_app, served, store, keys):
+    """Text, status and usage are where the SDK looks, and the id is that of the episode."""
+    with served(make_app(keys=keys)) as url:
+        async with client(url) as sdk:
+            answer = await sdk.responses.create(
+                model="agent", input="Hello", metadata={"team": "a"}, temperature=0.5
+            )
+    assert (answer.output_text, answer.status) == ("You said: Hello", "completed")
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (7, 3)
+    assert answer.usage.input_tokens_details.cached_tokens == 2
+    (episode,) = store.select()
+    assert answer.id == f"resp_{episode.episode_id}"
+    assert answer.metadata == {"team": "a"}
+    assert episode.metadata["client.team"] == "a"
+    assert answer.model_extra["agentkit"]["not_honoured"] == ["temperature"]
+
+
+async def test_a_stream_has_the_items_of_the_whole_answer(client, make_app, served):
+    """Reasoning and text come as deltas; the last event holds both as items."""
+    with ProviderServer([Reply(reasoning="Three eights.", text="24 it is")]) as provider:
+        model = OpenAICompatibleModel("m", base_url=provider.base_url)
+        with served(make_app(model)) as url:
+            sdk = client(url)
+            async with sdk, sdk.responses.stream(model="agent", input="3 x 8?") as stream:
+                events = [event async for event in stream]
+                final = await stream.get_final_response()
+    kinds = [event.type for event in events]
+    assert kinds[:2] == ["response.created", "response.in_progress"]
+    assert kinds[-1] == "response.completed"
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    thought = [e.delta for e in events if e.type == "response.reasoning_text.delta"]
+    said = [e.delta for e in events if e.type == "response.output_text.delta"]
+    assert "".join(thought) == "Three eights."
+    assert "".join(said) == final.output_text == "24 it is"
+    assert [item.type for item in final.output] == ["reasoning", "message"]
+    assert all(item.status == "completed" for item in final.output)
+
+
+async def test_a_conversation_goes_on_by_the_last_id(client, make_app, served, store, keys):
+    """The server keeps it; an id that is not the last one, or another key's, is refused."""
+    with served(make_app(keys=keys)) as url:
+        async with client(url) as sdk, client(url, OTHER_KEY) as other:
+            first = await sdk.responses.create(model="agent", input="One")
+            second = await sdk.responses.create(
+                model="agent", input="Two", previous_response_id=first.id
+            )
+            with pytest.raises(openai.ConflictError, match=second.id):
+                await sdk.responses.create(
+                    model="agent", input="Again", previous_response_id=first.id
+                )
+            with pytest.raises(openai.NotFoundError):
+                await other.responses.create(
+                    model="agent", input="Mine?", previous_response_id=second.id
+                )
+            alone = await sdk.responses.create(model="agent", input="Once", store=False)
+            with pytest.raises(openai.BadRequestError, match="not kept"):
+                await sdk.responses.create(
+                    model="agent", input="More", previous_response_id=alone.id
+                )
+    two, one = [e for e in store.select() if e.request in {"One", "Two"}]
+    assert one.session_id == two.session_id
+    assert two.history_length == len(one.messages())
+    assert second.previous_response_id == first.id
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_call_that_waits_is_answered(client, make_app, served, store, stream):
+    """The call is an item, and its output goes back by the call's id."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            asked = {"model": "agent", "input": 'call desk.ask {"about": "keys"}'}
+            if stream:
+                async with sdk.responses.stream(**asked) as events:
+                    waits = await events.get_final_response()
+            else:
+                waits = await sdk.responses.create(**asked)
+            (call,) = [item for item in waits.output if item.type == "function_call"]
+            assert json.loads(call.arguments) == {"about": "keys"}
+            output = {"type": "function_call_output", "call_id": call.call_id, "output": "Room 4"}
+            answer = await sdk.responses.create(
+                model="agent", previous_response_id=waits.id, input=[output]
+            )
+    assert answer.output_text == "It gave: Room 4"
+    assert len(list(store.select())) == 2
+
+
+async def test_a_whole_conversation_of_items_is_taken(client, make_app, served, store):
+    """Calls and outputs of before are history; instructions are a system message."""
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "Add 1 and 2"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "function_call", "call_id": "a", "name": "add", "arguments": '{"a":1,"b":2}'},
+        {"type": "function_call", "call_id": "b", "name": "add", "arguments": '{"a":2,"b":2}'},
+        {"type": "function_call_output", "call_id": "a", "output": "3"},
+        {"type": "function_call_output", "call_id": "b", "output": "4"},
+        {"type": "message", "role": "assistant", "content": "3 and 4."},
+        {"role": "user", "content": "Thanks"},
+    ]
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            answer = await sdk.responses.create(
+                model="agent", input=items, instructions="Be brief."
+            )
+    assert answer.output_text == "You said: Thanks"
+    (episode,) = store.select()
+    assert (episode.history_length, episode.session_id) == (6, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"input": []}, None),
+        ({"input": [{"type": "web_search_call", "id": "x"}]}, "input[0].type"),
+        ({"background": True}, "background"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+        ({"text": {"format": {"type": "json_object"}}}, "response_format"),
+        ({"previous_response_id": "chatcmpl-1"}, "previous_response_id"),
+        ({"conversation": 3}, "conversation"),
+        ({"input": "Hi", "conversation": "with spaces"}, "session_id"),
+    ],
+)
+async def test_what_cannot_be_answered_is_refused(client, make_app, served, store, options, param):
+    """With the field that is wrong; no run begins."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            with pytest.raises(openai.BadRequestError) as refused:
+                await sdk.responses.create(**{"model": "agent", "input": "Hi", **options})
+    assert refused.value.param == param or param is None
+    assert list(store.select()) == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_that_fails_ends_the_answer(client, make_app, served, stream):
+    """As a status where nothing was said, and as a failed response in a stream that had begun."""
+    broken = HalfStream() if stream else ErrorStatus(status=500)
+    with ProviderServer([broken] * 4) as provider:
+        model = OpenAICompatibleModel("m", base_url=provider.base_url)
+        with served(make_app(model)) as url:
+            async with client(url) as sdk:
+                if not stream:
+                    with pytest.raises(openai.APIStatusError):
+                        await sdk.responses.create(model="agent", input="Hi")
+                    return
+                events = await sdk.responses.create(model="agent", input="Hi", stream=True)
+                last = [event async for event in events][-1]
+    assert last.type == "response.failed"
+    assert last.response.error.code == "model_failed"
