@@ -14,8 +14,7 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli.demo_questions import Questions, draw_questions
-from agentkit.cli.demo_tools import TOOLS
+from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option

@@ -8,8 +8,7 @@ import pytest
 
 from agentkit import open_store, resolve_model
 from agentkit.cli.demo import Demo
-from agentkit.cli.demo_questions import Questions, draw_questions
-from agentkit.cli.demo_tools import TOOLS
+from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.errors import UsageError
 
 READER = '''

@@ -86,7 +86,7 @@ def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["e.jsonl", "--dry-run"], "--dry-run is for artifacts, and e.jsonl holds episodes"),
+        (["e.jsonl", "--dry-run"], "--dry-run is for artifacts, and e.jsonl is none"),
         (["e.jsonl", "--on-conflict", "skip"], "--on-conflict is for artifacts"),
         (["tools.json", "--own"], "--own is for episodes"),
         (["tools.json", "e.jsonl"], "give one artifact at a time"),
