@@ -188,10 +188,9 @@ def _uses(episode: Episode, known: Mapping[str, Episode]) -> Iterator[Use]:
     trace = next((turn.retrieval for turn in begun.turns if turn.retrieval is not None), None)
     searches: list[RetrievalTrace] = []
     for turn in episode.turns:
-        succeeded = {result.call_id for result in turn.results if result.status == "ok"}
-        for call in turn.message.tool_calls:
+        for call, result in turn.steps():
             is_search = bool(turn.searches) and call.name == SEARCH_TOOL
-            if call.call_id not in succeeded or is_search:
+            if result is None or result.status != "ok" or is_search:
                 continue
             for query in _queries(call.name, begun.request, trace, searches):
                 yield Use(
@@ -533,7 +532,7 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
         yield Evidence(kind="criterion_failed", message=f"{said} turned the answer down")
         return
     due = given.corrected_tool
-    made = [(at, call) for at, turn in enumerate(episode.turns) for call in turn.message.tool_calls]
+    made = [(at, call) for at, turn in enumerate(episode.turns) for call, _ in turn.steps()]
     same = [one for one in made if one[1].name == due]
     if not made:
         yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)

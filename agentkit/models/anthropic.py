@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentkit.errors import UsageError
+from agentkit.media import Media, pieces
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -26,6 +27,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import (
+    DOCUMENTS,
+    IMAGES,
     Delta,
     FinishReason,
     ModelRequest,
@@ -57,6 +60,9 @@ ANSWER_TOOL = "answer"
 
 PROTOCOL = "anthropic-messages"
 """Marks the provider items that are this protocol's."""
+
+ACCEPTED = IMAGES | DOCUMENTS | {"file-url"}
+"""What all models of Anthropic's that are in use take beside text."""
 
 _URL = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
@@ -126,6 +132,7 @@ def anthropic_model(
         ),
         headers=api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION}),
         transport=open_transport("auto", None, url=url),
+        accepts=ACCEPTED,
         retry=retry,
         timeout_seconds=timeout_seconds,
     )
@@ -291,9 +298,14 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
 def _blocks(
     message: UserMessage | AssistantMessage | ToolMessage, names: WireNames
 ) -> list[dict[str, Any]]:
-    if isinstance(message, ToolMessage):
-        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
     blocks: list[dict[str, Any]] = []
+    if isinstance(message, ToolMessage):
+        content: Any = message.text
+        if message.media:
+            content = _shown((message.text, *pieces("", message.media)))
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
+    if message.media:
+        return _shown(pieces(message.text, message.media))
     if isinstance(message, AssistantMessage) and (message.text.strip() or message.tool_calls):
         kept = (item.data for item in message.provider_items if item.protocol == PROTOCOL)
         # Earlier versions kept blocks of a search of Anthropic's, which is not offered any more.
@@ -305,6 +317,22 @@ def _blocks(
         name = names.encode(call.name)
         blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": arguments})
     return blocks
+
+
+def _shown(parts: Iterable[str | Media]) -> list[dict[str, Any]]:
+    """Texts and media as blocks; text of white space alone is refused."""
+    return [_block(one) for one in parts if not isinstance(one, str) or one.strip()]
+
+
+def _block(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    source = {"type": "base64", "media_type": part.media_type, "data": part.base64}
+    if part.url:
+        source = {"type": "url", "url": part.url}
+    if part.kind == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} | ({"title": part.name} if part.name else {})
 
 
 def _decode_usage(usage: Any) -> Usage:

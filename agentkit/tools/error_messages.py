@@ -240,8 +240,6 @@ _SENTENCES: Mapping[str, str] = {
     "oneOf": "must fit exactly one of the alternatives, not several, {got}",
     "pattern": "must match the pattern {limit}, {got}",
     "type": "must be {kinds}, {got}",
-    "unevaluatedItems": "must hold no items beyond those that its schema describes, got {size}",
-    "unevaluatedProperties": "must not hold {names}",
     "uniqueItems": "must not hold an item twice",
 }
 

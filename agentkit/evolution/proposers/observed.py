@@ -45,9 +45,8 @@ from agentkit.tools.rules import (
     rule_to_json,
 )
 from agentkit.tools.rules.checking import EarlierCall
-from agentkit.tools.schema import places, values_at
+from agentkit.tools.schema import allowed_types, places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types import declared_type
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -451,7 +450,7 @@ def _typed(value: Any, part: Any, definition: ToolDefinition) -> Any:
     """A value as the parameter takes it; what was read from a text may be a number."""
     if not isinstance(value, str):
         return value
-    types = declared_type(part, root=definition.signature.parameters).bases
+    types = allowed_types(part, root=definition.signature.parameters)
     if "boolean" in types and "string" not in types:
         return _PYTHON.get(value, value)
     return coerce(value, part)
@@ -498,7 +497,7 @@ def _parts(path: str, definition: ToolDefinition) -> list[Any]:
 
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
     schema = definition.signature.parameters
-    return [declared_type(part, root=schema).bases for part in _parts(path, definition)]
+    return [allowed_types(part, root=schema) for part in _parts(path, definition)]
 
 
 def _is_number(value: Any) -> bool:
