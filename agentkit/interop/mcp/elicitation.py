@@ -76,8 +76,9 @@ class ElicitationHandler:
         )
         try:
             return ElicitResult.model_validate(await self._result(asked))
-        except Exception:
-            _logger.exception("MCP server %r: its question could not be answered", self.server)
+        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+            message = "MCP server %r: its question could not be answered"
+            _logger.error(message, self.server, exc_info=error)
             return ElicitResult(action="cancel")
 
     async def _result(self, asked: Elicitation) -> dict[str, Any]:
