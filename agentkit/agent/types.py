@@ -151,7 +151,7 @@ class Limits:
         max_calls: Tool calls started. Further ones fail with a reason that the model reads.
         max_tokens: Tokens read and written, checked after each turn.
         max_cost_usd: Price, checked after each turn, by what the model states or else by the table
-            of ``agentkit models prices``. Where no price is known, making the agent is an error.
+            of prices at hand. Where no price is known, making the agent is an error.
         max_result_chars: Longest text of one result that the model reads; the episode keeps the
             whole value.
     """

@@ -31,7 +31,7 @@ from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.error_messages import ArgumentProblem, plural
 from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
@@ -284,14 +284,9 @@ class LearnReport:
         return {**asdict(self), "added": added}
 
     def __str__(self) -> str:
-        examples = counted(sum(map(len, self.added.values())), "example")
-        tools, calls = counted(len(self.added), "tool"), counted(self.uses, "call")
+        examples = plural(sum(map(len, self.added.values())), "example")
+        tools, calls = plural(len(self.added), "tool"), plural(self.uses, "call")
         return f"{examples} learned by {tools} from {calls}, library version {self.version}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things in words."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def lessons_of(

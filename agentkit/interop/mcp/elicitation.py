@@ -76,9 +76,9 @@ class ElicitationHandler:
         )
         try:
             return ElicitResult.model_validate(await self._result(asked))
-        except Exception as error:  # noqa: BLE001 - the user's function may raise anything
-            message = "MCP server %r: its question could not be answered"
-            _logger.error(message, self.server, exc_info=error)
+        except Exception as error:
+            message = "MCP server %r: its question could not be answered (%s)"
+            _logger.exception(message, self.server, type(error).__name__)
             return ElicitResult(action="cancel")
 
     async def _result(self, asked: Elicitation) -> dict[str, Any]:
