@@ -196,7 +196,10 @@ class Run:
         self._messages: list[Message] = [*start.history]
         if start.request:
             self._messages.append(UserMessage(text=start.request, media=start.media))
-        self._has_media = any(message.media for message in self._messages)
+        self._has_media = bool([one for one in self._messages if one.media])
+        if self._has_media:
+            last = (one for one in reversed(self._messages) if isinstance(one, UserMessage))
+            self._facts.media = next(last).media
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = False
@@ -441,8 +444,9 @@ class Run:
         self._turns.append(turn)
         self._facts.usage += turn.usage
         self._messages.append(turn.message)
-        self._messages.extend(map(as_message, turn.results))
-        self._has_media |= any(result.media for result in turn.results)
+        for result in turn.results:
+            self._messages.append(as_message(result))
+            self._has_media = self._has_media or bool(result.media)
         if self._selection.search is not None:
             given = (result.value for result in turn.results if result.status == "ok")
             self._selection.search.results.extend(given)
