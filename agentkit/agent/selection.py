@@ -5,7 +5,7 @@ The selection only ever grows, at its end, so that prompt caches hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -36,10 +36,13 @@ class SelectedTools:
     Attributes:
         library: The pinned snapshot that tools are taken from.
         own: Tools of the runtime, offered before all others.
+        for_programs: Where the library's tools are offered to programs, which a tool of the runtime
+            runs, and not by themselves: how a model is shown one.
     """
 
     library: Library
     own: tuple[Tool, ...] = ()
+    for_programs: Callable[[ToolDefinition], str] | None = None
     _tools: dict[str, Tool] = field(init=False, default_factory=dict)
     _shown: set[str] = field(init=False, default_factory=set)
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
@@ -56,7 +59,9 @@ class SelectedTools:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What the model reads; the same object until something is added."""
         if self._definitions is None:
-            every = (*self.own, *self._tools.values())
+            every = self.own
+            if self.for_programs is None:
+                every = (*every, *self._tools.values())
             self._definitions = tuple(tool.definition for tool in every)
         return self._definitions
 
@@ -77,6 +82,15 @@ class SelectedTools:
         """The offered tool of that name; None for one that is not offered."""
         tool = self._tools.get(name)
         return tool or next((one for one in self.own if one.name == name), None)
+
+    def is_own(self, tool: Tool) -> bool:
+        """Whether it is a tool of the runtime, which changes nothing by itself."""
+        return any(one is tool for one in self.own)
+
+    def at_hand(self) -> dict[str, Tool]:
+        """The library's tools that may be called: those offered, and those with a card."""
+        shown = {name: tool for name in self._shown if (tool := self.library.get(name))}
+        return {**shown, **self._tools}
 
     def add_own(self, tools: Iterable[Tool]) -> None:
         """Offer tools of the runtime, before all others."""
@@ -117,6 +131,9 @@ elsewhere that is called so takes nobody's place, and is not offered where there
 
 READ_TOOL = "read_tool_result"
 """The tool by which a model reads the rest of a result that was shortened."""
+
+RUN_TOOL = "run_program"
+"""The tool by which a model runs a program over the others (``agentkit.agent.code_mode``)."""
 
 _PURPOSE = (
     "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "
@@ -212,7 +229,8 @@ class ToolSearch:
         return taken
 
     def _listed(self, shown: Sequence[ToolDefinition]) -> str:
-        here = [retrieval.card(one) for one in shown if one.name in self.tools]
+        in_full = self.tools.for_programs or retrieval.card
+        here = [in_full(one) for one in shown if one.name in self.tools]
         further = [retrieval.card(one) for one in shown if one.name not in self.tools]
         parts = [(_CALLABLE, here), (_FURTHER, further)]
         return "\n".join(line for title, cards in parts if cards for line in (title, *cards))

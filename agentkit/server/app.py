@@ -23,7 +23,7 @@ from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits
-from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
+from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.responses import ResponsesReader, ResponseWriter
 from agentkit.server.runs import MinuteLog, Probe, Runs
@@ -299,18 +299,18 @@ class _Service:
         self._replica = replica_of(agent.store)
         self.runs = Runs()
         self.metrics = RunMetrics(
-            Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
-            Gauge(
-                "agentkit_draining",
-                "1 while the server is about to stop.",
-                lambda: self.runs.is_draining,
-            ),
-            Gauge(
-                "agentkit_library_version",
-                "Version that runs begin with.",
-                lambda: agent.library.version,
-            ),
-            *store_gauges(agent.queue, self._replica),
+            {
+                "agentkit_runs_in_flight": ("Runs that are under way.", lambda: len(self.runs)),
+                "agentkit_draining": (
+                    "1 while the server is about to stop.",
+                    lambda: self.runs.is_draining,
+                ),
+                "agentkit_library_version": (
+                    "Version that runs begin with.",
+                    lambda: agent.library.version,
+                ),
+                **store_gauges(agent.queue, self._replica),
+            }
         )
 
     async def ready(self) -> Mapping[str, str]:

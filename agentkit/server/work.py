@@ -19,7 +19,7 @@ from agentkit.agent.types import (
     RunEvent,
     RunOptions,
     RunResult,
-    deferred_calls,
+    waiting_calls,
 )
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
@@ -266,17 +266,19 @@ def _earlier_messages(
 def _with_answers(
     work: Work, waiting: Episode, answers: Mapping[str, str], *, takes_approvals: bool
 ) -> Work:
-    calls = {call_id_on_the_wire(waiting.episode_id, c.call_id): c for c in deferred_calls(waiting)}
+    calls = {
+        call_id_on_the_wire(waiting.episode_id, one.call_id): (one, result)
+        for one, result in waiting_calls(waiting)
+    }
     if calls.keys() != answers.keys():
         missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
         message = f"each call needs one tool message, and no other; look at {missing[:200]}"
         raise RequestError(message=message, param="messages", code="unanswered_tool_call")
     values: dict[str, object] = {}
     approvals: dict[str, Decision] = {}
-    texts = {result.call_id: result.text for result in waiting.turns[-1].results}
-    for wire_id, call in calls.items():
+    for wire_id, (call, result) in calls.items():
         value = _value(answers[wire_id])
-        if texts[call.call_id] == WAITS_FOR_PERSON.format(name=call.name):
+        if result.text == WAITS_FOR_PERSON.format(name=call.name):
             approvals[call.call_id] = _approval(call, value, takes_approvals=takes_approvals)
         else:
             values[call.call_id] = value

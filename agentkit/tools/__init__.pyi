@@ -57,19 +57,6 @@ from .sources.json_records import (
     definitions_from_json as definitions_from_json,
 )
 from .tool import Tool as Tool
-from .types import (
-    ANY as ANY,
-    MEANINGS as MEANINGS,
-    NEVER as NEVER,
-    Alternative as Alternative,
-    TypedSlot as TypedSlot,
-    TypeSet as TypeSet,
-    can_take as can_take,
-    declared_type as declared_type,
-    join as join,
-    named_type as named_type,
-    slot_of_value as slot_of_value,
-)
 from .validation import (
     ArgumentValidator as ArgumentValidator,
     validate_arguments as validate_arguments,

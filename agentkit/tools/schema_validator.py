@@ -9,14 +9,14 @@ Patterns are matched by ``agentkit.tools.patterns``; nothing is ever fetched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_multiple, json_key, same_json
 from agentkit.tools.patterns import FORMATS, pattern_holds, pattern_steps
-from agentkit.tools.schema import resolve_local, schemas_in
+from agentkit.tools.schema import resolve_local
 
 _MAX_DEPTH = 200
 _QUICK_STEPS = 10_000
@@ -174,7 +174,6 @@ class _Walk:
     root: JsonObject
     steps: StepBudget
     is_brief: bool = False
-    _anchors: dict[str, Any] | None = field(default=None)
 
     def errors(
         self, value: Any, schema: Any, path: tuple[str | int, ...] = (), depth: int = 0
@@ -240,23 +239,12 @@ class _Walk:
         own = self.root.get("$id")
         local = reference.removeprefix(own) if isinstance(own, str) and own else reference
         found = resolve_local(self.root, local or "#")
-        if found is None and local.startswith("#"):
-            found = self._named(local[1:])
         if found is None:
             raise UncheckableError(
                 f"the schema refers to {reference!r:.200}, which is not part of it and is never "
                 "fetched"
             )
         return found
-
-    def _named(self, anchor: str) -> Any:
-        if self._anchors is None:
-            self._anchors = {}
-            for part in schemas_in(self.root):
-                for keyword in ("$anchor", "$dynamicAnchor"):
-                    if isinstance(name := part.get(keyword), str):
-                        self._anchors.setdefault(name, part)
-        return self._anchors.get(anchor)
 
 
 def _steps_of(value: Any) -> int:
@@ -568,73 +556,6 @@ def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     return _FINE if least <= count <= most else _error("contains", rule, value, at)
 
 
-# --- what nothing else speaks of ------------------------------------------------------------------
-
-
-def _unevaluated(walk: _Walk, keyword: str, value: Any, at: _At) -> Errors:
-    """Fields or items that no other keyword speaks of: refused, or held against the rule."""
-    rule = at.schema[keyword]
-    known = _evaluated(walk, value, {**at.schema, keyword: None}, at)
-    all_of_it: Iterable[Any] = value if isinstance(value, dict) else range(len(value))
-    others = [one for one in all_of_it if one not in known]
-    if rule is False:
-        names = others if isinstance(value, dict) else ()
-        return _error(keyword, rule, value, at, names=names) if others else _FINE
-    return _joined(walk, (walk.below(value[one], rule, at, one) for one in others))
-
-
-def _unevaluated_properties(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
-    is_object = isinstance(value, dict)
-    return _unevaluated(walk, "unevaluatedProperties", value, at) if is_object else _FINE
-
-
-def _unevaluated_items(walk: _Walk, _rule: Any, value: Any, at: _At) -> Errors:
-    is_list = isinstance(value, list)
-    return _unevaluated(walk, "unevaluatedItems", value, at) if is_list else _FINE
-
-
-def _evaluated(walk: _Walk, value: Any, schema: Any, at: _At) -> set[Any]:
-    """The names or indexes that a schema, or what it applies to the same value, speaks of."""
-    if not isinstance(schema, dict):
-        return set()
-    if at.depth > _MAX_DEPTH:
-        raise UncheckableError("a value is nested too deeply")
-    walk.spend(1 + len(value) // _NAMES_A_STEP)
-    at = _At(schema, at.path, at.depth + 1)
-    if isinstance(value, dict):
-        known = set(value)
-        if schema.get("additionalProperties", schema.get("unevaluatedProperties")) is None:
-            properties, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
-            known = {
-                name
-                for name in value
-                if name in properties or any(walk.matches(one, name) for one in patterns)
-            }
-    else:
-        known = set(range(len(value)))
-        if schema.get("items", schema.get("unevaluatedItems")) is None:
-            known = set(range(len(schema.get("prefixItems", ()))))
-            if (part := schema.get("contains")) is not None:
-                known |= {n for n, item in enumerate(value) if walk.holds(item, part, at)}
-    for beside in _beside(walk, value, schema, at):
-        known |= _evaluated(walk, value, beside, at)
-    return known
-
-
-def _beside(walk: _Walk, value: Any, schema: JsonObject, at: _At) -> Iterator[Any]:
-    """The schemas that a schema applies to the same value, and that hold."""
-    for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
-        if keyword in schema:
-            yield walk.target(schema[keyword])
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        yield from (one for one in schema.get(keyword, ()) if walk.holds(value, one, at))
-    if "if" in schema:
-        decided = walk.holds(value, schema["if"], at)
-        yield from (schema["if"], schema.get("then")) if decided else (schema.get("else"),)
-    named = schema.get("dependentSchemas", {})
-    yield from (part for name, part in named.items() if name in value)
-
-
 _KEYWORDS: Mapping[str, _Keyword] = {
     "$id": _own_base,
     "$ref": _reference,
@@ -660,9 +581,7 @@ _KEYWORDS: Mapping[str, _Keyword] = {
     "propertyNames": _property_names,
     "required": _required,
     "type": _type,
-    "unevaluatedItems": _unevaluated_items,
-    "unevaluatedProperties": _unevaluated_properties,
     "uniqueItems": _unique,
     **{keyword: _bound(keyword, kind, holds) for keyword, (kind, holds) in _BOUNDS.items()},
 }
-"""The keywords that constrain; unknown ones do not."""
+"""The keywords that constrain; others do not, among them ``unevaluatedProperties`` and anchors."""
