@@ -494,6 +494,7 @@ class Run:
             said = await self._history.sent(said)
         if self._has_media:
             said = for_model(said, agent.model)
+        search = self._selection.search
         return ModelRequest(
             messages=(*self._system, *said),
             tools=tools.definitions,
@@ -501,6 +502,7 @@ class Run:
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
             examples=agent.selector.examples,
+            searched=search.found_in(said) if search is not None else {},
         )
 
     def _tool_choice(self) -> ToolChoice:
