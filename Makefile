@@ -37,7 +37,7 @@ demo: $(VENV)/.runtime openmp  ## see tools repair their definitions: a small lo
 
 demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/images/demo.svg
 	$(BIN)/agentkit models install $(MODEL)
-	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 1 6 7 -- $(BIN)/agentkit demo $(ARGS)
+	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 5 -- $(BIN)/agentkit demo $(ARGS)
 
 test: lint weights types unit meaning  ## lint, check types, run the tests that take seconds
 

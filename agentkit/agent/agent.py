@@ -104,6 +104,8 @@ class Agent(Generic[DepsT, OutputT]):
         tool_policy: How tools are called: approval, timeouts, retries, contracts.
         limits: Bounds on one run.
         refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
+        code_mode: Offer one tool, ``run_program``: the model writes programs over the others, which
+            are checked and interpreted, see ``agentkit.agent.code_mode``.
         settings: How to generate.
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
@@ -153,6 +155,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_policy: ToolPolicy = ToolPolicy(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008 - immutable
         refine: RefineMode | RefineSettings = "none",
+        code_mode: bool = False,
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
         guardrails: Iterable[Guardrail[DepsT]] = (),
@@ -206,6 +209,7 @@ class Agent(Generic[DepsT, OutputT]):
                 if output_type is None or output_type is str
                 else agent_door.OutputFormat.of(output_type)
             ),
+            code_mode=code_mode,
             settings=settings,
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             guardrails=tuple(guardrails),

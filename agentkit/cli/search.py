@@ -14,7 +14,6 @@ from agentkit.cli.output import (
     cut,
     fold,
     one_line,
-    plural,
     print_table,
     print_text,
     right,
@@ -25,6 +24,7 @@ from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.words import terms
+from agentkit.tools.error_messages import plural
 
 _SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
 """Reports about what the model gets: their tokens are really spent, cards first."""

@@ -33,7 +33,6 @@ from agentkit.cli.output import (
     Output,
     fold,
     one_line,
-    plural,
     print_facts,
     print_table,
     say,
@@ -53,6 +52,7 @@ from agentkit.library.copying import Amount, Comparison, compare_stores, copy_st
 from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
 from agentkit.reading import open_plain
+from agentkit.tools.error_messages import plural
 
 _FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -26,9 +26,8 @@ FORMAT_VERSION = 5
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
 the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
 of an answer that only its provider understands, and why an answer was cut short, 4
-guardrails, and what was left out of a history, 5 media."""
+guardrails, and what was left out of a history, 5 media, and the calls of programs."""
 
-_WITH_MEDIA = 5
 _MEDIA_DATA = "media_data"
 """The key of a record's table of the bytes of its media, in base64 by their digests."""
 
@@ -194,6 +193,23 @@ class HistoryTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramCall:
+    """A call that a program of the model made (code mode).
+
+    Attributes:
+        program: Id of the call that ran the program.
+        call: The call; its id is the program's, a dot, and its number.
+        result: What came of it.
+    """
+
+    _OPTIONAL: ClassVar = ()
+
+    program: str
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
     """One model step: what it was offered, what it said, what its calls gave.
 
@@ -210,6 +226,7 @@ class Turn:
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.
         history: What was left out of the conversation before the model was asked.
+        program_calls: The calls that its programs made, in order.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -222,6 +239,7 @@ class Turn:
         "tokens",
         "finish_reason",
         "history",
+        "program_calls",
     )
 
     message: AssistantMessage
@@ -234,8 +252,24 @@ class Turn:
     tokens: TokenIds | None = None
     finish_reason: CutReason | None = None
     history: tuple[HistoryTrace, ...] = ()
+    program_calls: tuple[ProgramCall, ...] = ()
     seconds: float = 0.0
     model_seconds: float = 0.0
+
+    def steps(self) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+        """Each call with its result, None where there is none; for a program the calls it made.
+
+        A program that was not run to its end comes before its calls.
+        """
+        calls, results = self.message.tool_calls, self.results
+        by_id = {result.call_id: result for result in results}
+        is_complete = len(calls) == len(results)  # then they stand in one order
+        for at, call in enumerate(calls):
+            result = results[at] if is_complete else by_id.get(call.call_id)
+            inside = [one for one in self.program_calls if one.program == call.call_id]
+            if not inside or result is None or result.status != "ok":
+                yield call, result
+            yield from ((one.call, one.result) for one in inside)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,24 +331,30 @@ class Episode:
     format: int = 1
 
     def __post_init__(self) -> None:
-        if self.library_names:
-            object.__setattr__(self, "format", max(self.format, 2))
-        if any(_needs_third(turn) for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 3))
-        if self.guardrails or any(turn.history for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 4))
-        if self.media or any(one.media for turn in self.turns for one in turn.results):
-            object.__setattr__(self, "format", max(self.format, _WITH_MEDIA))
+        needed = 4 if self.guardrails else 2 if self.library_names else 1
+        for turn in self.turns:
+            needed = max(needed, _needed_format(turn))
+        needed = 5 if self.media else needed
+        if needed > self.format:
+            object.__setattr__(self, "format", needed)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every call that the model made, in order."""
-        return tuple(call for turn in self.turns for call in turn.message.tool_calls)
+        """Every call that the model made, in order; then, for each turn, those of its programs."""
+        return tuple(
+            call
+            for turn in self.turns
+            for call in (*turn.message.tool_calls, *(one.call for one in turn.program_calls))
+        )
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """Every result, in order."""
-        return tuple(result for turn in self.turns for result in turn.results)
+        """Every result, in the order of ``calls``."""
+        return tuple(
+            result
+            for turn in self.turns
+            for result in (*turn.results, *(one.result for one in turn.program_calls))
+        )
 
     def messages(self) -> tuple[Message, ...]:
         """The conversation of this run alone, from the request to the last answer."""
@@ -331,7 +371,7 @@ class Episode:
     def to_json(self) -> dict[str, Any]:
         """The episode as one JSON object."""
         record = to_record(self)
-        if self.format >= _WITH_MEDIA:
+        if self.format >= FORMAT_VERSION:
             shown = (*self.media, *(one for result in self.results for one in result.media))
             held = {one.sha256: one.base64 for one in shown if one.data is not None}
             record |= {_MEDIA_DATA: held} if held else {}
@@ -371,7 +411,12 @@ def as_message(result: ToolResult) -> ToolMessage:
     )
 
 
-_HOLD_MEDIA = {Episode: ("media", "turns"), Turn: ("results",), ToolResult: ("media",)}
+_HOLD_MEDIA = {
+    Episode: ("media", "turns"),
+    Turn: ("results", "program_calls"),
+    ProgramCall: ("result",),
+    ToolResult: ("media",),
+}
 
 
 def _with_media(episode: Episode, held: Mapping[str, str]) -> Episode:
@@ -383,10 +428,18 @@ def _with_media(episode: Episode, held: Mapping[str, str]) -> Episode:
     return changed(episode, _HOLD_MEDIA, whole)
 
 
-def _needs_third(turn: Turn) -> bool:
-    """Whether format 3 is the oldest that holds all of the turn."""
+def _needed_format(turn: Turn) -> int:
+    """The oldest format that holds all of the turn."""
+    if turn.program_calls:
+        return 5
+    for result in turn.results:
+        if result.media:
+            return 5
+    if turn.history:
+        return 4
     has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
-    return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    is_third = has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    return 3 if is_third else 1
 
 
 class Verifier(Protocol):

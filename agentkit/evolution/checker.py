@@ -121,10 +121,9 @@ def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
 
 def _texts(episode: Episode) -> Iterator[str]:
     yield episode.request
-    for turn in episode.turns:
-        for result in turn.results:
-            value = result.value
-            yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for result in episode.results:
+        value = result.value
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # --- What was decided stays decided: a change that was taken back is not made again by itself ----

@@ -393,3 +393,8 @@ def short_repr(value: Any) -> str:
     except ValueError:  # an integer with more digits than Python prints
         return "a value with very many digits"
     return text if len(text) <= 2 * _SHOWN_CHARACTERS else f"{text[: 2 * _SHOWN_CHARACTERS]}…"
+
+
+def plural(number: int, noun: str) -> str:
+    """A number of things: ``3 tools``, ``1 tool``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,15 +1,17 @@
-"""``agentkit demo``: the whole loop with a double that reads the schema."""
+"""``agentkit demo``: what it asks, the whole loop with a double, and a real model that learns."""
 
-import shutil
 import sys
-from pathlib import Path
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from agentkit.cli.demo.tools import TOOLS
-from agentkit_bench.bfcl import RELEASE, bfcl_files
+from agentkit import open_store, resolve_model
+from agentkit.cli.demo import Demo
+from agentkit.cli.demo_questions import Questions, draw_questions
+from agentkit.cli.demo_tools import TOOLS
+from agentkit.errors import UsageError
 
-SAMPLE = Path(__file__).parents[2] / "plugins/agentkit-bench/tests/sample_bfcl"
 READER = '''
 import re
 from agentkit.messages import ToolCall
@@ -40,12 +42,9 @@ def open_reader(name):
 '''
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def reader(invoke, tmp_path, monkeypatch):
-    """The double as a plugin, and a small catalogue in the cache as if it had been fetched."""
-    catalogue = shutil.copytree(SAMPLE, tmp_path / "cache" / f"bfcl-{RELEASE}")
-    for name in bfcl_files():
-        (catalogue / name).touch()
+    """The double as a plugin."""
     info = tmp_path / "plugins" / "agentkit_reader-1.0.dist-info"
     info.mkdir(parents=True)
     (info.parent / "agentkit_reader.py").write_text(READER)
@@ -58,19 +57,17 @@ def reader(invoke, tmp_path, monkeypatch):
     sys.modules.pop("agentkit_reader", None)
 
 
+@pytest.mark.usefixtures("reader")
 def test_the_demo_shows_the_whole_loop(invoke):
-    """Refusals, promotions, a diff, the gain, the export, the rollback, a table and what is next."""
+    """Refusals, promotions, a diff, the gain, the rollback, a table and what is next."""
     result = invoke("demo", "--model", "reader:a")
     assert result.exit_code == 0, result.stderr
     steps = [
-        "13 tools in one library",
-        "1. loan_rate",
         "periods must be one of 36, 48, 60, got",
         "0 of 30 right",
         "promoted  order_shirts",
         "+ enum: [36, 48, 60]",
         "30 of 30 right",
-        "agentkit export --format openai",
         "agentkit rollback",
         "3 of 3 answers are the old ones again",
         "95 % interval",
@@ -83,6 +80,7 @@ def test_the_demo_shows_the_whole_loop(invoke):
     assert places == sorted(places)
 
 
+@pytest.mark.usefixtures("reader")
 def test_json_is_the_whole_report(as_json, tmp_path):
     """--json prints what was measured and nothing else, and the store is where it says."""
     report = as_json("demo", "--model", "reader:a", "--questions", "10", "--seed", "4")
@@ -98,9 +96,51 @@ def test_json_is_the_whole_report(as_json, tmp_path):
     assert report["store"] == f"sqlite:///{tmp_path / 'cache' / 'demo.db'}"
 
 
+@pytest.mark.usefixtures("reader")
 def test_a_store_in_use_is_refused(invoke, store_url, tools_file):
     """A named store must be empty, or what it learned earlier would count as gained."""
     assert invoke("tools", "add", str(tools_file)).exit_code == 0
     result = invoke("demo", "--model", "reader:a", "--store", store_url)
     assert result.exit_code == 2
     assert "begins with an empty store" in result.stderr
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_share_no_question_and_no_number(seed):
+    """What is learned from and what decides is never what is reported."""
+    drawn = draw_questions(seed, 50)
+    parts = (drawn.learn, drawn.gate, drawn.score)
+    for one, other in combinations(parts, 2):
+        assert not {t.request for t in one.tasks} & {t.request for t in other.tasks}
+        assert not {t.task_id for t in one.tasks} & {t.task_id for t in other.tasks}
+    assert not any(task.expects for task in drawn.learn.tasks)
+    assert all(task.expects for part in parts[1:] for task in part.tasks)
+
+
+@pytest.mark.parametrize("score", [0, 4, 10_000])
+def test_too_few_or_too_many_questions_are_refused(score):
+    """Each tool needs a question, and there are only so many numbers."""
+    with pytest.raises(UsageError, match="cannot be drawn"):
+        draw_questions(0, score)
+
+
+@pytest.mark.long
+@pytest.mark.weights
+async def test_the_real_model_is_refused_and_learns():
+    """SmolLM2 breaks a hidden rule, and the learned definition makes it right on other questions."""
+    drawn = draw_questions(20, 10)
+
+    def about(benchmark):
+        tasks = [task for task in benchmark.tasks if task.category == "order_shirts"]
+        return replace(benchmark, tasks=tuple(tasks))
+
+    questions = Questions(**{one: about(getattr(drawn, one)) for one in ("learn", "gate", "score")})
+    store = open_store("memory:")
+    model = resolve_model("local:smollm2-135m")
+    demo = Demo(store, model, questions)
+    before = await demo.score("before")
+    outcome = await demo.evolve()
+    after = await demo.score("after")
+    model.close()
+    assert [one.record.tool_name for one in outcome.promoted] == ["order_shirts"]
+    assert before.right < after.right

@@ -106,7 +106,7 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
 
 def test_only_some_steps(invoke, as_json):
     """``--only`` leaves the other parts of a round out, and knows their names."""
-    assert as_json("evolve", "--only", "mine, learn")["proposals"] == []
+    assert as_json("evolve", "--only", "mine", "--only", "learn")["proposals"] == []
     odd = invoke("evolve", "--only", "guess")
     assert odd.exit_code == 2
-    assert "'guess' is not a step; there are evidence" in odd.stderr
+    assert "'guess' is not one of 'evidence'" in odd.stderr

@@ -251,10 +251,9 @@ def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, scri
     (listed,) = as_json("review", "calls")
     assert (listed["user"], listed["request"]) == ("Ada", "Refund A17")
     agent = ["--tools", "refunds.py", "--model", "script:a"]
-    assert invoke("review", "calls", "nothing", "--approve", *agent).exit_code == 2
-    assert invoke("review", "calls", listed["run"], "--approve", "--reject").exit_code == 2
+    assert invoke("review", "calls", "nothing", "--decide", "approve", *agent).exit_code == 2
     script("It is done.")
-    decided = invoke("review", "calls", listed["run"], "--approve", *agent)
+    decided = invoke("review", "calls", listed["run"], "--decide", "approve", *agent)
     assert decided.stdout == "It is done.\n", decided.stderr
     assert as_json("review", "calls") == []
     last = as_json("episodes", "show", "last")

@@ -17,7 +17,7 @@ from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import UsageError
-from agentkit.evolution.learning import counted, is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,
@@ -30,6 +30,7 @@ from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
     Between,
@@ -264,11 +265,11 @@ class RuleSuggestion:
 
     def __str__(self) -> str:
         words = rule_sentence(self.rule)
-        where = counted(len(self.episodes), "conversation")
+        where = plural(len(self.episodes), "conversation")
         if self.drops:
-            return f"No longer: {words} {self.basis} ({counted(self.failures, 'call')} in {where})."
+            return f"No longer: {words} {self.basis} ({plural(self.failures, 'call')} in {where})."
         kept = f"; it lets all {self.kept:,} accepted calls pass" if self.kept > 1 else ""
-        return f"{words} {self.basis} ({counted(self.failures, 'failed call')} in {where}{kept})."
+        return f"{words} {self.basis} ({plural(self.failures, 'failed call')} in {where}{kept})."
 
 
 def is_enough(calls: Collection[ObservedCall], knobs: EvidenceConfig) -> bool:

@@ -24,7 +24,7 @@ KEPT = {  # ids, names, digests and fixed words
     "episode_id", "model", "library_digest", "session_id", "resumes", "started_at", "call_id",
     "name", "stage", "goal", "shortlist", "offered", "cards", "ranked", "tool", "verifier", "cause",
     "metrics", "library_names", "episode", "arguments of recoveries", "protocol",
-    "shortened",
+    "shortened", "program",
 }  # fmt: skip
 
 
