@@ -33,17 +33,13 @@ from agentkit.library.remote.wire import (
 from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys
-from agentkit.server.limits import RateLimiter, ServerLimits, Slots
+from agentkit.server.limits import ServerLimits, Slots
 from agentkit.server.metrics import Counter, Metrics
 from agentkit.server.middleware import (
-    SCOPE_KEY,
     Exchange,
     Header,
-    Receive,
     RequestError,
     Scope,
-    Send,
-    stopping,
     store_unavailable,
 )
 from agentkit.server.runs import MinuteLog, Probe, Runs
@@ -118,9 +114,10 @@ def create_library_app(
                 await asyncio.to_thread(store.close)
 
     app = assemble(
-        dict.fromkeys(_PATHS, ("GET", endpoints)),
+        dict.fromkeys(_PATHS, ("GET", endpoints.answer)),
         keys=keys,
         limits=limits,
+        runs=endpoints.runs,
         metrics=endpoints.metrics,
         ready=endpoints.ready,
         open_metrics=open_metrics,
@@ -215,7 +212,7 @@ def _body(records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 class LibraryEndpoints:
-    """Answers from one store. One object for all paths; an ASGI application behind ``Front``.
+    """Answers from one store. One object for all paths.
 
     Args:
         store: Where definitions and events are kept.
@@ -235,10 +232,9 @@ class LibraryEndpoints:
         self._turn = asyncio.Lock()
         self._asked_at = float("-inf")
         self._known: Head | None = None
-        self._runs = Runs()
+        self.runs = Runs()
         self._probe = Probe(self._head)
         self._cache = b"private, no-cache" if is_private else b"public, no-cache"
-        self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self.reading = Slots(
             most=limits.max_concurrent,
@@ -255,7 +251,7 @@ class LibraryEndpoints:
 
     async def ready(self) -> Mapping[str, str]:
         """Whether the store answers, and no stop was asked for."""
-        if self._runs.is_draining:
+        if self.runs.is_draining:
             return {"status": "unavailable", "reason": "stopping"}
         error = await self._probe.error()
         if error is not None:
@@ -265,7 +261,7 @@ class LibraryEndpoints:
 
     async def drain(self, seconds: float) -> None:
         """Let those end who are being answered."""
-        await self._runs.drain(seconds)
+        await self.runs.drain(seconds)
 
     async def close(self) -> None:
         """Drain, and end what reads."""
@@ -276,22 +272,17 @@ class LibraryEndpoints:
     def _version(self) -> int:
         return 0 if self._known is None else self._known.version
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, exchange: Exchange, scope: Scope) -> None:
         """Answer one request."""
-        exchange: Exchange = scope[SCOPE_KEY]
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if self._runs.is_draining:
-            raise stopping()
-        self._rates.check(exchange.key)
-        with self._runs.entered():
-            try:
-                await self._answer(exchange, query)
-            except StoreLookupError as error:
-                raise RequestError(status=404, message=str(error), code="not_found") from error
-            except AgentKitError as error:
-                self._log.error("the store cannot be read", error)
-                message = "the store of the library is not available"
-                raise store_unavailable(message) from error
+        try:
+            await self._answer(exchange, query)
+        except StoreLookupError as error:
+            raise RequestError(status=404, message=str(error), code="not_found") from error
+        except AgentKitError as error:
+            self._log.error("the store cannot be read", error)
+            message = "the store of the library is not available"
+            raise store_unavailable(message) from error
 
     async def _answer(self, exchange: Exchange, query: Query) -> None:
         reader, headers = self._reader, [(b"cache-control", self._cache)]
