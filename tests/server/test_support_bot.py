@@ -12,6 +12,7 @@ import openai
 import pytest
 
 from agentkit import open_store
+from agentkit.library import EpisodeFilter
 from agentkit.server import serving
 from agentkit.testing import FunctionModel
 
@@ -65,6 +66,22 @@ def test_customers_see_their_own_orders_and_progress(bot, shop):
     progress = [one["progress"]["text"] for one in extras if one and "progress" in one]
     assert progress == ["order A17, 1 of 2", "order A18, 2 of 2"]
     assert "no order 'A17'" in customer(bot, url, "ben")("What does A17 cost?")[0]
+
+
+def test_billing_takes_over_and_the_session_goes_on(bot, shop):
+    """The stream says so and goes on with its answer; both runs are one conversation."""
+    url, store = shop
+    ada = customer(bot, url, "ada")
+    said, extras = ada("What does A17 cost?")
+    assert said == "A17 costs 49.00 euros"
+    assert {"tool": "billing", "text": "takes over"} in [
+        (one or {}).get("progress") for one in extras
+    ]
+    assert ada("What are my orders?")[0] == '["A17: delivered","A18: shipped"]'
+    with closing(open_store(store)) as kept:
+        first, second = kept.select(EpisodeFilter(oldest_first=True))
+    assert first.results[0].value["agent"] == "billing"
+    assert (first.output, second.history_length) == ("A17 costs 49.00 euros", 4)
 
 
 def test_refunds_wait_for_the_desk(bot, shop):
