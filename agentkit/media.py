@@ -10,7 +10,8 @@ from __future__ import annotations
 import binascii
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -45,6 +46,7 @@ _BRANDS = {b"heic": "image/heic", b"mif1": "image/heic", b"avif": "image/avif"} 
 )
 _KNOWN = (*_BEGINNINGS, *_RIFF.values(), *dict.fromkeys(_BRANDS.values()))
 
+_TYPE = re.compile(r"[a-z]+/[a-z0-9!#$&^_.+-]{1,99}")
 _ALIASES = {
     "image/jpg": "image/jpeg",
     "audio/x-wav": "audio/wav",
@@ -138,6 +140,8 @@ class Media:
         """The type of the bytes, which is the one that was stated, if one was."""
         stated = self.media_type.partition(";")[0].strip().lower()
         stated = _ALIASES.get(stated, stated)
+        if stated and not _TYPE.fullmatch(stated):
+            raise UsageError(f"{stated[:80]!r} is not a media type such as image/png")
         found = _type_of(data)
         is_container = found == "application/zip" and stated.startswith("application/")
         if stated and not is_container and found != stated and (found or stated in _KNOWN):
@@ -289,18 +293,27 @@ def placed(parts: Iterable[str | Media]) -> tuple[str, tuple[Media, ...]]:
     return text.rstrip(PLACE) or text, tuple(media)
 
 
-def pieces(text: str, media: tuple[Media, ...]) -> Iterator[str | Media]:
+def parts_of(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
+    """The parts that ``placed`` made a text and media of."""
+    for words, one in zip_longest(text.split(PLACE, len(media)), media):
+        if words:
+            yield words
+        if one is not None:
+            yield one
+
+
+def pieces(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
     """The parts of a message, as a model reads them.
 
     Files of text, and media of which the bytes were not kept, are texts.
     """
-    for words, one in zip_longest(text.split(PLACE, len(media)), media):
-        if words:
-            yield words
-        if one is not None and one.is_text:
-            yield f"{one.label}\n{(one.data or b'').decode('utf-8', 'replace')}"
-        elif one is not None:
-            yield one if one.is_kept else f"{one.label[:-1]}, not kept]"
+    for part in parts_of(text, media):
+        if isinstance(part, str) or (part.is_kept and not part.is_text):
+            yield part
+        elif part.data is None:
+            yield f"{part.label[:-1]}, not kept]"
+        else:
+            yield f"{part.label}\n{part.data.decode('utf-8', 'replace')}"
 
 
 def _type_of(data: bytes) -> str:

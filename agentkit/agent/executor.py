@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
-    from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
     from agentkit.tracing.spans import GuardrailName
     from agentkit.tracing.tracing import Span, Tracing

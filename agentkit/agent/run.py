@@ -215,7 +215,10 @@ class Run:
         if start.request:
             self._messages.append(UserMessage(text=start.request, media=start.media))
         self._messages.extend(start.said)
-        self._has_media = any(message.media for message in self._messages)
+        self._has_media = bool([one for one in self._messages if one.media])
+        if self._has_media:
+            said = [one.media for one in self._messages if isinstance(one, UserMessage)]
+            self._facts.media = said[-1] if said else ()
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = False
@@ -550,8 +553,9 @@ class Run:
         self._turns.append(turn)
         self._facts.usage += turn.usage
         self._messages.append(turn.message)
-        self._messages.extend(map(as_message, turn.results))
-        self._has_media |= any(result.media for result in turn.results)
+        for result in turn.results:
+            self._messages.append(as_message(result))
+            self._has_media = self._has_media or bool(result.media)
         if self._selection.search is not None:
             given = (result.value for result in turn.results if result.status == "ok")
             self._selection.search.results.extend(given)
@@ -591,6 +595,7 @@ class Run:
             said = await self._history.sent(said)
         if self._has_media:
             said = for_model(said, agent.model)
+        search = self._selection.search
         return ModelRequest(
             messages=(*self._system, *said),
             tools=tools.definitions,
@@ -598,6 +603,7 @@ class Run:
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
             examples=agent.selector.examples,
+            searched=search.found_in(said) if search is not None else {},
         )
 
     def _tool_choice(self) -> ToolChoice:

@@ -17,7 +17,7 @@ from agentkit.agent.types import NO_SPAN, Emit, SelectionPolicy, ToolsRetrieved,
 from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
+from agentkit.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -185,6 +185,7 @@ class ToolSearch:
         retriever: Searches the library.
         tools: Takes up what is found.
         emit: Receives events.
+        begun: The tools that were offered before any search.
         tracing: Is told of each search; None for nobody.
         results: What the calls of the run gave so far; grows. The search prefers tools that can
             take some of it.
@@ -195,6 +196,7 @@ class ToolSearch:
     retriever: Retriever
     tools: SelectedTools
     emit: Emit
+    begun: frozenset[str] = frozenset()
     tracing: Tracing | None = None
     results: list[object] = field(init=False, default_factory=list)
     traces: list[RetrievalTrace] = field(init=False, default_factory=list)
@@ -220,6 +222,21 @@ class ToolSearch:
         self.usage += found.usage
         self.emit(ToolsRetrieved(trace=trace))
         return self._listed(shown) if shown else _nothing(found)
+
+    def found_in(self, messages: Iterable[Message]) -> dict[str, tuple[str, ...]]:
+        """By the call of each search that messages tell of, the tools that it added."""
+        seen = set(self.begun)
+        found: dict[str, tuple[str, ...]] = {}
+        for one in messages:
+            if not (isinstance(one, ToolMessage) and one.name == SEARCH_TOOL):
+                continue
+            listed, _, _ = one.text.partition(f"\n{_FURTHER}")
+            names = (line.partition("(")[0] for line in listed.splitlines()[1:])
+            added = tuple(n for n in names if n in self.tools and n not in seen)
+            if added and listed.startswith(_CALLABLE):
+                found[one.call_id] = added
+                seen.update(added)
+        return found
 
     def taken(self) -> tuple[tuple[RetrievalTrace, ...], Usage]:
         """The searches since the last time, with what they cost."""
@@ -428,7 +445,14 @@ class ToolSelector:
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:
-            search = ToolSearch(retriever=retriever, tools=tools, emit=emit, tracing=self._tracing)
+            first = tools.names if shown.first is None else shown.first.offered
+            search = ToolSearch(
+                retriever=retriever,
+                tools=tools,
+                emit=emit,
+                begun=frozenset(first),
+                tracing=self._tracing,
+            )
             tools.add_own((search_tool(search, cards),))
             tools.show((*cards, *shown.found))
         if found is None:

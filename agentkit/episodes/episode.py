@@ -331,15 +331,12 @@ class Episode:
     format: int = 1
 
     def __post_init__(self) -> None:
-        if self.library_names:
-            object.__setattr__(self, "format", max(self.format, 2))
-        if any(_needs_third(turn) for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 3))
-        if self.guardrails or any(turn.history for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 4))
-        has_programs = any(turn.program_calls for turn in self.turns)
-        if has_programs or self.media or any(one.media for one in self.results):
-            object.__setattr__(self, "format", max(self.format, 5))
+        needed = 4 if self.guardrails else 2 if self.library_names else 1
+        for turn in self.turns:
+            needed = max(needed, _needed_format(turn))
+        needed = 5 if self.media else needed
+        if needed > self.format:
+            object.__setattr__(self, "format", needed)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -431,10 +428,18 @@ def _with_media(episode: Episode, held: Mapping[str, str]) -> Episode:
     return changed(episode, _HOLD_MEDIA, whole)
 
 
-def _needs_third(turn: Turn) -> bool:
-    """Whether format 3 is the oldest that holds all of the turn."""
+def _needed_format(turn: Turn) -> int:
+    """The oldest format that holds all of the turn."""
+    if turn.program_calls:
+        return 5
+    for result in turn.results:
+        if result.media:
+            return 5
+    if turn.history:
+        return 4
     has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
-    return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    is_third = has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    return 3 if is_third else 1
 
 
 class Verifier(Protocol):

@@ -51,7 +51,7 @@ from agentkit.library.pins import library_faults, pin_faults, with_current_pins
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- The seam to a judge: another model that reads a change before it may go on ------------------
 

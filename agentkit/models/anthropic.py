@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from agentkit.errors import UsageError
@@ -87,6 +88,7 @@ def anthropic_model(
     *,
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
+    tool_references: bool | None = None,
 ) -> HttpModel:
     """One of Anthropic's models; reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
 
@@ -100,17 +102,21 @@ def anthropic_model(
         model: The model's name, such as ``claude-sonnet-5-5``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
+        tool_references: Whether tools that ``search_tools`` found are given by reference, which
+            keeps the prompt cache; None for where Anthropic itself answers.
 
     Raises:
         UsageError: There is no key.
     """
+    is_theirs = not os.environ.get("ANTHROPIC_BASE_URL")
+    refers = is_theirs if tool_references is None else tool_references
     key = os.environ.get("ANTHROPIC_API_KEY")
     if not key:
         raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
     url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}/v1/messages"
 
     def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001
-        codec = AnthropicCodec(request)
+        codec = AnthropicCodec(request, refers=refers)
         fields = codec.encode(model)
         return Exchange(
             body=encode_body({**fields, "stream": True} if stream else fields),
@@ -143,13 +149,20 @@ class AnthropicCodec:
 
     Args:
         request: What is asked.
+        refers: Whether tools that a search found are given by reference.
 
     Attributes:
         names: The tools' names on the wire.
     """
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, *, refers: bool = True) -> None:
         self._request = request
+        offered = {tool.name for tool in request.tools}
+        self._searched = {
+            call_id: found
+            for call_id, names in (request.searched if refers else {}).items()
+            if (found := tuple(name for name in names if name in offered))
+        }
         self.names = WireNames(tool.name for tool in request.tools)
         taken = {self.names.encode(tool.name) for tool in request.tools}
         self._answer_tool = ANSWER_TOOL
@@ -171,7 +184,7 @@ class AnthropicCodec:
         fields: dict[str, Any] = {
             "model": model,
             "max_tokens": settings.max_tokens or _DEFAULT_MAX_TOKENS,
-            "messages": encode_messages(self._request.messages, self.names),
+            "messages": encode_messages(self._request.messages, self.names, self._searched),
             "system": self._system(is_marked=bool(tools)),
             "temperature": settings.temperature,
             "top_p": settings.top_p,
@@ -235,12 +248,15 @@ class AnthropicCodec:
 
     def _tools(self) -> list[dict[str, Any]]:
         shown = self._request.examples
-        tools = [_tool(definition, self.names, shown) for definition in self._request.tools]
+        definitions = self._request.tools
+        found = {name for names in self._searched.values() for name in names}
+        tools = [_tool(one, self.names, shown) for one in definitions if one.name not in found]
         if self._answer_schema is not None:
             tools.append(_answer_tool(self._answer_tool, self._answer_schema))
         if tools:
             tools[-1] = {**tools[-1], "cache_control": _CACHE_MARK}
-        return tools
+        referred = (_tool(one, self.names, shown) for one in definitions if one.name in found)
+        return [*tools, *({**one, "defer_loading": True} for one in referred)]
 
     def _tool_choice(self) -> dict[str, str] | None:
         request = self._request
@@ -274,8 +290,17 @@ def _is_object_schema(schema: JsonObject | None) -> bool:
     return schema is not None and schema.get("type") == "object"
 
 
-def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
+def encode_messages(
+    messages: Sequence[Message],
+    names: WireNames,
+    searched: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     """The conversation without its system messages; neighbours of one role become one message.
+
+    Args:
+        messages: The conversation.
+        names: The tools' names on the wire.
+        searched: By the id of a call, the tools that are given in its result by reference.
 
     Raises:
         UsageError: There is no message besides system messages.
@@ -285,7 +310,13 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
         if isinstance(message, SystemMessage):
             continue
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        found = searched.get(message.call_id, ()) if isinstance(message, ToolMessage) else ()
         blocks = _blocks(message, names)
+        if found:
+            references = [names.encode(name) for name in found]
+            blocks[0]["content"] = [
+                {"type": "tool_reference", "tool_name": name} for name in references
+            ]
         if encoded and encoded[-1]["role"] == role:
             encoded[-1]["content"].extend(blocks)
         elif blocks:  # an empty message is refused, and says nothing

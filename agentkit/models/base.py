@@ -8,7 +8,7 @@ lies outside the seam. ``resolve_model`` finds the model behind a name.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Set as AbstractSet
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
@@ -78,6 +78,9 @@ class ModelRequest:
         settings: How to generate.
         examples: How many worked calls of each tool the model is shown, at most: as
             ``input_examples`` by Anthropic, as lines of the description by all others.
+        searched: By the id of a call among the messages that searched for tools, the names of the
+            ``tools`` that it added to those that were offered at first. Models of Anthropic get
+            them by reference, so that the prompt cache stays.
     """
 
     messages: tuple[Message, ...]
@@ -86,6 +89,7 @@ class ModelRequest:
     output_schema: JsonObject | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
     examples: int = 0
+    searched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def described_tool(definition: ToolDefinition, examples: int = 0) -> str:

@@ -118,7 +118,7 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
 
     Results of tools are texts there, so what they hold beside it follows them as the user's words.
     """
-    if not any(message.media for message in messages):
+    if not [one for one in messages if one.media]:
         return [encode_message(message, names) for message in messages]
     encoded: list[dict[str, Any]] = []
     shown: list[dict[str, Any]] = []

@@ -217,6 +217,7 @@ class RunFacts:
         metadata: Labels of its episode.
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
+        media: What the user sent beside the text.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
         hand_over: Lets another agent answer in its place; None where there is no run.
@@ -228,6 +229,7 @@ class RunFacts:
     metadata: Mapping[str, str] = field(default_factory=dict)
     library_version: int = 0
     usage: Usage = field(default_factory=Usage)
+    media: tuple[Media, ...] = ()
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
     hand_over: Callable[[Any], Awaitable[Any]] | None = None
@@ -290,6 +292,11 @@ class RunContext(Generic[DepsT]):
     def usage(self) -> Usage:
         """The run's usage of models so far."""
         return self._live.usage
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The images, audio and files that the user sent with the words that the run answers."""
+        return self._live.media
 
     def progress(self, text: str) -> None:
         """Report this call's progress to the run's listeners: a ``ToolProgress`` event.

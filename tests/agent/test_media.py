@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
-import zlib
 from contextlib import closing
 
 import pytest
 from hypothesis import given, strategies as st
+from support.media import PDF, RED, WAV, png
 
 from agentkit import (
     Agent,
@@ -43,28 +42,6 @@ from agentkit.models.anthropic import AnthropicCodec
 from agentkit.models.chat_completions import RequestEncoder
 from agentkit.testing import FunctionModel, ScriptedModel
 
-
-def png(colour: bytes = b"\xff\0\0") -> bytes:
-    """A picture of one point."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        )
-
-    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-    return b"".join(
-        [
-            b"\x89PNG\r\n\x1a\n",
-            chunk(b"IHDR", head),
-            chunk(b"IDAT", zlib.compress(b"\0" + colour)),
-            chunk(b"IEND", b""),
-        ]
-    )
-
-
-RED, PDF = Image(data=png(), name="red.png"), File(data=b"%PDF-1.7 page", name="bill.pdf")
-WAV = Audio(data=b"RIFF\x24\0\0\0WAVEfmt ")
 CALL = ToolCall(call_id="c1", name="chart", arguments={})
 
 

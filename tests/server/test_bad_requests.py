@@ -21,6 +21,24 @@ def called(**fields):
 
 HALF = b'{"model": "agent", "messages": [{"role": "user", "content": "\\ud800"}]}'
 IMAGE = {"role": "user", "content": [{"type": "image_url"}]}
+
+
+def part(kind, held, role="user"):
+    """A message with one part beside its text."""
+    return chat(
+        [
+            {"role": role, "content": [{"type": "text", "text": "?"}, {"type": kind, kind: held}]},
+            USER,
+        ]
+    )
+
+
+def image(url):
+    """A message with an image."""
+    return part("image_url", {"url": url})
+
+
+CONTENT = "messages[0].content"
 BAD = {
     "no json": (b"{", "invalid_json", None),
     "not utf-8": (b'{"model": "\xff"}', "invalid_json", None),
@@ -30,6 +48,29 @@ BAD = {
     "no messages": ({"model": "agent"}, "invalid_value", "messages"),
     "no role": (chat([{"content": "Hi"}]), "invalid_value", "messages[0].role"),
     "image": (chat([IMAGE]), "unsupported_content", "messages[0].content"),
+    "image of a false type": (image("data:image/png;base64,R0lGODlh"), "invalid_value", CONTENT),
+    "image of no type": (image("data:image/svg+xml;base64,PHN2Zy8+"), "invalid_value", CONTENT),
+    "image in bad base64": (image("data:image/gif;base64,R0lG ODlh!"), "invalid_value", CONTENT),
+    "image not in base64": (image("data:image/gif,GIF89a"), "invalid_value", CONTENT),
+    "image on the web": (image("https://x.example/a.png"), "invalid_value", CONTENT),
+    "image in our network": (image("http://169.254.169.254/"), "invalid_value", CONTENT),
+    "image in a file": (image("file:///etc/passwd"), "invalid_value", CONTENT),
+    "image of the system": (
+        part("image_url", {"url": "data:image/gif;base64,R0lGODlh"}, "system"),
+        "unsupported_content",
+        CONTENT,
+    ),
+    "audio of a false type": (
+        part("input_audio", {"data": "R0lGODlh", "format": "wav"}),
+        "invalid_value",
+        CONTENT,
+    ),
+    "file by its id": (part("file", {"file_id": "file-1"}), "unsupported_content", CONTENT),
+    "file of a strange type": (
+        part("file", {"file_data": "data:a b/c;base64,R0lGODlh"}),
+        "invalid_value",
+        CONTENT,
+    ),
     "half a character": (HALF, "invalid_value", "messages[0].content"),
     "empty": (chat([{**USER, "content": " "}]), "invalid_value", "messages[0].content"),
     "assistant last": (chat([USER, called()]), "invalid_value", "messages[1].role"),

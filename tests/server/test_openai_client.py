@@ -6,6 +6,7 @@ import pytest
 from agentkit import RunContext, tool
 from agentkit.errors import ModelTimeoutError
 from agentkit.models import OpenAICompatibleModel
+from tests.support.media import PDF, RED, WAV
 from tests.support.model_server import ProviderServer, Reply
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -103,6 +104,95 @@ async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     assert chunks[-1].usage.total_tokens == 10
     (episode,) = store.select()
     assert {chunk.id for chunk in chunks} == {f"chatcmpl-{episode.episode_id}"}
+
+
+def question(*parts):
+    """A user message with parts beside its text, as a client sends it."""
+    return [{"role": "user", "content": [{"type": "text", "text": "What is this?"}, *parts]}]
+
+
+def picture(url):
+    """An image as a part of a message."""
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+async def test_images_and_files_reach_the_provider_and_stay_in_the_session(
+    client, make_app, served, store
+):
+    """Through ``serve`` and the adapter they are what the client sent; the episode holds them."""
+    pdf = {"file_data": f"data:application/pdf;base64,{PDF.base64}", "filename": "bill.pdf"}
+    parts = [picture(RED.data_url), {"type": "file", "file": pdf}]
+    audio = {"type": "input_audio", "input_audio": {"data": WAV.base64, "format": "wav"}}
+    with ProviderServer(["A bill.", "Still one."]) as provider:
+        takes = {"image/png", "application/pdf", "audio/wav"}
+        model = OpenAICompatibleModel("m", base_url=provider.base_url, accepts=takes)
+        with served(make_app(model, agent={"tools": ()})) as url:
+            async with client(url) as sdk:
+                for said in (question(*parts, audio), HELLO):
+                    await sdk.chat.completions.create(
+                        model="agent", messages=said, extra_body={"session_id": "s"}
+                    )
+    for one in provider.requests:
+        assert one.body["messages"][0]["content"][1:] == [*parts, audio]
+    first = list(store.select())[-1]
+    assert first.request == "What is this?"
+    assert [one.data for one in first.media] == [RED.data, PDF.data, WAV.data]
+
+
+async def test_the_responses_api_takes_images_and_files(client, make_app, served):
+    """Its parts have other names there."""
+    seen = []
+
+    def look(request):
+        seen.extend(request.messages[-1].media)
+        return "A bill."
+
+    content = [
+        {"type": "input_text", "text": "What is this?"},
+        {"type": "input_image", "image_url": RED.data_url},
+        {"type": "input_file", "file_data": PDF.data_url, "filename": "bill.pdf"},
+    ]
+    with served(make_app(look)) as url:
+        async with client(url) as sdk:
+            await sdk.responses.create(model="agent", input=[{"role": "user", "content": content}])
+    assert [(one.name, one.data) for one in seen] == [("", RED.data), ("bill.pdf", PDF.data)]
+
+
+async def test_a_model_of_text_alone_refuses_pictures_before_a_run(client, make_app, served, store):
+    """The client reads what cannot be taken; nothing is sent, and no run begins."""
+    with ProviderServer([]) as provider:
+        app = make_app(OpenAICompatibleModel("m", base_url=provider.base_url))
+        with served(app) as url:
+            async with client(url) as sdk:
+                with pytest.raises(openai.BadRequestError, match=r"cannot take \[image: image/png"):
+                    await sdk.chat.completions.create(
+                        model="agent", messages=question(picture(RED.data_url))
+                    )
+        assert provider.requests == []
+    assert list(store.select()) == []
+
+
+async def test_urls_of_images_are_handed_on_and_not_fetched(client, make_app, served):
+    """Where the owner allows them, and only https; nobody at this end opens them."""
+    seen = []
+
+    def look(request):
+        seen.extend(request.messages[-1].media)
+        return "A bill."
+
+    with ProviderServer([]) as elsewhere, served(make_app(look, media_urls=True)) as url:
+        async with client(url) as sdk:
+            for address in ("https://x.example/a.png", f"{elsewhere.base_url}/a.png"):
+                asked = sdk.chat.completions.create(
+                    model="agent", messages=question(picture(address))
+                )
+                if address.startswith("https:"):
+                    await asked
+                else:
+                    with pytest.raises(openai.BadRequestError, match="not an https URL"):
+                        await asked
+        assert elsewhere.connections == 0
+    assert [one.url for one in seen] == ["https://x.example/a.png"]
 
 
 async def test_a_conversation_that_the_client_keeps(client, make_app, served, store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -48,9 +49,10 @@ def customer(bot, url, name):
         base_url=f"{url}/v1", api_key=bot.KEYS["website"], default_headers=headers, max_retries=0
     )
 
-    def ask(text):
+    def ask(text, *parts):
         fields = {"extra_body": {"session_id": name}, "user": name, "stream": True}
-        messages = [{"role": "user", "content": text}]
+        content = [{"type": "text", "text": text}, *parts] if parts else text
+        messages = [{"role": "user", "content": content}]
         chunks = list(client.chat.completions.create(model="support", messages=messages, **fields))
         said = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
         return said, [one.model_extra.get("agentkit") for one in chunks if one.model_extra]
@@ -84,6 +86,29 @@ def test_billing_takes_over_and_the_session_goes_on(bot, shop):
     assert (first.output, second.history_length) == ("A17 costs 49.00 euros", 4)
 
 
+def test_a_photo_of_damage_is_uploaded(bot, shop, tmp_path):
+    """The model sees it, the tool that reports the damage finds it, and a false one is refused."""
+    url, store = shop
+    ada = customer(bot, url, "ada")
+
+    def photo(media_type):
+        image = {"url": f"data:{media_type};base64,{bot.PHOTO}"}
+        return {"type": "image_url", "image_url": image}
+
+    assert "ask the customer for a photo" in ada("A17 is broken")[0]
+    with pytest.raises(openai.BadRequestError, match="its bytes are image/png"):
+        ada("A17 is broken", photo("image/jpeg"))
+    said, _ = ada("A17 is broken", photo("image/png"))
+    assert said == "the damage of A17 is reported, with a photo of 69 bytes"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        assert database.execute("SELECT id, media_type, length(photo) FROM claims").fetchall() == [
+            ("A17", "image/png", 69)
+        ]
+    with closing(open_store(store)) as kept:
+        (medium,) = next(iter(kept.select())).media
+    assert medium.base64 == bot.PHOTO
+
+
 def test_refunds_wait_for_the_desk(bot, shop):
     """The desk decides, the run goes on for the customer who asked, and nothing runs twice."""
     url, _ = shop
@@ -115,4 +140,5 @@ def test_the_tour_runs(bot, capsys):
     bot.main([])
     shown = capsys.readouterr().out
     assert "A17 costs 49.00 euros" in shown
+    assert "reported, with a photo of 69 bytes" in shown
     assert "49.00 euros of A17 are on their way" in shown
