@@ -385,7 +385,7 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        change = with_origins(change_of(newest, moved, library, sources), proposal)
+        change = change_of(newest, moved, library, sources, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
@@ -417,7 +417,7 @@ class CandidateChecker:
         if (found := result.duplicate) is not None:
             same = failed("duplicate", name=found.name, problem=found.reason)
             return replace(result, failed=(same,), by="library")
-        report = self.validate(with_origins(change_of(None, candidate, library, sources), proposal))
+        report = self.validate(change_of(None, candidate, library, sources, proposal))
         words = tuple(
             one
             for one in _standing(report.failed, overruled)
@@ -539,22 +539,21 @@ def change_of(
     candidate: ToolDefinition,
     library: Library,
     sources: tuple[str, ...] = (),
+    proposal: Proposal | None = None,
 ) -> ProposedChange:
-    """What checks and judges see; a tool that is new is a change of itself without any words."""
-    if base is not None:
-        return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
-    blank = replace(candidate, description=Description(), specification=Specification())
-    return ProposedChange(
-        base=blank,
-        candidate=candidate,
-        library=library.with_tools([blank]),
-        sources=sources,
-        is_new=True,
+    """What checks and judges see, with where its texts came from as far as its proposal says.
+
+    A tool that is new is a change of itself without any words.
+    """
+    is_new = base is None
+    if base is None:
+        base = replace(candidate, description=Description(), specification=Specification())
+        library = library.with_tools([base])
+    change = ProposedChange(
+        base=base, candidate=candidate, library=library, sources=sources, is_new=is_new
     )
-
-
-def with_origins(change: ProposedChange, proposal: Proposal) -> ProposedChange:
-    """The change with where its texts came from, as far as its proposal says."""
+    if proposal is None:
+        return change
     return replace(
         change,
         origins=proposal.origins,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, UsageError
@@ -335,42 +336,49 @@ def _listed(codes: Collection[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Transition:
-    """What came of bringing a proposal on.
+class ProposalOutcome:
+    """One proposal, and how far it was brought.
 
     Attributes:
-        proposal_id: Which.
-        tool_name: The tool that it changes.
-        before: Where it stood.
-        after: Where it stands.
+        record: Where it stands.
+        before: Where it stood; ``proposed`` for one that is new.
         why: Whose word brought it on or ended it; or what it waits for.
+        report: What the comparison on held-out tasks says; None where none was made.
+        commands: What may be typed next.
     """
 
-    proposal_id: str
-    tool_name: str
-    before: ProposalState
-    after: ProposalState
-    why: str
+    record: ProposalRecord
+    before: ProposalState = "proposed"
+    why: str = ""
+    report: GateReport | None = None
+    commands: tuple[str, ...] = ()
 
-    @classmethod
-    def between(cls, before: ProposalRecord, after: ProposalRecord, why: str) -> Transition:
-        """From one record of a proposal to a later one."""
-        return cls(
-            proposal_id=after.proposal_id,
-            tool_name=after.tool_name,
-            before=before.state,
-            after=after.state,
-            why=why,
-        )
+    @property
+    def after(self) -> ProposalState:
+        """Where it stands."""
+        return self.record.state
 
     @property
     def has_moved(self) -> bool:
         """Whether it stands elsewhere than before."""
         return self.before != self.after
 
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            "proposal_id": self.record.proposal_id,
+            "tool": self.record.tool_name,
+            "stream": self.record.stream,
+            "before": self.before,
+            "state": self.record.state,
+            "why": self.why,
+            "commands": list(self.commands),
+        }
+        return record if self.report is None else record | {"held_out": self.report.to_json()}
+
     def __str__(self) -> str:
         moved = f"{self.before} -> {self.after}" if self.has_moved else f"still {self.after}"
-        return f"{self.proposal_id} ({self.tool_name}): {moved}: {self.why}"
+        return f"{self.record.proposal_id} ({self.record.tool_name}): {moved}: {self.why}"
 
 
 async def promote(
@@ -430,7 +438,7 @@ async def _enter(
         return await _activated(record, state, result, why, context)
     facts = result.facts(record.base)
     if stage == "canary" and context.policy.canary_share is not None:
-        facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
+        facts["share"] = context.policy.canary_share  # which ``share_of`` reads
     return Transaction(drafts=(record.event(stage, context.author, why, **facts),))
 
 

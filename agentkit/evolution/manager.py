@@ -45,7 +45,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import LifecycleContext, Transition
+from agentkit.evolution.lifecycle import LifecycleContext, ProposalOutcome
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -587,7 +587,7 @@ class ToolManager:
         """
         return status_of(self.ledger.find(proposal_id), self.ledger, self._policy)
 
-    def advance(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
+    def advance(self, proposal_id: str | None = None) -> tuple[ProposalOutcome, ...]:
         """Bring one open proposal, or all, on by at most one stage each.
 
         Args:
@@ -604,7 +604,7 @@ class ToolManager:
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple(_waited(partial(self._advance, one)) for one in wanted)
 
-    async def advance_async(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
+    async def advance_async(self, proposal_id: str | None = None) -> tuple[ProposalOutcome, ...]:
         """As ``advance``, where an event loop runs."""
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple([await self._advance(one) for one in wanted])
@@ -754,7 +754,7 @@ class ToolManager:
         sources = source_texts(self._store, record.events[0].evidence)
         return change_of(base, record.current.candidate, library, sources)
 
-    async def _advance(self, proposal_id: str) -> Transition:
+    async def _advance(self, proposal_id: str) -> ProposalOutcome:
         """Bring an open proposal on by at most one stage.
 
         A judge that cannot answer holds up nobody else's proposal.
@@ -764,10 +764,11 @@ class ToolManager:
             try:
                 after = await self._ask_judge(record.proposal_id)
             except ModelError as error:
-                return Transition.between(record, record, f"the judge could not answer: {error}")
+                why = f"the judge could not answer: {error}"
+                return ProposalOutcome(record=record, before=record.state, why=why)
             waits = after.state == "proposed"
             why = consent_awaited(after).why if waits else after.last_word
-            return Transition.between(record, after, why)
+            return ProposalOutcome(record=after, before=record.state, why=why)
 
         async def decide(state: LibraryState) -> Transaction | ProposalStatus | None:
             found = state.ledger.find(record.proposal_id)
@@ -780,10 +781,8 @@ class ToolManager:
         after = done.state.ledger.find(record.proposal_id)
         if done.makes_version and after.state == record.state:
             raise _change_id_taken(done)
-        blocked = done.instead
-        return Transition.between(
-            record, after, after.events[-1].reason if blocked is None else blocked.why
-        )
+        why = after.events[-1].reason if done.instead is None else done.instead.why
+        return ProposalOutcome(record=after, before=record.state, why=why)
 
     def _reports(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
         """What the gates say now, and what they said before where they are not asked again."""

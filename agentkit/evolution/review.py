@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
-from agentkit.evolution.checker import change_of, with_origins
+from agentkit.evolution.checker import change_of
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
@@ -416,8 +416,7 @@ def _foreign_words(
     candidate = record.candidate
     if candidate is None or record.is_arrival:
         return
-    change = change_of(base, candidate, library)
-    for text in fresh_texts(with_origins(change, record.current)):
+    for text in fresh_texts(change_of(base, candidate, library, proposal=record.current)):
         if text.waits or (text.origin.where and text.origin.kind != "code"):
             yield _text_words(text, record.needs)
 

@@ -12,7 +12,7 @@ from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.serving import running
+from agentkit.evolution.serving import running, share_of
 from agentkit.evolution.validation.report import FailedCheck, TextOrigin
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
@@ -217,7 +217,7 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     assert moved["state"] == "canary"
     manager.refresh()
     (experiment,) = running(manager.ledger, "canary")
-    assert (experiment.proposal_id, experiment.share) == (proposal_id, share)
+    assert (experiment.proposal_id, share_of(experiment)) == (proposal_id, share)
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]

@@ -330,11 +330,10 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     known = _known(change)
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     new_texts = _not_in(change.texts, change.candidate_texts)
-    found = [
-        FreshText(words.field, origin, _waits(words, origin))
-        for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data)
-        for origin in _origins_of(words.text, change)
-    ]
+    found = []
+    for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data):
+        origin = _origin_of(words.text, change)
+        found.append(FreshText(words.field, origin, _waits(words, origin)))
     replaced = {text.field for text in new_texts}  # the new text waits for the old one too
     for text in _not_in(change.candidate_texts, change.texts):
         if text.field not in replaced:
@@ -343,8 +342,8 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
     for field, rule in _ruled(change) if by_text else ():
-        if origin := by_text.get(rule_sentence(rule)):
-            found.append(FreshText(field, origin, not origin.is_used))
+        if dictated := by_text.get(rule_sentence(rule)):
+            found.append(FreshText(field, dictated, not dictated.is_used))
     return tuple(found)
 
 
@@ -374,16 +373,10 @@ def _is_code(definition: ToolDefinition | None) -> bool:
     return definition.is_composite or is_local
 
 
-def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
-    """The parts of a text by their origin; what no origin names is whose the proposal is."""
-    rest = text
-    whole = [origin for origin in change.origins if origin.text == text]
-    for origin in whole or sorted(change.origins, key=lambda one: -len(one.text)):
-        if origin.text and (whole or origin.text in rest):
-            rest = rest.replace(origin.text, " ", 1)
-            yield origin
-    if rest == text or any(map(str.isalnum, rest)) or not rest.isascii():
-        yield TextOrigin(text=rest, kind=change.written_by)
+def _origin_of(text: str, change: ProposedChange) -> TextOrigin:
+    """Whose words a text is; what no origin names is whose the proposal is."""
+    named = (origin for origin in change.origins if origin.text == text)
+    return next(named, TextOrigin(text=text, kind=change.written_by))
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:

@@ -36,7 +36,7 @@ class TextOrigin:
     """Where one text of a candidate came from.
 
     Attributes:
-        text: The text as it stands in the candidate, or the part of a longer one that was added.
+        text: The text as it stands in the candidate, whole.
         kind: Whose words these are.
         where: Who said so and when, in words, such as ``loan refused a call``.
         is_used: Whether a call gave it as a value, unprompted by any tool, and was accepted.
