@@ -8,7 +8,7 @@ what people say), and written with its events in one transaction of the ``reposi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -502,40 +502,6 @@ class ToolManager:
             proposal_id,
             lambda state: lifecycle.reject(state, proposal_id, person, reason),
         )
-
-    def overrule(
-        self, proposal_id: str, *, codes: Collection[str], person: Author, reason: str
-    ) -> ProposalRecord:
-        """A person says that the checks were wrong about the words of a rejected proposal.
-
-        It goes on as if they had passed: whoever must agree to it is asked, and the gates decide.
-        Overruling is no approval. Which codes may be overruled, and why no others, is told by
-        ``agentkit.evolution.validation.approvals.OVERRULABLE``.
-
-        Args:
-            proposal_id: Which.
-            codes: All codes for which it is rejected, named one by one.
-            person: Who overrules them, and answers for it.
-            reason: Why the checks are wrong.
-
-        Raises:
-            UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
-                not be overruled; ``person`` is none; the reason is empty; or called where an event
-                loop runs.
-            StoreError: The store failed, or other writers committed first every time.
-        """
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            return await lifecycle.overrule(
-                state,
-                proposal_id,
-                codes,
-                person,
-                reason,
-                context=self._context,
-            )
-
-        return _waited(lambda: self._repository.write_async(decide)).state.ledger.find(proposal_id)
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.

@@ -207,12 +207,14 @@ class ValidationReport:
     """What all checks together say.
 
     Attributes:
-        failed: Every failed check, in the order of the layers.
+        failed: Every check that rejects it, in the order of the layers.
+        doubts: Those that may be wrong about an honest sentence; a person is asked.
         needs: Who must still agree: ``judge``, ``person``. A candidate that needs somebody waits;
             it does not pass.
     """
 
     failed: tuple[FailedCheck, ...] = ()
+    doubts: tuple[FailedCheck, ...] = ()
     needs: tuple[Literal["judge", "person"], ...] = ()
 
     @property
