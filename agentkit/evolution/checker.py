@@ -50,7 +50,7 @@ from agentkit.library.pins import library_faults, pin_faults, with_current_pins
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- The seam to a judge: another model that reads a change before it may go on ------------------
 
@@ -120,10 +120,9 @@ def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
 
 def _texts(episode: Episode) -> Iterator[str]:
     yield episode.request
-    for turn in episode.turns:
-        for result in turn.results:
-            value = result.value
-            yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for result in episode.results:
+        value = result.value
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # --- What was decided stays decided: a change that was taken back is not made again by itself ----

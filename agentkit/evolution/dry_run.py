@@ -351,7 +351,7 @@ class DryRun:
         advice = f"record an example of {name!r} with these arguments and its answer"
         if not effects.to_json() and tool.is_bound:
             advice += "; if it touches nothing outside the call, declare effects=Effects.pure(), "
-            advice += "or use InsertPolicy(run_undeclared=True) (--run-undeclared)"
+            advice += "or use InsertPolicy(run_undeclared=True)"
         return "no_stub", advice
 
     async def run(self, tool: Tool, arguments: JsonObject) -> Any:
