@@ -37,7 +37,7 @@ demo: $(VENV)/.runtime openmp  ## see tools repair their definitions: a small lo
 
 demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/images/demo.svg
 	$(BIN)/agentkit models install $(MODEL)
-	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 1 6 7 -- $(BIN)/agentkit demo $(ARGS)
+	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 5 -- $(BIN)/agentkit demo $(ARGS)
 
 test: lint weights types unit meaning  ## lint, check types, run the tests that take seconds
 
@@ -79,7 +79,7 @@ unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=
 # local model says the same either way.
 MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade embedders exact_names \
 	index_exactness kept_index monotone unusual_input variants))) \
-	tests/docs/test_pages.py tests/cli/test_commands.py tests/agent/test_tool_search.py
+	tests/docs/test_pages.py tests/cli/test_tools_command.py tests/agent/test_tool_search.py
 
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"

@@ -26,6 +26,7 @@ from .errors import (
 )
 from .library.library import Library as Library
 from .library.opening import open_store as open_store
+from .media import Audio as Audio, File as File, Image as Image
 from .models.base import resolve_model as resolve_model
 from .tools.decorator import tool as tool
 from .tools.definition import (

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
+from agentkit.media import Media, media_from_json
+
 JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
@@ -132,6 +134,7 @@ class ToolResult:
             outside the run has to produce the value.
         value: The returned value, JSON-serialisable; None unless ``ok``.
         text: What the model reads.
+        media: What it is shown beside the text, in which each has its label.
         failure: Why it failed, for ``failed`` and ``denied``.
         attempts: How many times the tool was started.
         seconds: Wall time of all attempts.
@@ -142,12 +145,13 @@ class ToolResult:
     status: ResultStatus
     value: Any = None
     text: str = ""
+    media: tuple[Media, ...] = ()
     failure: ToolFailure | None = None
     attempts: int = 1
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """The result as a JSON object."""
+        """The result as a JSON object; of media without the bytes, which the episode has once."""
         record: dict[str, Any] = {
             "call_id": self.call_id,
             "name": self.name,
@@ -157,6 +161,8 @@ class ToolResult:
             "attempts": self.attempts,
             "seconds": self.seconds,
         }
+        if self.media:
+            record["media"] = [one.reference() for one in self.media]
         if self.failure is not None:
             record["failure"] = self.failure.to_json()
         return record
@@ -171,6 +177,7 @@ class ToolResult:
             status=record["status"],
             value=record.get("value"),
             text=record.get("text", ""),
+            media=tuple(map(media_from_json, record.get("media", ()))),
             failure=None if failure is None else ToolFailure.from_json(failure),
             attempts=record.get("attempts", 1),
             seconds=record.get("seconds", 0.0),
@@ -182,15 +189,22 @@ class SystemMessage:
     """Standing instructions."""
 
     role: ClassVar[Literal["system"]] = "system"
+    media: ClassVar[tuple[Media, ...]] = ()
     text: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UserMessage:
-    """What a person said."""
+    """What a person said.
+
+    Attributes:
+        text: The words, with ``agentkit.media.PLACE`` where a medium stands between them.
+        media: What was sent with them.
+    """
 
     role: ClassVar[Literal["user"]] = "user"
     text: str
+    media: tuple[Media, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,6 +243,7 @@ class AssistantMessage:
     """
 
     role: ClassVar[Literal["assistant"]] = "assistant"
+    media: ClassVar[tuple[Media, ...]] = ()
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     provider_items: tuple[ProviderItem, ...] = ()
@@ -242,6 +257,7 @@ class ToolMessage:
     call_id: str
     name: str
     text: str
+    media: tuple[Media, ...] = ()
 
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
@@ -256,6 +272,8 @@ def message_to_json(message: Message) -> dict[str, Any]:
         record["provider_items"] = [item.to_json() for item in message.provider_items]
     if isinstance(message, ToolMessage):
         record |= {"call_id": message.call_id, "name": message.name}
+    if message.media:
+        record["media"] = [one.to_json() for one in message.media]
     return record
 
 
@@ -266,17 +284,19 @@ def message_from_json(record: JsonObject) -> Message:
         ValueError: The role is not one of system, user, assistant, tool.
     """
     role, text = record["role"], record.get("text", "")
+    media = tuple(map(media_from_json, record.get("media", ())))
     match role:
         case "system":
             return SystemMessage(text=text)
         case "user":
-            return UserMessage(text=text)
+            return UserMessage(text=text, media=media)
         case "assistant":
             calls = tuple(ToolCall.from_json(call) for call in record.get("tool_calls", ()))
             items = tuple(map(ProviderItem.from_json, record.get("provider_items", ())))
             return AssistantMessage(text=text, tool_calls=calls, provider_items=items)
         case "tool":
-            return ToolMessage(call_id=record["call_id"], name=record["name"], text=text)
+            call_id, name = record["call_id"], record["name"]
+            return ToolMessage(call_id=call_id, name=name, text=text, media=media)
         case _:
             message = f"unknown message role {role!r}; expected system, user, assistant or tool"
             raise ValueError(message)

@@ -13,6 +13,7 @@ ORDER = (
     "errors",
     "reading",
     "fetch",
+    "media",
     "messages",
     "tools",
     "composites",

@@ -1,3 +1,4 @@
+from .code_mode import program_tool as program_tool, signature as signature
 from .delegation import agent_tool as agent_tool
 from .guardrails import (
     Ask as Ask,

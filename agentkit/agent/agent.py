@@ -44,6 +44,7 @@ from agentkit.agent.types import (
     Observer,
     Observers,
     RefineSettings,
+    Request,
     ResumeOptions,
     RunEvent,
     RunOptions,
@@ -57,6 +58,7 @@ from agentkit.errors import UsageError
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
+from agentkit.media import Media, placed
 from agentkit.messages import JsonObject, Message
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
 from agentkit.retrieval.retriever import Retriever
@@ -102,6 +104,8 @@ class Agent(Generic[DepsT, OutputT]):
         tool_policy: How tools are called: approval, timeouts, retries, contracts.
         limits: Bounds on one run.
         refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
+        code_mode: Offer one tool, ``run_program``: the model writes programs over the others, which
+            are checked and interpreted, see ``agentkit.agent.code_mode``.
         settings: How to generate.
         router: Decides before each run which library it uses and how its episode is labelled, see
             ``agentkit.agent.session``; None pins each run to the newest version, or to that of
@@ -151,6 +155,7 @@ class Agent(Generic[DepsT, OutputT]):
         tool_policy: ToolPolicy = ToolPolicy(),  # noqa: B008 - immutable
         limits: Limits = Limits(),  # noqa: B008 - immutable
         refine: RefineMode | RefineSettings = "none",
+        code_mode: bool = False,
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         router: Router | None = None,
         guardrails: Iterable[Guardrail[DepsT]] = (),
@@ -204,6 +209,7 @@ class Agent(Generic[DepsT, OutputT]):
                 if output_type is None or output_type is str
                 else agent_door.OutputFormat.of(output_type)
             ),
+            code_mode=code_mode,
             settings=settings,
             price=None if limits.max_cost_usd is None else models_door.limit_price(answers),
             guardrails=tuple(guardrails),
@@ -267,11 +273,13 @@ class Agent(Generic[DepsT, OutputT]):
         """Take up the newest version from the store, for runs that start from now on."""
         return self._libraries.refresh()
 
-    async def run(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
+    async def run(
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
         """Answer one request.
 
         Args:
-            request: What the user says.
+            request: What the user says: a text, or texts with ``Image``, ``Audio`` and ``File``.
             options: Conversation, labels and settings of this run, see ``RunOptions``.
 
         Returns:
@@ -281,7 +289,8 @@ class Agent(Generic[DepsT, OutputT]):
         Raises:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history;
-                ``deps`` is of another type than ``deps_type``.
+                ``deps`` is of another type than ``deps_type``; the model cannot take an image, or
+                whatever else was sent.
             StoreUnavailableError: The store is away, and the library of this conversation or
                 what was said in it is not at hand; a ``Replica`` refuses runs; or the store takes
                 no episodes (``on_store_failure``). No model was asked, so the same call may be
@@ -291,7 +300,9 @@ class Agent(Generic[DepsT, OutputT]):
         """
         return await self._run(await self._start(request, **options))
 
-    def run_sync(self, request: str, **options: Unpack[RunOptions[DepsT]]) -> RunResult[OutputT]:
+    def run_sync(
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
+    ) -> RunResult[OutputT]:
         """``run`` for callers without an event loop.
 
         The loop that it makes ends with the run, so observers start nothing on it.
@@ -307,7 +318,7 @@ class Agent(Generic[DepsT, OutputT]):
         return _bridge(run())
 
     async def stream(
-        self, request: str, **options: Unpack[RunOptions[DepsT]]
+        self, request: Request, **options: Unpack[RunOptions[DepsT]]
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
@@ -421,7 +432,7 @@ class Agent(Generic[DepsT, OutputT]):
 
     async def _start(
         self,
-        request: str,
+        request: Request,
         *,
         deps: DepsT | None = None,
         history: Sequence[Message] | RunResult[Any] = (),
@@ -432,8 +443,12 @@ class Agent(Generic[DepsT, OutputT]):
     ) -> RunStart:
         await self._queue.check()
         check_deps(deps, self._deps_type)
+        media: tuple[Media, ...] = ()
+        if not isinstance(request, str):
+            request, media = placed([request] if isinstance(request, Media) else request)
         start = RunStart(
             request=request,
+            media=media,
             library=self._libraries.for_run(),
             deps=deps,
             session_id=session_id,

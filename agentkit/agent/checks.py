@@ -47,7 +47,7 @@ from agentkit.tools.tool import Tool
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
     from agentkit.composites.rules import RuleChecker
-    from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.rules.records import EarlierCall
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
@@ -290,7 +290,7 @@ def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> Assi
         return message
     taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
     return replace(
-        message, tool_calls=tuple(_renamed(_bounded(call), taken) for call in message.tool_calls)
+        message, tool_calls=tuple(_renamed(bounded(call), taken) for call in message.tool_calls)
     )
 
 
@@ -302,7 +302,8 @@ def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
     return call if call_id == call.call_id else replace(call, call_id=call_id)
 
 
-def _bounded(call: ToolCall) -> ToolCall:
+def bounded(call: ToolCall) -> ToolCall:
+    """The call, malformed where its arguments are nested too deeply."""
     if not _is_deeper(call.arguments, MAX_ARGUMENT_DEPTH):
         return call
     text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"

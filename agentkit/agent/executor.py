@@ -47,6 +47,7 @@ from agentkit.agent.types import (
     as_approval,
     ignore,
 )
+from agentkit.episodes import ProgramCall
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, broken_links, nearest_names
 from agentkit.messages import (
@@ -65,6 +66,7 @@ from agentkit.tools.invocation import (
     RunContext,
     RunFacts,
     encode_result,
+    encode_shown,
     entered,
     is_tool_error,
     run_in_daemon_thread,
@@ -75,7 +77,7 @@ if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
-    from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
     from agentkit.tracing.spans import GuardrailName
     from agentkit.tracing.tracing import Span, Tracing
@@ -126,6 +128,8 @@ class Executor:
         guardrails: Look at calls and results; None for none.
         approve: Asks a person; without it, calls that need approval are deferred.
         finished: Results of the current turn so far, in order of completion.
+        program_calls: The calls of its programs that have ended so far.
+        replayed: What a program that goes on called before, by call id; it is not called again.
     """
 
     shared: Execution
@@ -136,6 +140,8 @@ class Executor:
     guardrails: Guardrails | None = None
     approve: Approver | None = field(init=False)
     finished: list[ToolResult] = field(init=False, default_factory=list)
+    program_calls: list[ProgramCall] = field(init=False, default_factory=list)
+    replayed: Mapping[str, ProgramCall] = field(init=False, default_factory=dict)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
     _failed_runs: Counter[str] = field(init=False, default_factory=Counter)
     _final: set[tuple[str, bytes]] = field(init=False, default_factory=set)
@@ -160,6 +166,8 @@ class Executor:
         order among themselves, and that a call waits for those that a learned rule wants before it.
         """
         self.finished.clear()
+        if self.program_calls:
+            self.program_calls = []
         if len(calls) == 1:  # the usual case needs no task
             return (await self._observed(calls[0]),)
         written: asyncio.Task[ToolResult] | None = None
@@ -199,15 +207,44 @@ class Executor:
             await asyncio.wait(first)
         return await self._observed(call)
 
-    async def _observed(self, call: ToolCall) -> ToolResult:
+    async def _observed(self, call: ToolCall, program: str = "") -> ToolResult:
         self.emit(ToolCallStarted(call=call))
         started = time.perf_counter()
         result = await self._run(call)
         result = replace(result, seconds=time.perf_counter() - started)
-        self.finished.append(result)
+        if program:
+            self.program_calls.append(ProgramCall(program=program, call=call, result=result))
+        else:
+            self.finished.append(result)
         self._history.add(result)
         self.emit(ToolCallFinished(call=call, result=result))
         return result
+
+    def calls_of(self, program: str = "") -> tuple[ProgramCall, ...]:
+        """What a program, or all of this turn, called so far, in the order of its calls."""
+        made = (one for one in self.program_calls if program in {"", one.program})
+        return tuple(sorted(made, key=lambda one: int(one.call.call_id.rpartition(".")[2])))
+
+    async def execute_inside(self, call: ToolCall, program: str) -> ToolResult:
+        """Run a call that a program makes, or give what it gave before the program waited.
+
+        Args:
+            call: The call; its id says which one of the program's it is.
+            program: Id of the call that runs the program.
+
+        Raises:
+            ToolFailed: The program calls something else than it did before it waited.
+        """
+        known = self.replayed.get(call.call_id)
+        if known is None:
+            return await self._observed(call, program)
+        if known.call != call:
+            raise ToolFailed(
+                f"the program waited and goes on, and now calls {call.name} where it called "
+                f"{known.call.name} before with other arguments; write a new one for what is left"
+            )
+        self.program_calls.append(known)
+        return known.result
 
     async def _run(self, call: ToolCall) -> ToolResult:
         tool = self.tools.take(call.name)
@@ -293,7 +330,8 @@ class Executor:
         self._calls_left -= 1
         only_reads = tool.definition.signature.effects.is_read_only
         queue = self.shared.queue
-        if not only_reads and queue is not None and queue.refuses_writes:
+        is_refused = not only_reads and queue is not None and queue.refuses_writes
+        if is_refused and not self.tools.is_own(tool):
             return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
         broken = self.shared.contracts.before(
             tool.definition, arguments, self._history.known
@@ -440,6 +478,8 @@ class Executor:
                     value = await _invoked(tool, function, arguments)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
+        except AskedLater as waits:  # of a program, for one of its calls
+            return _deferred(call, str(waits)), False
         except TOOL_ERRORS as error:
             if not is_tool_error(error):
                 raise
@@ -458,11 +498,13 @@ class Executor:
         return self._counted(call, tool, broken), False
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
-        data, text = encode_result(value)
+        data, text, media = encode_shown(value)
         limit = self.shared.limits.max_result_chars
         if limit is not None and len(text) > limit:
             text = f"{text[:limit]}… (shortened: {limit} of {len(text)} characters)"
-        return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+        return ToolResult(
+            call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
+        )
 
     def _unknown(self, call: ToolCall) -> ToolResult:
         names = sorted(definition.name for definition in self.tools.definitions)

@@ -92,7 +92,7 @@ class TokenBudget:
     def __call__(self, ctx: RunContext[Any], messages: Sequence[Message]) -> Sequence[Message]:
         """The newest messages that fit."""
         del ctx
-        sizes = {id(one): self.count_tokens(_written(one)) for one in messages}
+        sizes = {id(one): _tokens(one, self.count_tokens) for one in messages}
         left = sum(sizes.values())
         if left <= self.tokens:
             return messages
@@ -182,7 +182,7 @@ class Summarize:
         return summary, rest, hashing.digest()
 
     def _tokens(self, messages: Sequence[Message]) -> int:
-        return sum(self.count_tokens(_written(one)) for one in messages)
+        return sum(_tokens(one, self.count_tokens) for one in messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,7 +398,13 @@ def _written(message: Message) -> str:
         return f"result of {message.name}: {message.text}"
     calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
     called = (f"call of {one.name}: {json.dumps(dict(one.arguments))}" for one in calls)
-    return "\n".join((f"{message.role}: {message.text}", *called))
+    shown = (one.label for one in message.media)
+    return "\n".join((f"{message.role}: {message.text}", *shown, *called))
+
+
+def _tokens(message: Message, count: Callable[[str], int]) -> int:
+    """About how many tokens a message has, with its media."""
+    return count(_written(message)) + sum(one.tokens for one in message.media)
 
 
 def _quoted(text: str) -> str:

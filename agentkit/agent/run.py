@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
 from agentkit.agent.session import RunStart
 from agentkit.agent.types import (
     NO_SPAN,
-    Approval,
+    AskedLater,
     CallsRefined,
     Decision,
     Emit,
@@ -46,11 +46,13 @@ from agentkit.episodes import (
     CutReason,
     Episode,
     HistoryTrace,
+    ProgramCall,
     RefineTrace,
     RetrievalTrace,
     StopReason,
     Turn,
 )
+from agentkit.episodes.episode import as_message
 from agentkit.errors import (
     EpisodeNotKeptError,
     ModelError,
@@ -62,7 +64,6 @@ from agentkit.messages import (
     Message,
     SystemMessage,
     ToolCall,
-    ToolMessage,
     ToolResult,
     Usage,
     UserMessage,
@@ -76,8 +77,9 @@ from agentkit.models.base import (
     StreamingChatModel,
     TextDelta,
     ToolChoice,
+    for_model,
 )
-from agentkit.tools.invocation import RunFacts, encode_result
+from agentkit.tools.invocation import RunFacts, encode_shown
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ class AgentRunner:
         execution: How calls are run, and the limits.
         refinement: How proposed calls are refined.
         output_format: What the final answer must look like; None for text.
+        code_mode: Whether the model calls tools by programs.
         settings: How to generate, where a run does not say.
         price: What tokens cost, where the limit on costs needs it and the model does not say.
         guardrails: Look at what goes in and out.
@@ -121,6 +124,7 @@ class AgentRunner:
     execution: Execution
     refinement: RefineSettings
     output_format: OutputFormat | None
+    code_mode: bool
     settings: ModelSettings
     price: Price | None
     guardrails: tuple[Guardrail[Any], ...]
@@ -194,7 +198,11 @@ class Run:
         self._system: tuple[SystemMessage, ...] = ()
         self._messages: list[Message] = [*start.history]
         if start.request:
-            self._messages.append(UserMessage(text=start.request))
+            self._messages.append(UserMessage(text=start.request, media=start.media))
+        self._has_media = bool([one for one in self._messages if one.media])
+        if self._has_media:
+            said = [one.media for one in self._messages if isinstance(one, UserMessage)]
+            self._facts.media = said[-1] if said else ()
         self._selection = Selection(tools=SelectedTools(library=start.library))
         self._executor = self._executor_for(self._selection.tools)
         self._asks_model = False
@@ -269,7 +277,7 @@ class Run:
         if self._guards is not None and self._start.request:
             request, _ = await self._guards.check("input", self._start.request)
             self._start = replace(self._start, request=request)
-            self._messages[-1] = UserMessage(text=request)
+            self._messages[-1] = UserMessage(text=request, media=self._start.media)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -300,7 +308,10 @@ class Run:
         model_seconds = time.perf_counter() - started
         message, executor = response.message, self._executor
         self._under_way = lambda: Turn(
-            message=message, results=tuple(executor.finished), tokens=response.tokens
+            message=message,
+            results=tuple(executor.finished),
+            tokens=response.tokens,
+            program_calls=executor.calls_of(),
         )
         results = await executor.execute(message.tool_calls) if message.tool_calls else ()
         searches: tuple[RetrievalTrace, ...] = ()
@@ -324,6 +335,7 @@ class Run:
             tokens=response.tokens,
             finish_reason=_CUT.get(response.finish_reason),
             history=changes,
+            program_calls=executor.calls_of() if results and executor.program_calls else (),
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
         )
@@ -439,10 +451,9 @@ class Run:
         self._turns.append(turn)
         self._facts.usage += turn.usage
         self._messages.append(turn.message)
-        self._messages.extend(
-            ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
-            for result in turn.results
-        )
+        for result in turn.results:
+            self._messages.append(as_message(result))
+            self._has_media = self._has_media or bool(result.media)
         if self._selection.search is not None:
             given = (result.value for result in turn.results if result.status == "ok")
             self._selection.search.results.extend(given)
@@ -481,6 +492,9 @@ class Run:
         said: Sequence[Message] = self._messages
         if self._history is not None:
             said = await self._history.sent(said)
+        if self._has_media:
+            said = for_model(said, agent.model)
+        search = self._selection.search
         return ModelRequest(
             messages=(*self._system, *said),
             tools=tools.definitions,
@@ -488,6 +502,7 @@ class Run:
             output_schema=agent.output_format.schema if agent.output_format else None,
             settings=start.settings.over(agent.settings) if start.settings else agent.settings,
             examples=agent.selector.examples,
+            searched=search.found_in(said) if search is not None else {},
         )
 
     def _tool_choice(self) -> ToolChoice:
@@ -498,7 +513,7 @@ class Run:
         return "auto" if choice == "required" and self._turns else choice
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
-        return Executor(
+        executor = Executor(
             shared=self._agent.execution,
             tools=tools,
             said=self._start.history,
@@ -506,6 +521,10 @@ class Run:
             run=self._facts,
             guardrails=self._guards,
         )
+        if self._agent.code_mode:
+            tools.for_programs = agent_door.signature
+            tools.add_own((agent_door.program_tool(executor),))
+        return executor
 
     def _episode(
         self, stop_reason: StopReason, error: BaseException | None = None, *, output: Any = None
@@ -516,6 +535,7 @@ class Run:
         self._span.value = episode = Episode(
             episode_id=start.episode_id,
             request=start.request,
+            media=start.media,
             turns=tuple(turns),
             stop_reason=stop_reason,
             output=output,
@@ -564,24 +584,33 @@ class DeferredResults:
         Args:
             executor: Runs approved calls; its ``approve`` is replaced by the decisions.
         """
+        ask = executor.approve
 
-        def decide(call: ToolCall, tool: Tool) -> Decision:  # noqa: ARG001 - an Approver gets both
-            return self.approvals.get(call.call_id, Approval(approved=False))
+        def decide(call: ToolCall, tool: Tool) -> Decision | Awaitable[Decision]:
+            if call.call_id in self.approvals:
+                return self.approvals[call.call_id]
+            if ask is None:  # a program that goes on has come to another call
+                raise AskedLater
+            return ask(call, tool)
 
         executor.approve = decide
-        waiting = deferred_calls(self.episode)
-        executor.remember(self._known)
-        await executor.execute([call for call in waiting if call.call_id not in self.values])
+        executor.remember([*self._known, *(one.result for one in self._replayed.values())])
+        executor.replayed = self._replayed
+        known = {result.call_id for result in self._known}
+        calls = self.episode.turns[-1].message.tool_calls
+        await executor.execute([call for call in calls if call.call_id not in known])
         return self.so_far(executor)
 
     def so_far(self, executor: Executor) -> Turn:
         """The turn with those results that there are, also where running a call was broken off."""
         results = {result.call_id: result for result in (*self._known, *executor.finished)}
-        turn = self.episode.turns[-1]
+        turn, known = self.episode.turns[-1], {result.call_id for result in self._known}
         calls = [call.call_id for call in turn.message.tool_calls]
+        before = (one for one in turn.program_calls if one.program in known)
         return replace(
             turn,
             results=tuple(results[call_id] for call_id in calls if call_id in results),
+            program_calls=(*before, *executor.calls_of()),
             usage=Usage(),  # the waiting run has paid for it
             seconds=0.0,
             model_seconds=0.0,
@@ -590,9 +619,22 @@ class DeferredResults:
     @cached_property
     def _known(self) -> Sequence[ToolResult]:
         """Results from before, and those that were found outside this process."""
-        before = [one for one in self.episode.turns[-1].results if one.status != "deferred"]
-        waiting = [one for one in deferred_calls(self.episode) if one.call_id in self.values]
+        turn = self.episode.turns[-1]
+        before = [one for one in turn.results if one.status != "deferred"]
+        waiting = [one for one in turn.message.tool_calls if one.call_id in self.values]
         return [*before, *(_answered(call, self.values[call.call_id]) for call in waiting)]
+
+    @cached_property
+    def _replayed(self) -> Mapping[str, ProgramCall]:
+        """What the programs that go on called before, and what was found for them since."""
+        known = {}
+        for one in self.episode.turns[-1].program_calls:
+            if one.call.call_id in self.values:
+                found = _answered(one.call, self.values[one.call.call_id])
+                known[one.call.call_id] = replace(one, result=found)
+            elif one.result.status != "deferred":
+                known[one.call.call_id] = one
+        return known
 
 
 def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[str]) -> None:
@@ -612,8 +654,10 @@ def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[s
 
 
 def _answered(call: ToolCall, value: object) -> ToolResult:
-    data, text = encode_result(value)
-    return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+    data, text, media = encode_shown(value)
+    return ToolResult(
+        call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
+    )
 
 
 def _telling(emit: Emit) -> Callable[[str, str, str], None]:

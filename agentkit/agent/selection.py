@@ -5,7 +5,7 @@ The selection only ever grows, at its end, so that prompt caches hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +17,7 @@ from agentkit.agent.types import NO_SPAN, Emit, SelectionPolicy, ToolsRetrieved,
 from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, Message, Usage, UserMessage
+from agentkit.messages import AssistantMessage, Message, ToolMessage, Usage, UserMessage
 from agentkit.retrieval.retriever import Retrieval, Retriever, StepRetriever
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -36,10 +36,13 @@ class SelectedTools:
     Attributes:
         library: The pinned snapshot that tools are taken from.
         own: Tools of the runtime, offered before all others.
+        for_programs: Where the library's tools are offered to programs, which a tool of the runtime
+            runs, and not by themselves: how a model is shown one.
     """
 
     library: Library
     own: tuple[Tool, ...] = ()
+    for_programs: Callable[[ToolDefinition], str] | None = None
     _tools: dict[str, Tool] = field(init=False, default_factory=dict)
     _shown: set[str] = field(init=False, default_factory=set)
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
@@ -56,7 +59,9 @@ class SelectedTools:
     def definitions(self) -> tuple[ToolDefinition, ...]:
         """What the model reads; the same object until something is added."""
         if self._definitions is None:
-            every = (*self.own, *self._tools.values())
+            every = self.own
+            if self.for_programs is None:
+                every = (*every, *self._tools.values())
             self._definitions = tuple(tool.definition for tool in every)
         return self._definitions
 
@@ -77,6 +82,15 @@ class SelectedTools:
         """The offered tool of that name; None for one that is not offered."""
         tool = self._tools.get(name)
         return tool or next((one for one in self.own if one.name == name), None)
+
+    def is_own(self, tool: Tool) -> bool:
+        """Whether it is a tool of the runtime, which changes nothing by itself."""
+        return any(one is tool for one in self.own)
+
+    def at_hand(self) -> dict[str, Tool]:
+        """The library's tools that may be called: those offered, and those with a card."""
+        shown = {name: tool for name in self._shown if (tool := self.library.get(name))}
+        return {**shown, **self._tools}
 
     def add_own(self, tools: Iterable[Tool]) -> None:
         """Offer tools of the runtime, before all others."""
@@ -117,6 +131,9 @@ elsewhere that is called so takes nobody's place, and is not offered where there
 
 READ_TOOL = "read_tool_result"
 """The tool by which a model reads the rest of a result that was shortened."""
+
+RUN_TOOL = "run_program"
+"""The tool by which a model runs a program over the others (``agentkit.agent.code_mode``)."""
 
 _PURPOSE = (
     "Find more tools. Only a few of {count:,} are given to you. When none of them does what a step "
@@ -168,6 +185,7 @@ class ToolSearch:
         retriever: Searches the library.
         tools: Takes up what is found.
         emit: Receives events.
+        begun: The tools that were offered before any search.
         tracing: Is told of each search; None for nobody.
         results: What the calls of the run gave so far; grows. The search prefers tools that can
             take some of it.
@@ -178,6 +196,7 @@ class ToolSearch:
     retriever: Retriever
     tools: SelectedTools
     emit: Emit
+    begun: frozenset[str] = frozenset()
     tracing: Tracing | None = None
     results: list[object] = field(init=False, default_factory=list)
     traces: list[RetrievalTrace] = field(init=False, default_factory=list)
@@ -204,6 +223,21 @@ class ToolSearch:
         self.emit(ToolsRetrieved(trace=trace))
         return self._listed(shown) if shown else _nothing(found)
 
+    def found_in(self, messages: Iterable[Message]) -> dict[str, tuple[str, ...]]:
+        """By the call of each search that messages tell of, the tools that it added."""
+        seen = set(self.begun)
+        found: dict[str, tuple[str, ...]] = {}
+        for one in messages:
+            if not (isinstance(one, ToolMessage) and one.name == SEARCH_TOOL):
+                continue
+            listed, _, _ = one.text.partition(f"\n{_FURTHER}")
+            names = (line.partition("(")[0] for line in listed.splitlines()[1:])
+            added = tuple(n for n in names if n in self.tools and n not in seen)
+            if added and listed.startswith(_CALLABLE):
+                found[one.call_id] = added
+                seen.update(added)
+        return found
+
     def taken(self) -> tuple[tuple[RetrievalTrace, ...], Usage]:
         """The searches since the last time, with what they cost."""
         taken = tuple(self.traces), self.usage
@@ -212,7 +246,8 @@ class ToolSearch:
         return taken
 
     def _listed(self, shown: Sequence[ToolDefinition]) -> str:
-        here = [retrieval.card(one) for one in shown if one.name in self.tools]
+        in_full = self.tools.for_programs or retrieval.card
+        here = [in_full(one) for one in shown if one.name in self.tools]
         further = [retrieval.card(one) for one in shown if one.name not in self.tools]
         parts = [(_CALLABLE, here), (_FURTHER, further)]
         return "\n".join(line for title, cards in parts if cards for line in (title, *cards))
@@ -410,7 +445,14 @@ class ToolSelector:
         search: ToolSearch | None = None
         cards = self._cards(tools, shown.first, found) if is_searchable else ()
         if is_searchable:
-            search = ToolSearch(retriever=retriever, tools=tools, emit=emit, tracing=self._tracing)
+            first = tools.names if shown.first is None else shown.first.offered
+            search = ToolSearch(
+                retriever=retriever,
+                tools=tools,
+                emit=emit,
+                begun=frozenset(first),
+                tracing=self._tracing,
+            )
             tools.add_own((search_tool(search, cards),))
             tools.show((*cards, *shown.found))
         if found is None:

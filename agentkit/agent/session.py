@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, deferred_calls, ignore
+from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, ignore, waiting_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
     ROUTE_LABELS,
@@ -34,6 +34,7 @@ from agentkit.library.code_binding import (
 )
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
+from agentkit.media import Media
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
 from agentkit.tools.canonical import canonical_json
@@ -67,6 +68,7 @@ class RunStart:
 
     Attributes:
         request: What the user says; empty when a run is resumed.
+        media: What the user sends with it.
         history: The conversation before it.
         library: The pinned snapshot.
         shown: What the conversation has been shown of it.
@@ -83,6 +85,7 @@ class RunStart:
 
     request: str
     library: Library
+    media: tuple[Media, ...] = ()
     deps: object = None
     history: tuple[Message, ...] = ()
     shown: ShownTools = field(default_factory=ShownTools)
@@ -461,10 +464,9 @@ def waiting_runs(store: EpisodeStore, *, after: str = "") -> Iterator[Episode]:
 
 def awaits_person(episode: Episode) -> bool:
     """Whether a person's decision is all that a run waits for."""
-    calls = deferred_calls(episode)
-    texts = {one.call_id: one.text for one in episode.turns[-1].results} if calls else {}
-    waits = (texts[one.call_id] == WAITS_FOR_PERSON.format(name=one.name) for one in calls)
-    return bool(calls) and all(waits)
+    waiting = waiting_calls(episode)
+    waits = (one.text == WAITS_FOR_PERSON.format(name=one.name) for _, one in waiting)
+    return bool(waiting) and all(waits)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

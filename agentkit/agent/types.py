@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, 
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
+from agentkit.media import Media
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models.base import (
     ChatModel,
@@ -70,6 +71,10 @@ class RunResult(Generic[OutputT]):
         return deferred_calls(self.episode)
 
 
+Request: TypeAlias = str | Media | Sequence[str | Media]
+"""What a user says: a text, or texts and media in order."""
+
+
 class RunOptions(TypedDict, Generic[DepsT], total=False):
     """What ``Agent.run``, ``run_sync`` and ``stream`` take beside the request.
 
@@ -120,12 +125,21 @@ WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
 
 
 def deferred_calls(episode: Episode) -> tuple[ToolCall, ...]:
-    """Calls of the last turn that have no result yet."""
+    """Calls of the last turn that have no result yet; of a program those that it waits for."""
+    return tuple(call for call, _ in waiting_calls(episode))
+
+
+def waiting_calls(episode: Episode) -> tuple[tuple[ToolCall, ToolResult], ...]:
+    """The calls of ``deferred_calls``, each with what stands for its result."""
     if not episode.turns:
         return ()
     last = episode.turns[-1]
-    waiting = {result.call_id for result in last.results if result.status == "deferred"}
-    return tuple(call for call in last.message.tool_calls if call.call_id in waiting)
+    programs = {one.program for one in last.program_calls}
+    return tuple(
+        (call, result)
+        for call, result in last.steps()
+        if result is not None and result.status == "deferred" and call.call_id not in programs
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +151,7 @@ class Limits:
         max_calls: Tool calls started. Further ones fail with a reason that the model reads.
         max_tokens: Tokens read and written, checked after each turn.
         max_cost_usd: Price, checked after each turn, by what the model states or else by the table
-            of ``agentkit models prices``. Where no price is known, making the agent is an error.
+            of prices at hand. Where no price is known, making the agent is an error.
         max_result_chars: Longest text of one result that the model reads; the episode keeps the
             whole value.
     """
@@ -190,7 +204,10 @@ Approver: TypeAlias = Callable[[ToolCall, Tool], Decision | Awaitable[Decision]]
 
 
 class AskedLater(Exception):  # noqa: N818 - a signal to the executor, which catches it
-    """Raised by an approver that can not say yet: the call is deferred, as without an approver."""
+    """Raised by an approver that can not say yet: the call is deferred, as without an approver.
+
+    A program whose call is deferred raises it, too.
+    """
 
 
 def as_approval(decision: Decision) -> Approval:

@@ -1,17 +1,18 @@
-"""``agentkit tools add`` and ``agentkit tools import``: Python tools, composites, catalogues."""
+"""``agentkit tools add``, ``import`` and ``approve``: code, composites, catalogues, servers."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, TextIO
+import os
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, TextIO
 
 import click
 
 from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import (
+    AsJson,
     OnConflict,
     Reason,
     StoreUrl,
@@ -20,20 +21,31 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, say, say_some
+from agentkit.cli.output import (
+    Output,
+    is_interactive,
+    one_line,
+    print_json,
+    print_text,
+    say,
+    say_some,
+)
 from agentkit.cli.stores import author, change_id, commit, manager_of, opened, person
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import SAME_TOOL, InsertOutcome
-from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.insertion import SAME_TOOL, CheckResult
 from agentkit.evolution.validation.approvals import acts_through_others
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.interop import openapi
 from agentkit.interop.export.importing import ImportedTool, ImportRequest, propose_tools
+from agentkit.interop.mcp.client import McpServer, approved_in, keep_tools
+from agentkit.interop.mcp.listing import HeldTool
+from agentkit.interop.mcp.transports import HttpPlace, Place, StdioPlace
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.merging import ConflictPolicy, ImportPlan, plan_import
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 from agentkit.tools.sources.json_records import RejectedEntry, definitions_from_json
 from agentkit.tools.tool import Tool
 
@@ -53,7 +65,6 @@ def add(
     targets: Targets,
     dry_run: bool = False,
     revise: bool = False,
-    run_undeclared: bool = False,
     on_conflict: OnConflict,
     reason: Reason,
     store_url: StoreUrl,
@@ -70,8 +81,6 @@ def add(
         composite (FILE): Make a composite of the one Python function in FILE, - for stdin.
         dry_run: With --composite: say what would happen.
         revise: With --composite: replace a composite of the same name.
-        run_undeclared: Also run tools that declare no effects while trying composites: your word
-            that they touch nothing. Otherwise they answer from their worked calls.
 
     Examples:
       agentkit tools add my_package.weather:get_weather
@@ -80,11 +89,20 @@ def add(
       agentkit tools add --composite order_total.py --tools calculator.py --dry-run
     """
     if composite is not None:
-        policy = InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
+        source = _source(composite)
         code = load_tools(targets)
         with opened(store_url) as store:
+            policy = InsertPolicy(allow_revisions=revise)
             manager = manager_of(store, code, trying=policy, author=person())
-            return _add_composite(manager, composite, reason, dry_run=dry_run)
+            if dry_run:
+                outcome = manager.preview(source)
+            else:
+                outcome = manager.insert(source, reason=reason or f"compose {composite.name}")
+        return Output(
+            record={**outcome.to_json(), "dry_run": dry_run},
+            view=lambda: _print_outcome(outcome, source, composite.name, dry_run=dry_run),
+            failed=bool(outcome.failed),
+        )
     sources = sources or targets  # those of the project
     if not sources:
         raise UsageError("what should be added? Give a Python file, or --composite FILE")
@@ -92,35 +110,27 @@ def add(
     with opened(store_url) as store:
         why = reason or f"add {' '.join(sources)}"
         plan, version = _import_definitions(store, definitions, on_conflict, why)
-    return _report_import(plan, version)
+    return _imported(plan, version)
 
 
-def _add_composite(manager: ToolManager, file: TextIO, reason: str, *, dry_run: bool) -> Output:
-    """Make a composite of the one function in a file, and add it, unless it is a dry run."""
+def _source(file: TextIO) -> str:
     try:
         source = file.read(_LONGEST_SOURCE + 1)
     except UnicodeDecodeError as error:
         raise UsageError(f"{file.name}: not UTF-8 text ({error})") from error
     if len(source) > _LONGEST_SOURCE:
         raise UsageError(f"{file.name}: more than {_LONGEST_SOURCE:,} characters")
-    if dry_run:
-        outcome = manager.preview(source)
-    else:
-        outcome = manager.insert(source, reason=reason or f"compose {file.name}")
-    return Output(
-        record={**outcome.to_json(), "dry_run": dry_run},
-        view=lambda: _print_outcome(outcome, source, file.name, dry_run=dry_run),
-        failed=outcome.failed is not None,
-    )
+    return source
 
 
-def _print_outcome(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:
-    if outcome.failed is not None:
-        say(f"rejected [{outcome.failed.code}]: {outcome.failed.message}")
+def _print_outcome(outcome: CheckResult, source: str, file: str, *, dry_run: bool) -> None:
+    if outcome.failed:
+        failed = outcome.failed[0]
+        say(f"rejected [{failed.code}]: {failed.message}")
         for problem in outcome.problems:
             _print_place(problem, source, file)
         if not outcome.problems:
-            say(f"  {outcome.failed.advice}")
+            say(f"  {failed.advice}")
         return
     click.echo(f"{'dry run: ' if dry_run else ''}{outcome}")
     found = outcome.duplicate
@@ -175,11 +185,11 @@ def import_(
         raise UsageError(f"{file} is an artifact; type: agentkit import {file}")
     why = reason or f"import {file}"
     rejected: Sequence[RejectedEntry] = ()
-    report = None
+    api = None
     if _is_openapi(data):
         reference = "" if file == "-" else file
         found = openapi.openapi_tools(data, reference=reference, prefix=prefix)
-        definitions, report = found.definitions, found.report
+        definitions, api = found.definitions, found.report
     else:
         batch = definitions_from_json(data, reference=file)
         definitions, rejected = batch.definitions, batch.rejected
@@ -198,7 +208,26 @@ def import_(
             request = ImportRequest(person=person(), reason=why)
             manager = manager_of(store, author=person())
             waiting = asyncio.run(propose_tools(plan.held.values(), manager, request))
-    return _report_import(plan, version, rejected, api=report, against=against, waiting=waiting)
+    say_some((f"entry {one.index + 1} is unusable: {one.reason}" for one in rejected), rest=_ALL)
+    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
+    say_some((f"{shown(one.name)} is held: {shown(one.why, 400)}" for one in waiting), rest=_ALL)
+    if against or waiting:
+        waits = "; 'agentkit review' lists what is held" if waiting else ""
+        say(f"import a tool that you have read with --overrule TOOL{waits}")
+    if api is not None:
+        say(f"{api.summary}\ncalls go to {api.server or 'no known server'}")
+        say_some((f"{one.label} is not mapped: {one.reason}" for one in api.unusable), rest=_ALL)
+        say_some(api.notes)
+    record: dict[str, Any] = {
+        "held": [one.to_json() for one in waiting],
+        "unusable": [{"entry": one.index + 1, "reason": one.reason} for one in rejected],
+        "suspicious": against,
+    }
+    counts = {name: len(one) for name, one in record.items()}
+    if api is not None:
+        record["openapi"] = api.to_json()
+    is_short = any(counts.values()) or (api is not None and bool(api.unusable))
+    return _imported(plan, version, record, counts, failed=is_short)
 
 
 def _is_openapi(data: bytes) -> bool:
@@ -227,20 +256,24 @@ def _import_definitions(
         definitions: What comes.
         on_conflict: What happens to names that are taken.
         reason: Why, for the history.
-        vouched: Names of those a person has read, where others may have to wait for a person;
-            None where the caller vouches for all.
+        vouched: Names of those a person has read, where what acts through other tools waits for a
+            person; None where the caller vouches for all.
 
     Returns:
         What became of each name, and the library version afterwards.
     """
-    plan = ImportPlan()
-    proposal_id = change_id("import")
+    plan, proposal_id = ImportPlan(), change_id("import")
 
     def build(library: Library) -> LibraryChange | None:
         nonlocal plan
         plan = plan_import(definitions, library, on_conflict=on_conflict)
-        if vouched is not None:
-            _hold(plan, library, vouched)
+        came_as = {new: old for old, new in plan.renamed}
+        coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
+        tools = {**coming, **library.tools}  # what is here says itself what it does
+        for name, tool in coming.items() if vouched is not None else ():
+            is_read = vouched is not None and came_as.get(name, name) in vouched
+            if not is_read and acts_through_others(tool.definition, tools):
+                plan.hold(name)
         upserts = tuple(plan.upserts.values())
         if not upserts:
             return None
@@ -252,53 +285,129 @@ def _import_definitions(
     return plan, version
 
 
-def _hold(plan: ImportPlan, library: Library, vouched: Collection[str]) -> None:
-    """Take out of a plan what acts through other tools, unless somebody has read it."""
-    came_as = {new: old for old, new in plan.renamed}
-    coming = {name: Tool(definition=one) for name, one in plan.upserts.items()}
-    tools = {**coming, **library.tools}  # what is here says itself what it does
-    for name, tool in coming.items():
-        if came_as.get(name, name) not in vouched and acts_through_others(tool.definition, tools):
-            plan.hold(name)
-
-
-def _report_import(
+def _imported(
     plan: ImportPlan,
     version: int,
-    rejected: Sequence[RejectedEntry] = (),
+    more: dict[str, Any] | None = None,
+    counted: dict[str, int] | None = None,
     *,
-    api: openapi.OpenApiReport | None = None,
-    against: Mapping[str, str] = MappingProxyType({}),
-    waiting: Sequence[ImportedTool] = (),
+    failed: bool = False,
 ) -> Output:
-    """Report the outcome of each definition, with reasons on stderr."""
-    unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
-    record = {"library_version": version, **plan.to_json()}
-    record |= {"held": [one.to_json() for one in waiting], "unusable": unusable}
-    record |= {"suspicious": dict(against)} | ({} if api is None else {"openapi": api.to_json()})
+    """Report what became of definitions; ``more`` and its counts tell what did not come."""
     names = ("added", "replaced", "renamed", "skipped")
     counts = {name: len(getattr(plan, name)) for name in names} | {"unchanged": plan.unchanged}
-    counts |= {"refused": len(plan.refused), "unusable": len(unusable)}
-    counts |= {"suspicious": len(against), "held": len(waiting)}
+    counts |= {"refused": len(plan.refused)} | (counted or {})
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    say_some((f"entry {one['entry']} is unusable: {one['reason']}" for one in unusable), rest=_ALL)
     say_some((f"{name!r} already has another definition" for name in plan.refused), rest=_ALL)
-    say_some((f"{shown(name)} is left out: {why}" for name, why in against.items()), rest=_ALL)
-    say_some((f"{shown(one.name)} is held: {shown(one.why, 400)}" for one in waiting), rest=_ALL)
-    if against or waiting:
-        waits = "; 'agentkit review' lists what is held" if waiting else ""
-        say(f"import a tool that you have read with --overrule TOOL{waits}")
     if plan.refused:
         say("--on-conflict says which definition a name keeps, 'suffix' keeps both")
-    if api is not None:
-        say(api.summary)
-        say(f"calls go to {api.server or 'no known server'}")
-        say_some((f"{one.label} is not mapped: {one.reason}" for one in api.unusable), rest=_ALL)
-        say_some(api.notes)
     return Output(
-        record=record,
+        record={"library_version": version, **plan.to_json(), **(more or {})},
         view=lambda: click.echo(f"{summary or 'nothing to import'}; library version {version}"),
-        failed=bool(
-            unusable or plan.refused or against or waiting or (api is not None and api.unusable)
-        ),
+        failed=failed or bool(plan.refused),
     )
+
+
+@command(short_help="Approve the tools of an MCP server.")
+def approve(
+    name: str,
+    place: Annotated[tuple[str, ...], argument("URL|-- COMMAND...", required=True)],
+    *,
+    tool: tuple[str, ...] = (),
+    env: tuple[str, ...] = (),
+    yes: bool = False,
+    store_url: StoreUrl,
+    as_json: AsJson,
+) -> None:
+    """Show the tools that an MCP server lists, and approve them.
+
+    Approved tools are kept in the library with a fingerprint of everything the server said about
+    them. A server that is given these approvals offers no other tool, and none that has changed.
+
+    Args:
+        tool (TOOL): Approve this tool, even if a check found something in it or it changed.
+            Otherwise all new tools without findings
+        env (VARIABLE): Pass this environment variable to COMMAND
+        yes: Do not ask; needed without a terminal.
+
+    Examples:
+      agentkit tools approve orders -- python orders_server.py
+      agentkit tools approve orders http://localhost:8000/mcp --yes
+      agentkit tools approve orders --tool cancel --yes -- python orders_server.py
+
+    In code:
+      McpServer.stdio("python", ["orders_server.py"], name="orders",
+                      approved=approved_in(library, "orders"))
+    """
+    with opened(store_url) as store:
+        approved = approved_in(store.load(), name)
+        with McpServer(_place(place, env), name=name, approved=approved) as server:
+            chosen = _chosen(server, tool)
+            if not as_json:
+                _print_listing(server, chosen)
+            what = f"{plural(len(chosen), 'tool')} of {name}"
+            if chosen and not yes:
+                if not is_interactive():
+                    raise UsageError(
+                        f"nobody can be asked here to approve {what}; read the list, then repeat "
+                        "the command with --yes"
+                    )
+                click.confirm(f"Approve {what}?", abort=True, err=True)
+            version = store.load().version
+            if chosen:
+                server.approve(*(held.name for held in chosen))
+                version = keep_tools(manager_of(store, author=person()), server.tools)
+                say(f"approved {what}; library version {version}")
+            if as_json:
+                held = [
+                    {"name": one.name, "code": one.code, "reasons": list(one.reasons)}
+                    for one in server.held
+                ]
+                names = [one.name for one in chosen]
+                print_json({"server": name, "version": version, "approved": names, "held": held})
+
+
+def _place(values: Sequence[str], variables: Sequence[str]) -> Place:
+    if len(values) == 1 and values[0].startswith(("http://", "https://")):
+        if variables:
+            raise UsageError("--env is for a COMMAND; a URL gets no environment variables")
+        return HttpPlace(url=values[0])
+    if absent := [one for one in variables if one not in os.environ]:
+        raise UsageError(f"the environment variable {absent[0]} is not set")
+    environment = {one: os.environ[one] for one in variables}
+    return StdioPlace(command=values[0], args=tuple(values[1:]), env=environment)
+
+
+def _chosen(server: McpServer, names: Sequence[str]) -> list[HeldTool]:
+    """The tools to approve.
+
+    Raises:
+        UsageError: A name is not listed, or nobody can approve it.
+    """
+    approved = {tool.name for tool in server.listing.tools}
+    for name in names:
+        held = server.listing.holding(name)
+        if held is not None and not held.is_approvable:
+            raise UsageError(f"{held} It cannot be approved.")
+        if held is None and name not in approved:
+            raise UsageError(f"{server.name} lists no tool {name!r}")
+    return [
+        held
+        for held in server.held
+        if held.is_approvable and (held.name in names if names else held.code == "unapproved")
+    ]
+
+
+def _print_listing(server: McpServer, chosen: Sequence[HeldTool]) -> None:
+    for tool in server.listing.tools:
+        print_text(f"approved  {one_line(tool.name)}")
+    for held in server.held:
+        mark = "new" if held in chosen and held.code == "unapproved" else held.code
+        print_text(f"{mark}  {one_line(held.name)}")
+        if held.tool is not None:
+            print_text(one_line(held.tool.definition.description.summary), indent="    ")
+            hints = [hint for hint, is_set in held.tool.hints.items() if is_set]
+            if hints:
+                print_text(f"says of itself: {', '.join(hints)}", indent="    ")
+        if held.code != "unapproved":
+            print_text(one_line(" ".join(held.reasons)), indent="    ")

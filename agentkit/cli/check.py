@@ -14,27 +14,24 @@ import click
 from click.core import ParameterSource
 
 from agentkit.cli.options import FOLDER, StoreUrl, argument, command
-from agentkit.cli.output import Output, one_line, plural, print_text, say, slow_step
+from agentkit.cli.output import Output, one_line, print_text, say, slow_step
 from agentkit.cli.project import FILE, Project, current_project
-from agentkit.cli.stores import author, change_id, commit, is_there, opened_to_read
+from agentkit.cli.stores import is_there
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
 from agentkit.errors import AgentKitError
 from agentkit.evaluation.results.texts import shown
-from agentkit.library import Library, LibraryChange, Store
+from agentkit.library import Library, Store
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
-from agentkit.library.dag import in_order
 from agentkit.library.directory.store import DirectoryStore, folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import file_of, open_to_read
-from agentkit.library.pins import library_faults, pin_faults, repinned, with_current_pins
+from agentkit.library.pins import library_faults, pin_faults
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 
 _SHOWN = 20
-_REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
-"""Faults that repinning and rejoining effects fix."""
-
 _MOST_BYTES = 5_000_000
 _NAMED = 5
 
@@ -62,7 +59,6 @@ class Finding:
 def check(
     names: Annotated[tuple[str, ...], argument("[TOOL]...")] = (),
     *,
-    repin: bool = False,
     store_url: StoreUrl,
 ) -> Output:
     """Report what is wrong with the library and its store; the exit status is 1 when something is.
@@ -72,21 +68,16 @@ def check(
     effects, conditions) and files that people edited; then what a stranger could use: files that
     everybody can read or change, keys in the project's files, MCP servers that nobody approved,
     events without a signature among signed ones. With TOOL only these composites are checked.
-    Before a project has a store, its files are checked. Nothing is written without --repin.
+    Before a project has a store, its files are checked. Nothing is written.
 
     The key for signatures of events comes from the variable AGENTKIT_AUDIT_KEY, or from the file
     that AGENTKIT_AUDIT_KEY_FILE names.
 
-    Args:
-        repin: First pin composites, and those above them, to the current tools. You vouch for the
-            changes; nothing is validated.
-
     Examples:
       agentkit check
-      agentkit check net_total --repin
+      agentkit check net_total
       agentkit check --store sqlite:///backup.db --json
     """
-    moved = _repin(store_url, names) if repin else ()
     checked: StoreCheck | None = None
     found: list[Finding] = []
     with _opened(store_url, found, has_names=bool(names)) as store:
@@ -115,12 +106,9 @@ def check(
         "notes": [asdict(one) for one in notes],
         "store": amounts or None,
         "composites": composites,
-        "repinned": list(moved),
     }
 
     def view() -> None:
-        if moved:
-            say(f"repinned {', '.join(moved)}; library version {library.version}")
         read = (*amounts.items(), ("composites", composites))
         click.echo(f"checked {', '.join(plural(count, name[:-1]) for name, count in read)}")
         _print(notes, "notes")
@@ -144,30 +132,6 @@ def _print(findings: Sequence[Finding], title: str) -> None:
             print_text(one.advice, indent="      ")
     if len(findings) > _SHOWN:
         click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
-
-
-def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Commit composites pinned to what the library has now, and say which they were."""
-    moved: tuple[str, ...] = ()
-    proposal_id = change_id("repin")
-
-    def build(library: Library) -> LibraryChange | None:
-        nonlocal moved
-        faults = library_faults(library, names or None)
-        stale = {fault.tool for fault in faults if fault.code in _REPINNED}
-        order = in_order(sorted(stale), library.dag.children)
-        fresh = [with_current_pins(library, library[name].definition) for name in order]
-        upserts = [one for one in repinned(library, fresh) if one != library[one.name].definition]
-        moved = tuple(definition.name for definition in upserts)
-        reason = f"pin {', '.join(moved)} to the tools as they are"
-        change = LibraryChange(
-            proposal_id=proposal_id, upserts=tuple(upserts), author=author(), reason=reason
-        )
-        return change if upserts else None
-
-    with opened_to_read(store_url) as store:
-        commit(store, build, operation="repin")
-    return moved
 
 
 @contextmanager

@@ -18,11 +18,10 @@ from agentkit.cli.output import (
     Output,
     cut,
     fold,
+    listing,
     one_line,
-    plural,
     print_json,
     print_line,
-    print_table,
     right,
     say,
 )
@@ -39,13 +38,14 @@ from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.library.episode_stores import pruning
 from agentkit.library.store import EpisodeVolume, Retention
 from agentkit.messages import ToolCall, ToolResult
+from agentkit.tools.error_messages import plural
 
 _LONGEST = 2_000
 _NONE = (
     "the store has no episodes yet; 'agentkit run' records one. 'agentkit eval' keeps its episodes "
     "in a store of their own, which it names at the end"
 )
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_HOURS = {"h": 1, "d": 24, "w": 168}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,16 +106,14 @@ def list_(
     """
     with opened_to_read(store_url) as store:
         found = list(islice(choice.of(store), limit or None))
-
-    def view() -> None:
-        if not found:
-            say(_NONE if choice == EpisodeChoice() else "no episode fits")
-            return
-        titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
-        print_table([*titles, cut("request")], map(_row, found))
-        say(f"{plural(len(found), 'episode')}; 'agentkit episodes show ID' shows one")
-
-    return Output(record=[_brief(one) for one in found], view=view)
+    titles = ("episode", "started UTC", fold("ended"), fold("verdict"), right("tokens"))
+    return listing(
+        [_brief(one) for one in found],
+        [*titles, cut("request")],
+        map(_row, found),
+        note=f"{plural(len(found), 'episode')}; 'agentkit episodes show ID' shows one",
+        nothing=_NONE if choice == EpisodeChoice() else "no episode fits",
+    )
 
 
 def _row(one: Episode) -> tuple[object, ...]:
@@ -225,28 +223,26 @@ def export(
     *,
     choice: EpisodeChoice,
     output: Annotated[str, option("-o", "--output")] = "-",
-    oldest_first: bool = False,
     redact: bool = False,
     store_url: StoreUrl,
     as_json: AsJson,
 ) -> None:
-    """Write episodes to stdout or a file, newest first.
+    """Write episodes to stdout or a file, oldest first.
 
     A file replaces an old one once all are written. On stdout episodes are always JSON lines;
     for a file --json prints how many it holds.
 
     Args:
         output (FILE): Where to write: a file, compressed if it ends in .gz, or stdout.
-        oldest_first: Oldest first.
         redact: Remove personal data and secrets of known formats.
 
     Examples:
       agentkit episodes export -o episodes.jsonl
-      agentkit episodes export -o episodes.jsonl.gz --oldest-first
+      agentkit episodes export -o episodes.jsonl.gz --redact
       agentkit episodes export --verdict passed | head -5
     """
     with opened_to_read(store_url) as store:
-        found = choice.of(store, oldest_first=oldest_first)
+        found = choice.of(store, oldest_first=True)
         count = _write(output, map(Redaction(), found) if redact else found)
     if as_json and output != "-":
         print_json({"file": output, "episodes": count})
@@ -264,20 +260,19 @@ def _write(out: str, found: Iterable[Episode]) -> int:
 
 
 def _duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
-    """A time such as ``30d``, ``12h`` or ``90m``; a callback of an option."""
+    """A time such as ``30d`` or ``12h``; a callback of an option."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip())
+    found = re.fullmatch(r"(\d{1,6})([hdw])", text.strip())
     if found is None:
-        raise click.BadParameter(f"{text!r} is not a time; write 30d, 12h, 90m, 45s or 2w")
-    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+        raise click.BadParameter(f"{text!r} is not a time; write 30d, 12h or 2w")
+    return timedelta(hours=int(found[1]) * _HOURS[found[2]])
 
 
 @command(group=episodes)
 def prune(
     *,
     max_age: Annotated[Any, option(callback=_duration)] = None,
-    max_bytes: FromZero | None = None,
     max_count: FromZero | None = None,
     store_url: StoreUrl,
 ) -> Output:
@@ -288,16 +283,15 @@ def prune(
 
     Args:
         max_age (TIME): Delete older ones: 30d, 12h, 2w.
-        max_bytes: Keep at most N bytes.
         max_count: Keep at most N episodes.
 
     Examples:
       agentkit episodes prune --max-age 30d
       agentkit episodes prune --max-count 1000000
     """
-    retention = Retention(max_age=max_age, max_bytes=max_bytes, max_count=max_count)
+    retention = Retention(max_age=max_age, max_count=max_count)
     if retention == Retention():
-        raise UsageError("give --max-age, --max-bytes or --max-count")
+        raise UsageError("give --max-age or --max-count")
     with opened_to_read(store_url) as store:
         keeper = pruning(store)
         gone, kept = keeper.prune(retention), keeper.volume()

@@ -6,11 +6,11 @@ import hashlib
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -18,10 +18,8 @@ from agentkit._waiting import wait_for
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
-    Frozen,
     LibraryPlace,
     ModelName,
-    Pin,
     Refine,
     StoreUrl,
     Targets,
@@ -34,7 +32,6 @@ from agentkit.cli.output import (
     Column,
     LineProgress,
     Output,
-    plural,
     print_table,
     print_text,
     say,
@@ -44,12 +41,7 @@ from agentkit.cli.run import report_binding
 from agentkit.cli.stores import opened, opened_if_there, opened_to_read, read_source
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import UsageError
-from agentkit.evaluation.environments import (
-    EnvironmentFactory,
-    environment_from,
-    tools_of,
-    with_tools,
-)
+from agentkit.evaluation.environments import environment_from, tools_of, with_tools
 from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark, named_benchmarks
 from agentkit.evaluation.results.comparison import Comparison, compare
@@ -81,15 +73,29 @@ from agentkit.evaluation.settings import (
 )
 from agentkit.evaluation.task import Benchmark, stratified
 from agentkit.library import EpisodeFilter, Library, Store
-from agentkit.library.code_binding import by_name, pinned
+from agentkit.library.code_binding import by_name
 from agentkit.library.code_registration import bind_code
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
+from agentkit.tools.error_messages import plural
 
 _REPORTS: Mapping[str, tuple[Callable[[EvaluationReport], str], Callable[[Comparison], str]]] = {
     ".html": (report_html, comparison_html),
     ".md": (report_markdown, comparison_markdown),
 }
 """Writers of a report and of a comparison, by file suffix."""
+
+_WORST = 8
+_WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
+"""Columns that a terminal has no room for."""
+
+_ELSEWHERE = frozenset({"Settings", "Left out", "Tasks"})
+"""Tables of what was said before the run, or of what only a page has room for."""
+
+_MOST_LOOKED_AT = 5_000
+"""Episodes among which an earlier run is looked for."""
+
+_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
+"""What to do when a model calls no tool on its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,12 +122,16 @@ class AskingOptions:
 
     def at_once(self, model: ChatModel) -> int:
         """Attempts at the same time; a local model answers one."""
-        return self.concurrency or (1 if is_local(model.name) else 8)
+        return self.concurrency or (1 if model.name.startswith("local:") else 8)
 
-
-def is_local(model_name: str) -> bool:
-    """Whether a model runs in this process."""
-    return model_name.startswith("local:")
+    def settings(self, **more: Any) -> EvaluationSettings:
+        """The settings for asking, with greedy decoding unless something else is said."""
+        generation = ModelSettings(
+            temperature=more.pop("temperature", 0.0), max_tokens=self.max_tokens
+        )
+        return EvaluationSettings(
+            tool_choice=self.tool_choice, max_steps=self.max_steps, settings=generation, **more
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,8 +153,6 @@ class EvalOptions:
     targets: Targets
     store_url: StoreUrl
     library_place: LibraryPlace
-    pin: Pin
-    frozen: Frozen
     offer: ToolSource = "given"
     category: tuple[str, ...] = ()
     sample: int | None = None
@@ -206,13 +214,24 @@ def evaluation(
         return Output(record=comparison.to_json(), view=lambda: print_comparison(comparison))
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
-    if is_benchmark_name(benchmark):  # brings its own; the project's are for the project's tasks
+    is_file = not is_benchmark_name(benchmark)
+    if not is_file:  # brings its own; the project's are for the project's tasks
         how = replace(how, environment=how.environment if is_typed("environment") else None)
         what = replace(what, targets=what.targets if is_typed("targets") else ())
     questions, library = _questions(benchmark, how, what)
     model = resolve_model(how.model)
+    files = (benchmark if is_file else None, how.environment, *what.targets)
+    settings = how.settings(
+        tools=what.offer,
+        refine=what.refine,
+        attempts=what.attempts,
+        temperature=what.temperature,
+        seed=what.seed if what.sample is not None else 0,
+        sample=what.sample,
+        categories=what.category,
+        files=tuple(_with_digest(one) for one in files if one is not None),
+    )
     with opened(answers) as store:
-        settings = _settings(benchmark, how, what)
         run = what.run or _run_name(model, questions, library, settings)
         outcome = wait_for(
             evaluate(
@@ -233,12 +252,12 @@ def evaluation(
             left_out=questions.left_out,
             command=shlex.join(["agentkit", *sys.argv[1:]]),
         )
-        earlier = earlier_run(store, found)
+        earlier = _earlier_run(store, found)
     _write_reports(found, report)
 
     def view() -> None:
         print_evaluation(found)
-        print_next_steps(found, answers, earlier)
+        _print_next_steps(found, answers, earlier)
 
     if outcome.unfinished:
         count, error = plural(outcome.unfinished, "attempt"), shown(outcome.error, 200)
@@ -246,85 +265,57 @@ def evaluation(
     return Output(record=found.to_json(), view=view, failed=bool(outcome.unfinished))
 
 
-def _settings(name: str, how: AskingOptions, what: EvalOptions) -> EvaluationSettings:
-    """The settings for asking; ``name`` is the benchmark's name or file."""
-    own = () if is_benchmark_name(name) else (name,)
-    code = [one for one in (how.environment, *what.targets) if one is not None]
-    return EvaluationSettings(
-        tools=what.offer,
-        refine=what.refine,
-        attempts=what.attempts,
-        max_steps=how.max_steps,
-        tool_choice=how.tool_choice,
-        settings=ModelSettings(temperature=what.temperature, max_tokens=how.max_tokens),
-        seed=what.seed if what.sample is not None else 0,
-        sample=what.sample,
-        categories=what.category,
-        files=tuple(map(_with_digest, (*own, *code))),
-    )
-
-
 def _questions(
     name: str, how: AskingOptions, what: EvalOptions
 ) -> tuple[Benchmark, Library | None]:
-    """The tasks that were asked for, and the definitions to ask with."""
-    progress_line = LineProgress("Reading the questions")
+    """The tasks that were asked for, and the definitions to ask with; None for the benchmark's."""
+    progress = LineProgress("Reading the questions")
     own = None if how.environment is None else environment_from(how.environment)
     if own is None and (code := load_tools(what.targets)):
         by_name(code, Library())  # refuses two of one name, before each task is
         own = with_tools(code)
-    known = None if own is not None or is_benchmark_name(name) else _held_library(what)
+    held = None
+    if what.library_place is not None:
+        with read_source(what.library_place) as source:
+            held = source.load()
+    elif own is None:
+        with opened_if_there(what.store_url) as store:
+            held = None if store is None else store.load()
     benchmark = load_benchmark(
         name,
         data=how.data,
-        tools=() if known is None else tuple(known.tools.values()),
+        tools=() if own or held is None or is_benchmark_name(name) else tuple(held.tools.values()),
         environment=own,
-        progress=progress_line,
+        progress=progress,
     )
-    progress_line(1, 1)
-    library = _library(what, benchmark, own)
+    progress(1, 1)
+    library = None
+    if own is not None and what.library_place is None:
+        tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
+        with opened(what.store_url) as store:
+            library, binding = bind_code(store, tools.values())
+        report_binding(binding)
+    elif held is not None and any(one.name in held for one in benchmark.definitions):
+        library = held
+    if library is not None:
+        say(f"library version {library.version}")
     report_left_out(benchmark, name)
+    return _selected(benchmark, what), library
+
+
+def _selected(benchmark: Benchmark, what: EvalOptions) -> Benchmark:
+    """The tasks of the categories that are named, or a sample of them."""
     categories = sorted({task.category for task in benchmark.tasks})
     if absent := [one for one in what.category if one not in categories]:
         raise UsageError(
             f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
             f"it has {', '.join(categories)}"
         )
-    selected = what.category or categories
-    tasks = tuple(task for task in benchmark.tasks if task.category in selected)
+    chosen = what.category or categories
+    tasks = tuple(task for task in benchmark.tasks if task.category in chosen)
     if what.sample is not None:
         tasks = stratified(tasks, what.sample, seed=what.seed)
-    return replace(benchmark, tasks=tasks), library
-
-
-def _library(
-    what: EvalOptions, benchmark: Benchmark, own: EnvironmentFactory | None
-) -> Library | None:
-    """The definitions to ask with; None where the benchmark's own are all there is."""
-    if own is None or what.library_place is not None:
-        held = _held_library(what)
-        if held is None or not any(one.name in held for one in benchmark.definitions):
-            return None
-        say(f"library version {held.version}")
-        return held
-    tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
-    with opened(what.store_url) as store:
-        if what.pin is not None:
-            library, binding = pinned(store, what.pin, tools.values(), frozen=what.frozen)
-        else:
-            library, binding = bind_code(store, tools.values(), frozen=what.frozen)
-    report_binding(binding)
-    say(f"library version {library.version}")
-    return library
-
-
-def _held_library(what: EvalOptions) -> Library | None:
-    """The library of --library, or else of --store, where there is one."""
-    if what.library_place is not None:
-        with read_source(what.library_place) as source:
-            return source.load()
-    with opened_if_there(what.store_url) as store:
-        return None if store is None else store.load(what.pin)
+    return replace(benchmark, tasks=tasks)
 
 
 def _run_name(
@@ -372,14 +363,6 @@ def _write_reports(found: EvaluationReport | Comparison, paths: Sequence[Path]) 
         say(f"written: {path}")
 
 
-_WORST = 8
-_WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
-"""Columns that a terminal has no room for."""
-
-_ELSEWHERE = frozenset({"Settings", "Left out"})
-"""Tables of what was said before the run, or beside it."""
-
-
 def print_evaluation(report: EvaluationReport) -> None:
     """Print a report as tables; what spoils it goes to stderr."""
     for note in notes(report):
@@ -388,10 +371,7 @@ def print_evaluation(report: EvaluationReport) -> None:
     click.echo()
     for name, value, more in headline(report):
         click.echo(f"{name:<22}{value:>8}  {more}")
-    for tables in report_tables(report).values():
-        for table in tables:
-            if table.title not in _ELSEWHERE:
-                _print(table, most=None if table.title == "Accuracy by category" else _WORST)
+    _print_tables(table for tables in report_tables(report).values() for table in tables)
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -401,30 +381,24 @@ def print_comparison(comparison: Comparison) -> None:
     print_text(verdict_line(comparison))
     total = comparison.total
     click.echo(f"{plural(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
-    runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
-    click.echo(f"a is {runs[0]}, b is {runs[1]}")
-    table, *others = comparison_tables(comparison)
-    first, tasks, a, b, difference, *rest = table.columns
-    named = zip(("a", "b", "b - a"), (a, b, difference), strict=True)
-    short = [(title, align) for title, (_, align) in named]
-    _print(replace(table, columns=(first, tasks, *short, *rest)))
-    for other in others:
-        if other.title == "What differs":
-            _print(other)
+    _print_tables(comparison_tables(comparison))
 
 
-def _print(table: Table, most: int | None = None) -> None:
-    """A table under its title."""
-    kept = [at for at, (title, _) in enumerate(table.columns) if title not in _WIDE]
-    columns = [
-        Column(title=title, align=align, fit="fold" if align == "left" else "keep")
-        for title, align in (table.columns[at] for at in kept)
-    ]
-    click.echo(f"\n{table.title}")
-    print_table(columns, ([row[at] for at in kept] for row in table.rows[:most]))
-    if most is not None and len(table.rows) > most:
-        shown_rows = f"{most:,} of {len(table.rows):,} shown"
-        say(f"{shown_rows}; the report in HTML or Markdown has more")
+def _print_tables(tables: Iterable[Table]) -> None:
+    """Tables under their titles, as far as a terminal has room for them."""
+    for table in tables:
+        if table.title in _ELSEWHERE:
+            continue
+        kept = [at for at, (title, _) in enumerate(table.columns) if title not in _WIDE]
+        columns = [
+            Column(title=title, align=align, fit="fold" if align == "left" else "keep")
+            for title, align in (table.columns[at] for at in kept)
+        ]
+        most = None if table.title.startswith("Accuracy") else _WORST
+        click.echo(f"\n{table.title}")
+        print_table(columns, ([row[at] for at in kept] for row in table.rows[:most]))
+        if most is not None and len(table.rows) > most:
+            say(f"{most} of {len(table.rows):,} shown; the report in HTML or Markdown has more")
 
 
 def report_left_out(benchmark: Benchmark, place: str) -> None:
@@ -454,14 +428,7 @@ def listener(report: Callable[[float, float, str], None]) -> Listener:
     return listen
 
 
-_MOST_LOOKED_AT = 5_000
-"""Episodes among which an earlier run is looked for."""
-
-_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
-"""What to do when a model calls no tool on its own."""
-
-
-def print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> None:
+def _print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> None:
     """Say what may be typed after an evaluation; ``earlier`` is the run to compare it with."""
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
@@ -478,7 +445,7 @@ def print_next_steps(report: EvaluationReport, answers: str, earlier: str) -> No
     say("\n".join(lines))
 
 
-def earlier_run(store: Store, report: EvaluationReport) -> str:
+def _earlier_run(store: Store, report: EvaluationReport) -> str:
     """The last other run of the same tasks; empty where there is none among the newest episodes."""
     same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
     runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))

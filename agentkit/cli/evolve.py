@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import AskingOptions, is_local, listener, report_left_out
+from agentkit.cli.evaluate import AskingOptions, listener, report_left_out
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     Answers,
@@ -28,7 +28,7 @@ from agentkit.cli.options import (
     option,
     typed,
 )
-from agentkit.cli.output import LineProgress, one_line, plural, print_json, say
+from agentkit.cli.output import LineProgress, one_line, print_json, say
 from agentkit.cli.project import current_project
 from agentkit.cli.run import report_binding
 from agentkit.cli.stores import manager_of, opened, opened_if_there, opened_to_read
@@ -39,7 +39,7 @@ from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.loading import is_benchmark_name, load_benchmark
 from agentkit.evaluation.results.texts import label_name, shown
-from agentkit.evaluation.settings import EvaluationLabels, EvaluationSettings, ignore
+from agentkit.evaluation.settings import EvaluationLabels, ignore
 from agentkit.evolution.compare import Compare
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.mining import MiningConfig
@@ -51,26 +51,19 @@ from agentkit.evolution.review import STATE_WORDS
 from agentkit.evolution.round import EvolutionReport, LookedAt, evolve, evolving
 from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_registration import bind_code
-from agentkit.models.base import ModelSettings, resolve_model
+from agentkit.models.base import resolve_model
+from agentkit.tools.error_messages import plural
 
 WATCH_SECONDS = 30.0
 """Seconds between looks of ``--watch`` for new episodes."""
 
-STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
+Step = Literal["evidence", "evolution", "feedback", "composites", "mine", "learn"]
 """What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
 
 _NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
 _LONGEST = 300
 _MOST_FAILING = 5
 _MOST_PASSED_OVER = 20
-
-
-def _steps(_: click.Context, __: click.Parameter, words: str | None) -> frozenset[str]:
-    """The steps that are named; a callback of an option."""
-    chosen = frozenset(STEPS if words is None else (one.strip() for one in words.split(",")))
-    if unknown := sorted(chosen - set(STEPS)):
-        raise click.BadParameter(f"{unknown[0]!r} is not a step; there are {', '.join(STEPS)}")
-    return chosen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,8 +84,7 @@ class RoundOptions:
             composites. Without one, only the words of tools and verifiers are used.
         judge (MODEL): A model that reads the changes that need a judge; without one they wait for a
             person.
-        only (STEPS): Do only these steps, comma-separated: evidence, evolution, feedback,
-            composites, mine, learn. [default: all]
+        only: Do only this step
     """
 
     source: Annotated[str | None, option("--episodes")] = None
@@ -102,7 +94,7 @@ class RoundOptions:
     tasks: str = ""
     feedback_model: str | None = None
     judge: str = ""
-    only: Annotated[Any, option(callback=_steps)] = None
+    only: tuple[Step, ...] = ()
     answers: Answers
     targets: Targets
 
@@ -119,14 +111,17 @@ class RoundOptions:
             found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
         else:
             model = resolve_model(self.feedback_model)
-            # Small models do not keep to the form of a block alone.
-            is_held = is_local(model.name)
+            is_held = model.name.startswith("local:")  # they do not keep to a form alone
             found += [
                 ("feedback", FeedbackStream(model, structured=is_held)),
                 ("evolution", EvolutionStream(model, structured=is_held)),
                 ("composites", CompositeStream(model)),
             ]
-        return [proposer for step, proposer in found if step in self.only]
+        return [proposer for step, proposer in found if self.does(step)]
+
+    def does(self, step: str) -> bool:
+        """Whether a step is asked for."""
+        return not self.only or step in self.only
 
 
 @command("evolve")
@@ -209,8 +204,8 @@ class _Round:
                     compare=compare,
                     rules=current_project().rules,
                     tools=what.tool,
-                    mining=MiningConfig() if "mine" in what.only else None,
-                    learning="learn" in what.only,
+                    mining=MiningConfig() if what.does("mine") else None,
+                    learning=what.does("learn"),
                 )
             )
 
@@ -242,11 +237,7 @@ class _Round:
                 model=model,
                 store=answers,
                 learned_from={one.task_id for one in benchmark.tasks} - deciding,
-                settings=EvaluationSettings(
-                    tool_choice=how.tool_choice,
-                    max_steps=how.max_steps,
-                    settings=ModelSettings(temperature=0.0, max_tokens=how.max_tokens),
-                ),
+                settings=how.settings(),
                 concurrency=how.at_once(model),
                 begin=lambda words: ignore if self.quiet else listener(LineProgress(words)),
             )
@@ -308,8 +299,11 @@ def _watch(round_: _Round, *, pause: float, parent: int | None) -> None:
                     outcome = round_.make(store)
                 except AgentKitError as error:  # the next round may do better
                     say(f"the round failed, and is made again with the next episodes: {error}")
-                else:
-                    _log(outcome)
+                else:  # what waits as it waited before is left out
+                    moved = [one for one in outcome.considered if one.before != one.record.state]
+                    at = datetime.now(UTC).isoformat(timespec="seconds")
+                    for line in _decisions(replace(outcome, considered=tuple(moved))):
+                        say(f"{at} {line}")
             time.sleep(pause)
 
 
@@ -330,14 +324,6 @@ def _in_turn(store_url: str, *, pause: float, parent: int | None) -> Iterator[No
                 announced = True
             time.sleep(pause)
         yield
-
-
-def _log(outcome: EvolutionReport) -> None:
-    """The decisions with the time, for a log; what waits as it waited before is left out."""
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    moved = tuple(one for one in outcome.considered if one.before != one.record.state)
-    for line in _decisions(replace(outcome, considered=moved)):
-        say(f"{at} {line}")
 
 
 def _print_round(outcome: EvolutionReport) -> None:

@@ -12,10 +12,9 @@ from agentkit.cli.options import FromZero, StoreUrl, command
 from agentkit.cli.output import (
     Output,
     fold,
+    listing,
     one_line,
-    plural,
     print_facts,
-    print_table,
     print_text,
     right,
     say,
@@ -32,6 +31,7 @@ from agentkit.library.chain import (
     verify_library,
 )
 from agentkit.library.events import Author, ChainHead, EventKind, LibraryEvent
+from agentkit.tools.error_messages import plural
 
 _LONGEST_REASON = 600
 
@@ -90,7 +90,24 @@ def log(
         return Output(record=record, view=lambda: click.echo(str(end)))
     if number is not None:
         return _show(events, number)
-    return _list([one for one in events if kind in {None, one.kind}], limit)
+    found = [one for one in events if kind in {None, one.kind}]
+    kept = found[-limit:] if limit else found
+    older = len(found) - len(kept)
+    rest = f", {older:,} older (--limit 0 for all)" if older else ""
+    return listing(
+        [_record(event) for event in kept],
+        [
+            right("#"),
+            "when (UTC)",
+            "what",
+            fold("tool"),
+            right("version"),
+            fold("who"),
+            fold("why"),
+        ],
+        map(_row, kept),
+        note=f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows one",
+    )
 
 
 def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[LibraryEvent]:
@@ -111,19 +128,6 @@ def _about(store: Store, events: Sequence[LibraryEvent], tool: str) -> Sequence[
     return found
 
 
-def _list(found: Sequence[LibraryEvent], limit: int) -> Output:
-    kept = found[-limit:] if limit else found
-
-    def view() -> None:
-        columns = (right("#"), "when (UTC)", "what", fold("tool"), right("version"))
-        print_table((*columns, fold("who"), fold("why")), map(_row, kept))
-        older = len(found) - len(kept)
-        rest = f", {older:,} older (--limit 0 for all)" if older else ""
-        say(f"{plural(len(kept), 'event')}{rest}; 'agentkit log NUMBER' shows one")
-
-    return Output(record=[_record(event) for event in kept], view=view)
-
-
 def _row(event: LibraryEvent) -> tuple[object, ...]:
     return (
         event.sequence,
@@ -131,12 +135,12 @@ def _row(event: LibraryEvent) -> tuple[object, ...]:
         label_name(event.kind),
         shown(event.tool_name),
         event.library_version if event.digest_after else "",
-        who(event.author),
+        _who(event.author),
         one_line(shown(event.reason, _LONGEST_REASON)),
     )
 
 
-def who(author: Author) -> str:
+def _who(author: Author) -> str:
     """``Ada``, ``judge-1 (model)``."""
     name = shown(author.name) or "nobody"
     return name if author.kind == "person" else f"{name} ({shown(author.kind)})"
@@ -154,7 +158,7 @@ def _show(events: Sequence[LibraryEvent], number: int) -> Output:
         raise StoreLookupError(f"there is no event {number}; the last one is {last}")
     record = _record(event)
     facts = {label_name(name): value for name, value in record.items() if value}
-    facts["author"] = who(event.author)
+    facts["author"] = _who(event.author)
     rows = [(name, _as_text(value)) for name, value in facts.items()]
     return Output(record=record, view=lambda: print_facts(rows))
 

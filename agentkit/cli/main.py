@@ -13,7 +13,7 @@ from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.project:init", "Create a project with a working sample."),
-    "demo": ("agentkit.cli.demo.command:demo", "See tools repair their own definitions."),
+    "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.run:chat", "Chat with an agent."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.review:rollback", "Undo a change, or pin a version."),
     "log": ("agentkit.cli.log:log", "Show and verify the change log."),
     "tools": ("agentkit.cli.tools:tools", "List, show, add and examine tools."),
-    "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
+    "search": ("agentkit.cli.tools:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "List, show, export and prune recorded runs."),
     "export": (
         "agentkit.cli.transfer:export",
@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "import": ("agentkit.cli.transfer:import_file", "Import an artifact, or episodes."),
     "store": ("agentkit.cli.transfer:store", "Copy and compare stores."),
-    "models": ("agentkit.cli.models:models", "List and install local models, and show prices."),
+    "models": ("agentkit.cli.models:models", "List and install local models."),
     "check": ("agentkit.cli.check:check", "Find problems, and say how to fix them."),
 }
 """Command name to the place of its implementation and what the help page says about it.

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+ADDED, REMOVED, WRONG, DIM, HEADING = "green", "red", "bold red", "dim", "bold cyan"
+"""Styles of lines."""
+
 PIPED_WIDTH = 120
 """Columns of a table that does not go to a terminal, unless ``COLUMNS`` says otherwise."""
 
@@ -91,6 +94,34 @@ def fold(title: str) -> Column:
 def cut(title: str) -> Column:
     """A column whose long values are cut on a terminal."""
     return Column(title=title, fit="cut")
+
+
+def listing(
+    records: Sequence[Any],
+    columns: Sequence[Column | str],
+    rows: Iterable[Sequence[object]],
+    *,
+    note: str = "",
+    nothing: str = "",
+) -> Output:
+    """The output of a command that lists things: their records, or a table of them.
+
+    Args:
+        records: What ``--json`` prints.
+        columns: As for ``print_table``.
+        rows: A row for each record.
+        note: Said after the table.
+        nothing: Said in place of an empty table.
+    """
+
+    def view() -> None:
+        is_empty = bool(nothing) and not records
+        if not is_empty:
+            print_table(columns, rows)
+        if words := nothing if is_empty else note:
+            say(words)
+
+    return Output(record=records, view=view)
 
 
 def say(message: str) -> None:
@@ -214,11 +245,6 @@ def is_interactive() -> bool:
 def one_line(text: str) -> str:
     """``text`` with its line breaks and runs of blanks made single blanks."""
     return " ".join(text.split())
-
-
-def plural(number: int, noun: str) -> str:
-    """``3 tools``, ``1 tool``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 class LineProgress:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -24,7 +23,14 @@ from agentkit.cli.options import (
     command,
     option,
 )
-from agentkit.cli.output import Output, fold, one_line, plural, print_table, say
+from agentkit.cli.output import (
+    Output,
+    fold,
+    listing,
+    one_line,
+    print_table,
+    say,
+)
 from agentkit.cli.review_view import print_diff, print_review
 from agentkit.cli.run import AgentOptions, make_agent, print_outcome
 from agentkit.cli.stores import (
@@ -45,9 +51,14 @@ from agentkit.evolution.review import Review, pin_words, review_of
 from agentkit.evolution.rollback import Undoable
 from agentkit.library.library import Library
 from agentkit.library.store import Store
+from agentkit.tools.error_messages import plural
 from agentkit.tools.invocation import made_deps
 
 _LONGEST = 300
+_NAMED = 5
+"""Tools of a change that are named; of more there is the count."""
+
+_BRIEF = ("proposal_id", "tool", "state", "summary", "waits_for", "commands", "proposer")
 
 Which = Annotated[str, argument("ID|TOOL|last")]
 
@@ -113,13 +124,14 @@ def list_(
 
 
 def _row(one: Review) -> tuple[object, ...]:
-    return (
-        one.proposal_id,
-        one.tool,
-        one_line(shown(one.summary, _LONGEST)),
-        one.state.replace("_", " "),
-        one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-    )
+    texts = (one.summary, one.state.replace("_", " "), one.waits_for.removeprefix("waits for "))
+    return one.proposal_id, one.tool, *(one_line(shown(text, _LONGEST)) for text in texts)
+
+
+def _brief(one: Review) -> dict[str, Any]:
+    """One proposal in short, as a JSON object."""
+    record = one.to_json()
+    return {name: record[name] for name in _BRIEF} | {"created_at": one.history[0].at}
 
 
 @command(short_help="Show all about one: the change, why, and the numbers.", group=review)
@@ -202,13 +214,11 @@ def _share(_: click.Context, __: click.Parameter, text: str) -> float:
     """``10%``, ``10`` or ``0.1`` as a share; a callback of an option."""
     try:
         number = float(text.removesuffix("%"))
-    except ValueError as error:
-        raise click.BadParameter(
-            f"{text!r} is not a share; give a percentage such as 10%"
-        ) from error
+    except ValueError:
+        number = 0.0
     share = number / 100 if text.endswith("%") or number > 1 else number
     if not 0 < share <= 1:
-        raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")
+        raise click.BadParameter(f"{text!r} is not a share; give a percentage such as 10%")
     return share
 
 
@@ -238,8 +248,7 @@ def canary(
         record = manager.ledger.find(which)
         if "person" in record.awaits:
             manager.approve(record.proposal_id, person=person(), reason=reason)
-        if record.state != "canary":
-            _move_on(manager, record.proposal_id, until="canary")
+        _move_on(manager, record.proposal_id, until="canary")
         return _outcome(manager, record.proposal_id, before)
 
 
@@ -258,11 +267,11 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 
     def view() -> None:
         click.echo(f"{shown(found.tool)}: {found.status} ({shown(found.proposal_id)})")
-        print_served(before, served)
+        _print_served(before, served)
         if found.state != "active":
             say(shown(found.waits_for, _LONGEST))
-            for typed in found.commands:
-                say(f"  {shown(typed, _LONGEST)}")
+            for line in found.commands:
+                say(f"  {shown(line, _LONGEST)}")
 
     record = {**_brief(found), "library_version": manager.library.version}
     return Output(record=record, view=view)
@@ -272,40 +281,48 @@ def _outcome(manager: ToolManager, proposal_id: str, before: Library) -> Output:
 def calls(
     run: Annotated[str, argument("[RUN]")] = "",
     *,
-    approve: bool = False,
-    reject: bool = False,
+    decide: Literal["approve", "reject"] | None = None,
     reason: Reason,
     options: AgentOptions,
     store_url: StoreUrl,
 ) -> Output:
     """List the calls of agents that wait for a person, or decide on those of RUN.
 
-    With --approve or --reject RUN goes on in this process, so name its model and its tools, as for
+    With --decide RUN goes on in this process, so name its model and its tools, as for
     'agentkit run'. A decision counts once, also where a server shares the store.
 
     Args:
-        approve: Let the calls of RUN run.
-        reject: Refuse them; the model reads --reason.
+        decide: Let the calls of RUN run, or refuse them; the model reads --reason then.
 
     Examples:
       agentkit review calls
-      agentkit review calls 019a5c2b7d10 --approve --tools shop.py --model openai:gpt-5
-      agentkit review calls 019a5c2b7d10 --reject --reason 'too much' --tools shop.py
+      agentkit review calls 019a5c2b7d10 --decide approve --tools shop.py --model openai:gpt-5
+      agentkit review calls 019a5c2b7d10 --decide reject --reason 'too much' --tools shop.py
     """
-    if approve and reject:
-        raise UsageError("--approve and --reject exclude each other; give one")
     with opened(store_url) as store:
-        waiting = pending_approvals(store)
-        found = [one for one in waiting if one.episode_id.startswith(run)]
-        if not approve and not reject:
-            return Output(
-                record=[_waiting(one) for one in found], view=lambda: _print_waiting(found)
+        found = [one for one in pending_approvals(store) if one.episode_id.startswith(run)]
+        if decide is None:
+            return listing(
+                [_waiting(one) for one in found],
+                ["run", "since", "user", fold("calls")],
+                (
+                    (
+                        one.episode_id,
+                        one.started_at[:16].replace("T", " "),
+                        one_line(shown(one.metadata.get("user", ""), _LONGEST)),
+                        "; ".join(map(call_line, deferred_calls(one))),
+                    )
+                    for one in found
+                ),
+                note="decide: agentkit review calls RUN --decide approve --tools FILE.py",
+                nothing="no call waits for you",
             )
         if len(found) != 1 or not run:
             raise UsageError(
                 f"{len(found)} waiting runs begin with {run!r}; name one of 'agentkit review calls'"
             )
-        decision = Approval(approved=approve, reason="" if approve else reason)
+        approved = decide == "approve"
+        decision = Approval(approved=approved, reason="" if approved else reason)
         return _resumed(found[0], decision, options, store)
 
 
@@ -341,24 +358,7 @@ def _waiting(one: Episode) -> dict[str, Any]:
     }
 
 
-def _print_waiting(found: Sequence[Episode]) -> None:
-    if not found:
-        say("no call waits for you")
-        return
-    rows = [
-        (
-            one.episode_id,
-            one.started_at[:16].replace("T", " "),
-            one_line(shown(one.metadata.get("user", ""), _LONGEST)),
-            "; ".join(call_line(call) for call in deferred_calls(one)),
-        )
-        for one in found
-    ]
-    print_table(["run", "since", "user", fold("calls")], rows)
-    say("decide: agentkit review calls RUN --approve --tools FILE.py (or --reject)")
-
-
-def print_served(before: Library, after: Library) -> None:
+def _print_served(before: Library, after: Library) -> None:
     """Which version serves after a decision, and what models see otherwise."""
     click.echo(f"library version {after.version}")
     for name, changes in library_changes(before, after).items():
@@ -366,24 +366,6 @@ def print_served(before: Library, after: Library) -> None:
             print_diff(changes, title=f"What models see of {shown(name)} now")
         else:
             click.echo(f"{shown(name)} is removed")
-
-
-def _brief(one: Review) -> dict[str, Any]:
-    """One proposal in short, as a JSON object."""
-    return {
-        "proposal_id": one.proposal_id,
-        "tool": one.tool,
-        "state": one.state,
-        "summary": one.summary,
-        "waits_for": one.waits_for,
-        "commands": list(one.commands),
-        "proposer": one.proposer,
-        "created_at": one.history[0].at,
-    }
-
-
-_NAMED = 5
-"""Tools of a change that are named; of more there is the count."""
 
 
 @command()
@@ -423,53 +405,56 @@ def rollback(
     holds = pin is not None or unpin
     if (pin is not None) + unpin + vectors + (to is not None) > 1:
         raise UsageError("--to, --pin, --unpin and --vectors exclude each other; give one")
-    if vectors:
-        return _take_back_vectors(store_url, reason)
     if to is not None and not which:
         raise UsageError(f"which tool? Type: agentkit rollback TOOL --to {to}")
     if which if holds else tool:
         raise UsageError("--tool NAME belongs to --pin and --unpin, and TOOL to the others")
     with managed(store_url) as manager:
-        before = manager.served
-        taken: list[str] = []
+        if vectors:
+            return _take_back_vectors(manager, reason)
+        before, taken = manager.served, list[str]()
         if holds:
             _hold(manager, tool, pin, reason)
         elif to is not None:
             manager.restore(which, to_version=to, author=person(), reason=reason)
         else:
             taken = _take_back(manager, which, reason, is_sure=yes)
-        after = manager.served
-        pins = dict(manager.ledger.pins)
-        version = manager.library.version
+        after, pins, version = manager.served, dict(manager.ledger.pins), manager.library.version
     changed = library_changes(before, after)
-    seen = {name: [one.to_json() for one in some] for name, some in changed.items()}
-    record = {"taken_back": taken, "pins": pins, "library_version": version}
 
     def view() -> None:
         for name, held in pins.items():
             click.echo(shown(pin_words(name, held)))
         if unpin and not pins:
             click.echo("nothing is pinned; runs use the newest version")
-        print_served(before, after)
+        _print_served(before, after)
 
-    return Output(record=record | {"served": after.version, "changes": seen}, view=view)
+    return Output(
+        record={
+            "taken_back": taken,
+            "pins": pins,
+            "library_version": version,
+            "served": after.version,
+            "changes": {name: [one.to_json() for one in some] for name, some in changed.items()},
+        },
+        view=view,
+    )
 
 
-def _take_back_vectors(store_url: str, reason: str) -> Output:
-    with managed(store_url) as manager:
-        left = manager.take_back_vectors(reason=reason, author=person())
+def _take_back_vectors(manager: ToolManager, reason: str) -> Output:
+    left = manager.take_back_vectors(reason=reason, author=person())
     words = f"retrieval reads the vectors {left[:16]} again" if left else "no vectors are promoted"
     return Output(record={"vectors": left or None}, view=lambda: click.echo(words))
 
 
-def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str) -> None:
+def _hold(manager: ToolManager, tool: str, version: int | None, reason: str) -> None:
     """Pin a tool, or all, to a version; without one take the pin off."""
     if version is not None:
-        manager.pin(version, tool_name, reason=reason, author=person())
-        return
-    if tool_name not in manager.ledger.pins:
-        raise UsageError(f"{repr(tool_name) if tool_name else 'the whole library'} is not pinned")
-    manager.unpin(tool_name, reason=reason, author=person())
+        manager.pin(version, tool, reason=reason, author=person())
+    elif tool in manager.ledger.pins:
+        manager.unpin(tool, reason=reason, author=person())
+    else:
+        raise UsageError(f"{repr(tool) if tool else 'the whole library'} is not pinned")
 
 
 def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) -> list[str]:
@@ -487,7 +472,9 @@ def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) 
         last = review_of(manager, change.proposal_id)
         what = f"the promotion of {shown(last.proposal_id)} of {shown(last.tool)}"
         _confirm(f"the last change is {what}: {shown(last.summary)}", is_sure=is_sure)
-    named = _named(manager, which) if change is None else change.proposal_id
+    named = which if change is None else change.proposal_id
+    if change is None and not (which in manager.library or manager.ledger.promoted.get(which)):
+        named = manager.ledger.find(which).proposal_id
     taken = manager.roll_back(named, reason=reason, author=person())
     if not is_sure or taken:
         say(f"taken back: {', '.join(map(shown, taken)) or 'nothing, it was done already'}")
@@ -510,11 +497,3 @@ def _confirm(what: str, *, is_sure: bool) -> None:
     say(what)
     if not is_sure and sys.stdin.isatty() and sys.stdout.isatty():
         click.confirm("Take it back?", abort=True, err=True)
-
-
-def _named(manager: ToolManager, which: str) -> str:
-    """A tool that is there is meant as a tool, with its canary first; else a proposal is."""
-    ledger = manager.ledger
-    if which in manager.library or ledger.promoted.get(which):
-        return which
-    return ledger.find(which).proposal_id

@@ -10,14 +10,12 @@ from typing import NamedTuple
 import click
 
 from agentkit.cli.options import typed
-from agentkit.cli.output import plural, print_line
+from agentkit.cli.output import ADDED, DIM, HEADING, REMOVED, WRONG, print_line
 from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.differences import PARAMETER, ViewChange
 from agentkit.evolution.gates import GateReport
 from agentkit.evolution.review import Conversation, Review
-
-ADDED, REMOVED, WRONG, DIM, HEADING = "green", "red", "bold red", "dim", "bold cyan"
-"""The styles of lines."""
+from agentkit.tools.error_messages import plural
 
 _MOST_ARGUMENTS = 6
 
@@ -38,12 +36,19 @@ def print_review(review: Review) -> None:
     when = review.history[0].at[:10] if review.history else ""
     print_line(f"{review.proposal_id}, {when}", style=DIM)
     shown_count, count = len(review.conversations), review.evidence
-    parts = {
+    parts: dict[str, Iterable[Line]] = {
         "Why": _why(review),
         "What models see": diff_lines(review.changes),
         "What it demands": (Line(text, WRONG) for text in review.demands),
         "Whose words these are": map(Line, review.foreign_words),
-        "What else changes": _other_changes(review),
+        "What else changes": (
+            line
+            for one in review.other_changes
+            for line in (
+                Line(one.field.replace("_", " "), DIM),
+                *text_diff(one.before, one.after, indent=2),
+            )
+        ),
         f"Conversations that failed ({shown_count} of {count:,})": _conversations(review),
         "Held-out tasks and traffic": _comparisons(review.comparisons),
         "Checks": _checks(review),
@@ -51,11 +56,11 @@ def print_review(review: Review) -> None:
         "History": _history(review),
     }
     for title, lines in parts.items():
-        if shown_lines := list(lines):
-            _print_part(title, shown_lines)
+        if listed := list(lines):
+            _print_part(title, listed)
     _print_part("Next", _waits(review))
-    for command in review.commands:  # whole, to be copied
-        click.echo(f"    {visible(command)}{typed('store', 'store_url')}")
+    for line in review.commands:  # whole, to be copied
+        click.echo(f"    {visible(line)}{typed('store', 'store_url')}")
 
 
 def _print_part(title: str, lines: Iterable[Line]) -> None:
@@ -79,20 +84,17 @@ def diff_lines(changes: Iterable[ViewChange]) -> Iterator[Line]:
         if place:
             yield Line(f"parameter {place}", DIM)
         for change in group:
+            sides = (change.before, change.after)
             if change.is_text:
-                yield from text_diff(change.before, change.after, indent=indent)
+                yield from text_diff(*sides, indent=indent)
                 continue
             if not is_new or change.keyword == PARAMETER:
                 yield Line(change.sentence, "", indent)
             if change.keyword not in {PARAMETER, "required"}:
-                sides = [f"{change.keyword}: {one}" if one else "" for one in _sides(change)]
-                yield from text_diff(*sides, indent=indent)
+                told = [f"{change.keyword}: {one}" if one else "" for one in sides]
+                yield from text_diff(*told, indent=indent)
             elif is_new and change.keyword == "required":
-                yield from text_diff(*("required" if one else "" for one in _sides(change)))
-
-
-def _sides(change: ViewChange) -> tuple[str, str]:
-    return change.before, change.after
+                yield from text_diff(*("required" if one else "" for one in sides))
 
 
 def text_diff(before: str, after: str, *, indent: int = 0) -> Iterator[Line]:
@@ -120,12 +122,6 @@ def _why(review: Review) -> Iterator[Line]:
     if review.answer:
         yield Line("The answer cannot be read as a proposal:")
         yield Line(review.answer, DIM, 2)
-
-
-def _other_changes(review: Review) -> Iterator[Line]:
-    for one in review.other_changes:
-        yield Line(one.field.replace("_", " "), DIM)
-        yield from text_diff(one.before, one.after, indent=2)
 
 
 def _conversations(review: Review) -> Iterator[Line]:

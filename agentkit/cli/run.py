@@ -47,14 +47,7 @@ from agentkit.cli.options import (
     Targets,
     command,
 )
-from agentkit.cli.output import (
-    is_interactive,
-    one_line,
-    plural,
-    print_json,
-    print_json_line,
-    say,
-)
+from agentkit.cli.output import is_interactive, one_line, print_json, print_json_line, say
 from agentkit.cli.stores import opened, read_source, retriever_of
 from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
@@ -62,6 +55,7 @@ from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
+from agentkit.tools.error_messages import plural
 from agentkit.tools.invocation import made_deps, run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tracing.tracing import Tracing

@@ -22,7 +22,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.types import OnStoreFailure
 from agentkit.cli.loading import load_deps, load_tools
 from agentkit.cli.options import AsJson, StoreUrl, command, option, typed_options
-from agentkit.cli.output import plural, print_json_line, say
+from agentkit.cli.output import print_json_line, say
 from agentkit.cli.run import AgentOptions, make_agent, report_binding
 from agentkit.cli.stores import opened
 from agentkit.episodes.files import encode_episode
@@ -37,6 +37,7 @@ from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
 from agentkit.server.running import is_loopback, serve as serve_app
+from agentkit.tools.error_messages import plural
 from agentkit.tools.tool import Tool
 
 _EVOLVE_SECONDS = 30.0
@@ -146,7 +147,8 @@ def serve(
     )
     _write_log(each_request=log)
     with ExitStack() as held:
-        store = held.enter_context(_serving_store(store_url, server.refresh))
+        source = held.enter_context(opened(store_url))
+        store = held.enter_context(_followed(source, server.refresh))
         held.enter_context(_evolving_beside(options.targets, store_url, evolve))
         # Some sessions are answered with canaries, and what judges these sees every run.
         watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
@@ -253,13 +255,6 @@ def _followed(store: Store, refresh: float) -> Iterator[Store]:
         yield replica
     finally:
         replica.stop()
-
-
-@contextmanager
-def _serving_store(url: str, refresh: float) -> Iterator[Store]:
-    """The store of a server, followed."""
-    with opened(url) as store, _followed(store, refresh) as source:
-        yield source
 
 
 @contextmanager

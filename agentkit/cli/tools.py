@@ -1,50 +1,63 @@
-"""``agentkit tools``: list, show and draw tools; the group of the commands about tools."""
+"""``agentkit tools`` and ``agentkit search``: list, show, draw, examine and rank tools."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
 
 import click
 
+from agentkit._waiting import wait_for
 from agentkit.cli.boundary import CommandGroup
-from agentkit.cli.options import AtVersion, StoreUrl, command
+from agentkit.cli.loading import load_tools, read_content
+from agentkit.cli.options import AtVersion, StoreUrl, argument, command, option
 from agentkit.cli.output import (
+    LineProgress,
     Output,
     cut,
     fold,
+    listing,
     one_line,
-    plural,
     print_facts,
     print_line,
     print_table,
+    print_text,
+    right,
     say,
+    say_some,
 )
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import opened_to_read, retriever_of
 from agentkit.errors import CompositeError, LibraryError
+from agentkit.evaluation.doctor.catalogue import Catalogue
+from agentkit.evaluation.doctor.checks import Checkup, examine
+from agentkit.evaluation.doctor.findings import KINDS, listed
 from agentkit.evolution.proposers.composites import source_of
 from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Hit, Retrieval
+from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import rule_sentence
+from agentkit.tools.sources.json_records import definitions_from_json
 
 _BOUNDS = re.compile(r"(exclusiveM|m)(in|ax)|multipleOf|pattern|format|const")
 """Keywords of a schema that bound a value."""
 
-_SHAPES = {"composite": '("{}")', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
-"""Mermaid shapes of a tool."""
+_HEAVIEST, _SHOWN, _MANY = 3, 20, 1000
 
 
 @click.group(
     cls=CommandGroup,
     places={
         "add": "agentkit.cli.add:add",
-        "approve": "agentkit.cli.approve:approve",
-        "doctor": "agentkit.cli.doctor:doctor",
+        "approve": "agentkit.cli.add:approve",
         "import": "agentkit.cli.add:import_",
     },
 )
@@ -66,16 +79,15 @@ def list_(*, at: AtVersion, store_url: StoreUrl) -> Output:
     """
     with opened_to_read(store_url) as store:
         library = store.load(at)
-
-    def view() -> None:
-        rows = [
+    return listing(
+        [_brief(one) for one in library.definitions],
+        [fold("tool"), cut("parameters"), cut("summary")],
+        (
             (one.name, _signature_line(one), one_line(one.description.summary))
             for one in library.definitions
-        ]
-        print_table([fold("tool"), cut("parameters"), cut("summary")], rows)
-        say(f"{plural(len(library), 'tool')} in library version {library.version}")
-
-    return Output(record=[_brief(one) for one in library.definitions], view=view)
+        ),
+        note=f"{plural(len(library), 'tool')} in library version {library.version}",
+    )
 
 
 def _signature_line(definition: ToolDefinition) -> str:
@@ -175,28 +187,20 @@ def _composition(library: Library, definition: ToolDefinition) -> Iterator[tuple
     """Show a composite's children, and the composites that use a tool."""
     name, dag = definition.name, library.dag
     if definition.is_composite:
-        depth, saved = dag.depths.get(name), _saved_calls(library, name)
+        depth = dag.depths.get(name)
         yield "depth", f"unknown: {dag.why_unknown(name)}" if depth is None else str(depth)
-        if saved is not None:
-            yield "saves", _calls(saved)
+        try:
+            saved = dag.flat_size(name) - 1
+        except (LibraryError, CompositeError):
+            saved = 0  # a circle, a gap or a broken program hides it
+        if saved:
+            yield "saves", "1 call" if saved == 1 else f"{rounded(saved)} calls"
         faults = {fault.child: f"  ! {fault.code}" for fault in pin_faults(library, [name])}
         pins = {pin.name: pin.digest[:12] for pin in definition.signature.children}
         for child in dict.fromkeys((*dag.children[name], *pins)):
             yield "calls", f"{child} {pins.get(child, 'not pinned')}{faults.get(child, '')}"
     if dag.parents[name]:
         yield "used by", ", ".join(dag.parents[name])
-
-
-def _saved_calls(library: Library, name: str) -> int | None:
-    """Calls that one call saves; None where a circle, a gap or a broken program hides it."""
-    try:
-        return library.dag.flat_size(name) - 1
-    except (LibraryError, CompositeError):
-        return None
-
-
-def _calls(number: int) -> str:
-    return "1 call" if number == 1 else f"{rounded(number)} calls"
 
 
 def _json(value: Any) -> str:
@@ -207,8 +211,7 @@ def _json(value: Any) -> str:
 def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Output:
     """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
 
-    Boxes are composites with their depth and the calls they save, pills are primitives. Red marks
-    a missing tool, a dashed arrow a call whose pin is broken (see 'agentkit check').
+    Boxes are composites, pills are tools in code, and red marks a missing tool.
 
     Examples:
       agentkit tools graph > tools.mmd
@@ -216,65 +219,252 @@ def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Out
     """
     with opened_to_read(store_url) as store:
         library = store.load(at)
-    nodes, edges = _drawn(library, name)
-    record = {"library_version": library.version, "nodes": nodes, "edges": edges}
-    nothing = f"library version {library.version} has no composites"
-    return Output(
-        record=record,
-        view=lambda: click.echo("\n".join(_mermaid(nodes, edges))) if nodes else say(nothing),
-    )
-
-
-def _drawn(library: Library, name: str | None) -> tuple[list[Any], list[Any]]:
-    """Tools and calls as JSON objects, in the order of the library; missing tools come last."""
-    dag = library.dag
-    waiting = list(dag.composites if name is None else [library[name].name])
-    found: set[str] = set()
+    children = library.dag.children
+    waiting = list(library.dag.composites if name is None else [library[name].name])
+    ids: dict[str, str] = {}
     while waiting:
         one = waiting.pop()
-        waiting += dag.children.get(one, ()) if one not in found else ()
-        found.add(one)
-    known = [one for one in dag.children if one in found]
-    nodes = [
-        {
-            "name": one,
-            "kind": "composite" if library[one].definition.is_composite else "primitive",
-            "depth": dag.depths.get(one),
-            "saved_calls": _saved_calls(library, one),
-        }
-        for one in known
-    ]
-    nodes += [{"name": one, "kind": "missing"} for one in sorted(found - set(known))]
-    composites = [one for one in dag.composites if one in found]
-    faults = {(one.tool, one.child): one.message for one in pin_faults(library, composites)}
-    edges = [
-        {"parent": parent, "child": child, "fault": faults.get((parent, child))}
-        for parent in known
-        for child in dag.children[parent]
-    ]
-    return nodes, edges
-
-
-def _mermaid(nodes: list[Any], edges: list[Any]) -> Iterator[str]:
-    yield "flowchart TD"
-    ids = {node["name"]: f"n{number}" for number, node in enumerate(nodes)}
-    for node in nodes:
-        label = _mermaid_text(node["name"])
-        if node["kind"] == "missing":
-            label += "<br/>not in the library"
-        elif node["kind"] == "composite":
-            depth, saved = node["depth"], node["saved_calls"]
-            label += "<br/>depth unknown" if depth is None else f"<br/>depth {depth}"
-            label += "" if saved is None else f", saves {_calls(saved)}"
-        yield f"    {ids[node['name']]}{_SHAPES[node['kind']].format(label)}"
-    for edge in edges:
-        arrow = "-.->" if edge["fault"] else "-->"
-        yield f"    {ids[edge['parent']]} {arrow} {ids[edge['child']]}"
-    if any(node["kind"] == "missing" for node in nodes):
-        yield "    classDef missing fill:#fef2f2,stroke:#dc2626,color:#991b1b"
+        if one not in ids:
+            ids[one] = f"n{len(ids)}"
+            waiting += children.get(one, ())
+    kinds = {
+        one: "missing" if one not in library else "composite" if children[one] else "primitive"
+        for one in ids
+    }
+    edges = [(one, child) for one in ids for child in children.get(one, ())]
+    shapes = {"composite": '["{}"]', "primitive": '(["{}"])', "missing": '["{}"]:::missing'}
+    lines = [f"    {ids[one]}{shapes[kinds[one]].format(_mermaid_text(one))}" for one in ids]
+    lines += [f"    {ids[one]} --> {ids[child]}" for one, child in edges]
+    lines += ["    classDef missing fill:#fef2f2,stroke:#dc2626,color:#991b1b"]
+    nothing = f"library version {library.version} has no composites"
+    return Output(
+        record={
+            "library_version": library.version,
+            "nodes": [{"name": one, "kind": kind} for one, kind in kinds.items()],
+            "edges": [{"parent": one, "child": child} for one, child in edges],
+        },
+        view=lambda: click.echo("\n".join(["flowchart TD", *lines])) if ids else say(nothing),
+    )
 
 
 def _mermaid_text(text: str) -> str:
     """Characters that mean something to Mermaid or HTML become numbered entities."""
     kept = r"[^\w .,:;()/+=*@!?$%'-]"
     return re.sub(kept, lambda found: f"#{ord(found[0])};", one_line(text))
+
+
+@command(short_help="Examine a catalogue of tools.", group=tools)
+def doctor(
+    files: Annotated[tuple[str, ...], argument("[FILE]...")] = (),
+    *,
+    check: Annotated[tuple[str, ...], option(type=click.Choice(tuple(KINDS)))] = (),
+    tool: tuple[str, ...] = (),
+    exit_code: bool = False,
+    store_url: StoreUrl,
+) -> Output:
+    """Examine a catalogue of tools, without a model.
+
+    Reports token costs; missing, empty or unclean texts; undeclared types; near duplicates; pairs
+    that retrieval confuses, with the words that cause it; clashing names; schemas that providers
+    refuse; tools that episodes never used.
+
+    Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
+    plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
+
+    Args:
+        check (CODE): Only this kind of finding, in full
+        tool (NAME): Only findings about this tool, in full
+        exit_code: Exit status 1 when there are errors.
+
+    Examples:
+      agentkit tools doctor
+      agentkit tools doctor catalogue.jsonl.gz
+      agentkit tools doctor --check confused
+    """
+    if files:
+        catalogue = Catalogue.of([one for name in files for one in _read(name)])
+    else:
+        with opened_to_read(store_url) as store:
+            catalogue = Catalogue.of(store.load().definitions, episodes=store.select())
+    if (count := len(catalogue.library)) > _MANY:
+        catalogue = replace(catalogue, progress=LineProgress(f"Examining {count:,} tools"))
+    checkup = examine(catalogue, codes=check, tools=tool)
+    return Output(
+        record=checkup.to_json(),
+        view=lambda: _print_kinds(checkup) if check or tool else _print_overview(checkup),
+        failed=exit_code and any(one.kind.severity == "error" for one in checkup.findings),
+    )
+
+
+def _read(name: str) -> Iterable[ToolDefinition]:
+    """The definitions of a file; what is unusable in it is said and left out."""
+    if name.partition(":")[0].endswith(".py"):
+        return [tool.definition for tool in load_tools([name])]
+    batch = definitions_from_json(read_content(name), reference=name)
+    say_some(f"{name}: entry {one.index + 1} is unusable: {one.reason}" for one in batch.rejected)
+    return batch.definitions
+
+
+def _print_overview(checkup: Checkup) -> None:
+    """A few numbers, then one row a kind of finding."""
+    weights, total = checkup.weights, checkup.tokens
+    if not weights:
+        click.echo("there are no tools")
+        return
+    heaviest = [f"{name} {tokens:,}" for name, tokens in list(weights.items())[:_HEAVIEST]]
+    print_text(
+        f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
+        f"{total // len(weights):,} each on average"
+    )
+    print_text(f"heaviest: {', '.join(heaviest)}")
+    rows: list[Sequence[object]] = []
+    severity = ""
+    for kind, found in checkup.grouped():
+        if kind.severity != severity:
+            severity = kind.severity
+            rows.append((f"{severity}s", "", "", ""))
+        tokens = sum(finding.tokens for finding in found)
+        rows.append(
+            (f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title)
+        )
+    if not rows:
+        click.echo("nothing was found")
+        return
+    click.echo()
+    print_table(["check", right("found"), right("tokens"), fold("what")], rows)
+    click.echo()
+    say("--check CODE shows one kind in full, --tool NAME what concerns one tool")
+
+
+def _print_kinds(checkup: Checkup) -> None:
+    """Every finding, kind by kind, with why it matters and what to do."""
+    groups = list(checkup.grouped())
+    if not groups:
+        click.echo("nothing was found")
+    for kind, found in groups:
+        print_text(f"{kind.code} ({kind.severity}): {kind.title}")
+        print_text(f"why: {kind.why}", indent="  ")
+        print_text(f"do: {kind.advice}", indent="  ")
+        click.echo()
+        rows = [(listed(one.tools, shown=1), one.what) for one in found[:_SHOWN]]
+        print_table([fold("tool"), fold("what")], rows)
+        click.echo()
+        if len(found) > _SHOWN:
+            say(f"{_SHOWN} of {len(found):,} shown; --json has all")
+
+
+_SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
+"""Reports about what the model gets: their tokens are really spent, cards first."""
+
+
+@command()
+def search(
+    query: str,
+    *,
+    limit: int = 10,
+    explain: bool = False,
+    store_url: StoreUrl,
+) -> Output:
+    """Rank the library's tools for QUERY, as an agent would.
+
+    Tools marked with * would be offered to the model in full; the others of the shortlist would
+    appear as one-line cards at most.
+
+    Args:
+        limit: Most rows.
+        explain: Show what each stage left and cost, and where the score of each tool comes from.
+
+    Examples:
+      agentkit search "area of a triangle"
+      agentkit search "book a flight" --limit 3 --json
+      agentkit search "book a flight" --explain
+    """
+    with opened_to_read(store_url) as store:
+        library = store.load()  # while it is open it also gives, and keeps, the search index
+        retriever = retriever_of(store) or default_retriever()
+        found = wait_for(retriever.retrieve(query, library))
+    hits = found.hits[:limit]
+    record: dict[str, Any] = {
+        "query": found.query,
+        "library_version": library.version,
+        "tokens": found.tokens,
+        "offered": [definition.name for definition in found.offered],
+        "hits": [
+            {
+                "name": hit.definition.name,
+                "score": hit.score,
+                "reason": hit.reason,
+                "summary": hit.definition.description.summary,
+                **({"fields": dict(hit.fields)} if explain else {}),
+            }
+            for hit in hits
+        ],
+    }
+    if explain:
+        record["stages"] = [
+            {
+                "stage": one.stage,
+                "survivors": one.survivors,
+                "tokens": one.tokens,
+                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
+            }
+            for one in found.stages
+        ]
+        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
+
+    def view() -> None:
+        if explain:
+            _print_stages(found)
+        if not found.hits:
+            say(_nothing_found(found, library))
+            return
+        more = [fold("of which"), fold("why")] if explain else [cut("summary")]
+        rows = (
+            _hit_row(rank, hit, record["offered"], explain=explain)
+            for rank, hit in enumerate(hits, 1)
+        )
+        print_table([right("#"), "", fold("tool"), right("score"), *more], rows)
+        say(
+            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
+            f"offered in full (*), about {found.tokens:,} prompt tokens; "
+            f"library version {library.version}"
+        )
+
+    return Output(record=record, view=view)
+
+
+def _hit_row(rank: int, hit: Hit, offered: list[str], *, explain: bool) -> tuple[object, ...]:
+    name, description = hit.definition.name, hit.definition.description
+    shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
+    more = (", ".join(shares), hit.reason) if explain else (one_line(description.summary),)
+    return rank, "*" if name in offered else "", name, f"{hit.score:.3f}", *more
+
+
+def _print_stages(found: Retrieval) -> None:
+    """What each stage kept and cost, and further notes."""
+    rows = [
+        (
+            _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
+            f"{one.survivors:,}",
+            f"{one.tokens:,}" if one.tokens else "",
+            f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
+        )
+        for one in found.stages
+    ]
+    print_table(["stage", *map(right, ("tools left", "tokens", "CPU ms"))], rows)
+    notes = ["CPU times are those of a first query, loading included; later ones take less."]
+    notes += [f"No tool has: {', '.join(found.unmatched)}"] if found.unmatched else []
+    click.echo()
+    for note in (*notes, *found.notes):
+        print_text(note)
+    click.echo()
+
+
+def _nothing_found(found: Retrieval, library: Library) -> str:
+    if not library:
+        return "The library is empty; fill it with 'agentkit tools import FILE' or 'tools add'."
+    why = f"No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
+    if not terms(found.query):
+        why = "The query has no words to search for."
+    tools = plural(len(library), "tool")
+    return f"Nothing in library version {library.version} ({tools}) matches. {why}".rstrip()

@@ -23,11 +23,12 @@ from agentkit.tools.canonical import is_finite, same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import why_unsafe
-from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
+from agentkit.tools.rules.checking import holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
     Condition,
+    EarlierCall,
     Form,
     Measure,
     NamedFormat,
@@ -37,9 +38,8 @@ from agentkit.tools.rules.records import (
     why_malformed,
 )
 from agentkit.tools.rules.rendering import demand, scalar_text
-from agentkit.tools.schema import Steps, excerpt, for_same_value, places, values_at
+from agentkit.tools.schema import Steps, allowed_types, excerpt, for_same_value, places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types import declared_type
 
 # --- one call -------------------------------------------------------------------------------------
 
@@ -389,7 +389,7 @@ def _against_contract(
                 return
     else:
         what, types, *_ = _MEASURED["length" if isinstance(rule, Form) else rule.measure]
-        if not any(declared_type(part, root=contract).bases & types for part in parts):
+        if not any(allowed_types(part, root=contract) & types for part in parts):
             yield _problem("wrong_type", f"{rule.parameter} is never a {what}")
             return
     rules = [

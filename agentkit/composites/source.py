@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from inspect import Parameter
 from typing import Any
 
 from agentkit.composites.annotations import read_annotation, shown
@@ -29,7 +30,7 @@ from agentkit.tools.definition import (
     ToolDefinition,
 )
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.sources.annotations import CallableParameter, CallableShape
+from agentkit.tools.sources.annotations import CallableShape
 from agentkit.tools.sources.docstrings import read_worked_call, worked_calls
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
 from agentkit.tools.tool import Tool, tools_by_name
@@ -220,17 +221,15 @@ class _Composer:
             docstring=self._parsed.docstring,
             reference=reference,
             parameters=tuple(
-                CallableParameter(
-                    name=parameter.name,
+                Parameter(
+                    parameter.name,
+                    Parameter.KEYWORD_ONLY,
                     annotation=annotations.get(parameter.name, Any),
-                    default=None if parameter.default is None else parameter.default.value,
-                    is_required=parameter.default is None,
+                    default=parameter.default.value if parameter.default else Parameter.empty,
                 )
                 for parameter in self._parsed.program.parameters
             ),
-            returns=annotations.get("return"),
-            is_annotated="return" in annotations,
-            is_async=False,
+            returns=annotations.get("return", Parameter.empty),
         )
         try:
             return read_shape(shape, replace(self._options, examples=())).definition

@@ -15,17 +15,17 @@ from typing import Any, TypeAlias
 from agentkit.composites import language as ir
 from agentkit.composites.problems import Fault
 from agentkit.messages import JsonObject
+from agentkit.tools.schema import ANY_TYPE, JsonType, allowed_types
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.tool import Tool
-from agentkit.tools.types import Base, declared_type
 
-Bases: TypeAlias = frozenset[Base]
+Bases: TypeAlias = frozenset[JsonType]
 """The types a value may have; empty for unreachable code."""
 
 _MOST_BRANCHES = 3
 """More types than these together say too little to be declared."""
 
-_WORDS: Mapping[Base, str] = {
+_WORDS: Mapping[JsonType, str] = {
     "boolean": "True or False",
     "integer": "an integer",
     "number": "a number",
@@ -39,7 +39,7 @@ _NEVER: Bases = frozenset()
 _NUMERIC: Bases = frozenset({"boolean", "integer", "number"})
 _REPEATED: Bases = frozenset({"string", "array"})
 _BOOLEAN, _INTEGER, _NUMBER, _STRING, _ARRAY, _OBJECT, _NULL = (
-    frozenset[Base]([base])
+    frozenset[JsonType]([base])
     for base in ("boolean", "integer", "number", "string", "array", "object", "null")
 )
 
@@ -102,7 +102,7 @@ def _mismatch(node: ir.Expression, actual: Bases, schema: Any, root: JsonObject)
         if all(fits(item, schema, root=root) is False for item in stand_ins):
             return f"{value!r:.80} breaks {_rules(schema):.160}"
         return ""
-    expected = declared_type(schema, root=root).bases
+    expected = allowed_types(schema, root=root)
     numbers = _NUMERIC if expected & {"integer", "number"} else _NEVER
     if actual & (expected | numbers):
         return ""
@@ -239,8 +239,8 @@ _BINDING = (ir.Assign, ir.Update, ir.For, ir.Comprehension)
 
 
 def _declared(schema: Any, root: JsonObject) -> Bases:
-    found = declared_type(schema, root=root, is_result=True)
-    return _ANY if found.is_any else found.bases
+    found = allowed_types(schema, root=root)
+    return _ANY if found == ANY_TYPE else found
 
 
 def _joined(types: Iterable[Bases]) -> Bases:
@@ -259,7 +259,7 @@ def _arithmetic(operator: ir.BinaryOperator, left: Bases, right: Bases) -> Bases
     """The result type of an operator; anything when Python would refuse the operands."""
     if not left or not right:
         return _NEVER
-    bases: set[Base] = set()
+    bases: set[JsonType] = set()
     for one, two in itertools.product(left, right):
         if one in _NUMERIC and two in _NUMERIC:
             is_real = operator in {"/", "**"} or "number" in {one, two}

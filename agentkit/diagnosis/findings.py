@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit import composites  # a door: they load when a tool has some
 from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule, label_of_failure
-from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
+from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel
 from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure, ToolResult
@@ -70,7 +70,6 @@ _EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "required": "missing_argument",
     "additionalProperties": "unexpected_argument",
-    "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
 BROKEN_OFF = frozenset({"error", "cancelled", "blocked"})
@@ -148,7 +147,7 @@ def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]
         return Step(turn=turn, call=call, result=result, failure=failure)
 
     return tuple(
-        tuple(step(index, *made) for made in _with_results(turn))
+        tuple(step(index, *made) for made in turn.steps())
         for index, turn in enumerate(episode.turns)
     )
 
@@ -190,15 +189,6 @@ def executable_findings(
 def parameter_of(failure: ToolFailure) -> str:
     """The argument, at the top of the call, that a failure is about; empty for the whole call."""
     return failure.path.partition("[")[0].partition(".")[0]
-
-
-def _with_results(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
-    calls, results = turn.message.tool_calls, turn.results
-    if len(calls) == len(results):  # one result a call, in the order of the calls
-        yield from zip(calls, results, strict=True)
-        return
-    by_id = {result.call_id: result for result in results}
-    yield from ((call, by_id.get(call.call_id)) for call in calls)
 
 
 def _failure(result: ToolResult) -> ToolFailure | None:

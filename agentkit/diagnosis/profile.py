@@ -412,7 +412,7 @@ def _call_keys(
         elif one.tool and one.label in {"missing_tool_call", "invalid_tool_call"}:
             yield CellKey(one.label, _name(one.tool))  # a call that was due, or stayed text
     is_repeated = episode.resumes is not None and turn.turn == 0  # it was counted as it waited
-    for call in episode.turns[turn.turn].message.tool_calls:
+    for call, _ in episode.turns[turn.turn].steps():
         labels = {one.label for one in blamed[call.call_id]}
         if labels:
             yield CellKey(dominant(labels), _name(call.name))

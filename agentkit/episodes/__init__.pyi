@@ -4,6 +4,7 @@ from .episode import (
     GoalTrace as GoalTrace,
     GuardrailRecord as GuardrailRecord,
     HistoryTrace as HistoryTrace,
+    ProgramCall as ProgramCall,
     RefineMode as RefineMode,
     RefineTrace as RefineTrace,
     RetrievalTrace as RetrievalTrace,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from agentkit.episodes.records import from_record, to_record
+from agentkit.episodes.records import changed, from_record, to_record
 from agentkit.episodes.verdict import Diagnosis, Verdict
 from agentkit.errors import EpisodeFormatError
+from agentkit.media import Media, media_from_json
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -21,11 +22,14 @@ from agentkit.messages import (
     UserMessage,
 )
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
 the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
 of an answer that only its provider understands, and why an answer was cut short, 4
-guardrails, and what was left out of a history."""
+guardrails, and what was left out of a history, 5 media, and the calls of programs."""
+
+_MEDIA_DATA = "media_data"
+"""The key of a record's table of the bytes of its media, in base64 by their digests."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -189,6 +193,23 @@ class HistoryTrace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProgramCall:
+    """A call that a program of the model made (code mode).
+
+    Attributes:
+        program: Id of the call that ran the program.
+        call: The call; its id is the program's, a dot, and its number.
+        result: What came of it.
+    """
+
+    _OPTIONAL: ClassVar = ()
+
+    program: str
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
     """One model step: what it was offered, what it said, what its calls gave.
 
@@ -205,6 +226,7 @@ class Turn:
         finish_reason: Why the answer ends where it ends, when the model was not done: at its
             longest length, or held back by the provider's filter. None when it was done.
         history: What was left out of the conversation before the model was asked.
+        program_calls: The calls that its programs made, in order.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -217,6 +239,7 @@ class Turn:
         "tokens",
         "finish_reason",
         "history",
+        "program_calls",
     )
 
     message: AssistantMessage
@@ -229,8 +252,24 @@ class Turn:
     tokens: TokenIds | None = None
     finish_reason: CutReason | None = None
     history: tuple[HistoryTrace, ...] = ()
+    program_calls: tuple[ProgramCall, ...] = ()
     seconds: float = 0.0
     model_seconds: float = 0.0
+
+    def steps(self) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+        """Each call with its result, None where there is none; for a program the calls it made.
+
+        A program that was not run to its end comes before its calls.
+        """
+        calls, results = self.message.tool_calls, self.results
+        by_id = {result.call_id: result for result in results}
+        is_complete = len(calls) == len(results)  # then they stand in one order
+        for at, call in enumerate(calls):
+            result = results[at] if is_complete else by_id.get(call.call_id)
+            inside = [one for one in self.program_calls if one.program == call.call_id]
+            if not inside or result is None or result.status != "ok":
+                yield call, result
+            yield from ((one.call, one.result) for one in inside)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,6 +279,8 @@ class Episode:
     Attributes:
         episode_id: Unique id, sortable by time of creation.
         request: What the user asked.
+        media: The images, audio and files that were sent with it. The record holds the bytes of
+            each medium, those of results included, once.
         turns: The model steps in order.
         stop_reason: Why the run ended.
         output: The final answer: text, or the structured value as JSON data.
@@ -264,10 +305,11 @@ class Episode:
         format: Version of this record's form.
     """
 
-    _OPTIONAL: ClassVar = ("library_names", "guardrails")
+    _OPTIONAL: ClassVar = ("media", "library_names", "guardrails")
 
     episode_id: str
     request: str
+    media: tuple[Media, ...] = ()
     turns: tuple[Turn, ...] = ()
     stop_reason: StopReason = "finished"
     output: Any = None
@@ -289,39 +331,51 @@ class Episode:
     format: int = 1
 
     def __post_init__(self) -> None:
-        if self.library_names:
-            object.__setattr__(self, "format", max(self.format, 2))
-        if any(_needs_third(turn) for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 3))
-        if self.guardrails or any(turn.history for turn in self.turns):
-            object.__setattr__(self, "format", max(self.format, 4))
+        needed = 4 if self.guardrails else 2 if self.library_names else 1
+        for turn in self.turns:
+            needed = max(needed, _needed_format(turn))
+        needed = 5 if self.media else needed
+        if needed > self.format:
+            object.__setattr__(self, "format", needed)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Every call that the model made, in order."""
-        return tuple(call for turn in self.turns for call in turn.message.tool_calls)
+        """Every call that the model made, in order; then, for each turn, those of its programs."""
+        return tuple(
+            call
+            for turn in self.turns
+            for call in (*turn.message.tool_calls, *(one.call for one in turn.program_calls))
+        )
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """Every result, in order."""
-        return tuple(result for turn in self.turns for result in turn.results)
+        """Every result, in the order of ``calls``."""
+        return tuple(
+            result
+            for turn in self.turns
+            for result in (*turn.results, *(one.result for one in turn.program_calls))
+        )
 
     def messages(self) -> tuple[Message, ...]:
         """The conversation of this run alone, from the request to the last answer."""
-        messages: list[Message] = [UserMessage(text=self.request)] if self.request else []
+        messages: list[Message] = []
+        if self.request:
+            messages.append(UserMessage(text=self.request, media=self.media))
         for turn in self.turns:
             messages.append(turn.message)
-            messages.extend(
-                ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
-                for result in turn.results
-            )
+            messages.extend(map(as_message, turn.results))
             if turn.correction:
                 messages.append(UserMessage(text=turn.correction))
         return tuple(messages)
 
     def to_json(self) -> dict[str, Any]:
         """The episode as one JSON object."""
-        return to_record(self)
+        record = to_record(self)
+        if self.format >= FORMAT_VERSION:
+            shown = (*self.media, *(one for result in self.results for one in result.media))
+            held = {one.sha256: one.base64 for one in shown if one.data is not None}
+            record |= {_MEDIA_DATA: held} if held else {}
+        return record
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Episode:
@@ -336,8 +390,10 @@ class Episode:
                     f"episode {record['episode_id']!r} has format {record['format']}, this "
                     f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
                 )
-            parts = {name: record[name] for name in ("usage", "turns")}  # every episode has these
-            return from_record(cls, {**record, **parts})
+            fields = {**record, "usage": record["usage"], "turns": record["turns"]}
+            held = fields.pop(_MEDIA_DATA, None)
+            episode = from_record(cls, fields)
+            return episode if not held else _with_media(episode, held)
         except KeyError as error:
             raise EpisodeFormatError(
                 f"not an episode (it has no {error}): {str(record)[:200]}"
@@ -348,10 +404,42 @@ class Episode:
             ) from error
 
 
-def _needs_third(turn: Turn) -> bool:
-    """Whether format 3 is the oldest that holds all of the turn."""
+def as_message(result: ToolResult) -> ToolMessage:
+    """A result as the model reads it."""
+    return ToolMessage(
+        call_id=result.call_id, name=result.name, text=result.text, media=result.media
+    )
+
+
+_HOLD_MEDIA = {
+    Episode: ("media", "turns"),
+    Turn: ("results", "program_calls"),
+    ProgramCall: ("result",),
+    ToolResult: ("media",),
+}
+
+
+def _with_media(episode: Episode, held: Mapping[str, str]) -> Episode:
+    """The episode with the bytes of its media, which its record holds apart."""
+
+    def whole(medium: Media) -> Media:
+        return media_from_json(medium.reference(), held.get(medium.sha256))
+
+    return changed(episode, _HOLD_MEDIA, whole)
+
+
+def _needed_format(turn: Turn) -> int:
+    """The oldest format that holds all of the turn."""
+    if turn.program_calls:
+        return 5
+    for result in turn.results:
+        if result.media:
+            return 5
+    if turn.history:
+        return 4
     has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
-    return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    is_third = has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
+    return 3 if is_third else 1
 
 
 class Verifier(Protocol):

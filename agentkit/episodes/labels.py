@@ -16,7 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit.episodes.episode import Episode, GoalTrace, RefineTrace, RetrievalTrace, Turn
+from agentkit.episodes.episode import (
+    Episode,
+    GoalTrace,
+    ProgramCall,
+    RefineTrace,
+    RetrievalTrace,
+    Turn,
+)
 from agentkit.episodes.records import changed
 from agentkit.episodes.verdict import (
     Attribution,
@@ -147,7 +154,8 @@ def in_library_names(episode: Episode) -> Episode:
 
 _NAMED: Mapping[type, Sequence[str]] = {
     Episode: ("turns", "verdict", "diagnosis"),
-    Turn: ("message", "results", "retrieval", "searches", "refine"),
+    Turn: ("message", "results", "retrieval", "searches", "refine", "program_calls"),
+    ProgramCall: ("call", "result"),
     AssistantMessage: ("tool_calls",),
     ToolCall: ("name",),
     ToolResult: ("name",),

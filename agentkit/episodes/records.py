@@ -18,6 +18,7 @@ from typing import (
     get_type_hints,
 )
 
+from agentkit.media import Media, media_from_json
 from agentkit.messages import AssistantMessage, JsonObject, message_from_json, message_to_json
 
 T = TypeVar("T")
@@ -86,8 +87,8 @@ def _form(hint: Any) -> _Form:
         )
     if not is_dataclass(hint):
         return _Form(write=dict if origin is Mapping else None)
-    if hint is AssistantMessage:
-        return _Form(write=message_to_json, read=_answer)
+    if hint in _LEAVES:
+        return _LEAVES[hint]
     kind = cast("Any", hint)
     is_ours = hasattr(kind, "_OPTIONAL")
     return _Form(
@@ -114,6 +115,12 @@ def _answer(record: JsonObject) -> AssistantMessage:
     if not isinstance(message, AssistantMessage):
         raise TypeError(f"a turn's message has the role {message.role!r}, not 'assistant'")
     return message
+
+
+_LEAVES: Mapping[Any, _Form] = {
+    AssistantMessage: _Form(write=message_to_json, read=_answer),
+    Media: _Form(write=Media.reference, read=media_from_json),
+}
 
 
 def changed(

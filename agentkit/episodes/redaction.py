@@ -12,6 +12,7 @@ from agentkit.episodes.episode import (
     GoalTrace,
     GuardrailRecord,
     HistoryTrace,
+    ProgramCall,
     RefineTrace,
     RetrievalTrace,
     Turn,
@@ -22,6 +23,7 @@ from agentkit.episodes.records import changed
 from agentkit.episodes.secrets import SECRET_NAME
 from agentkit.episodes.verdict import Attribution, Diagnosis, Evidence, TurnDiagnosis, Verdict
 from agentkit.errors import UsageError
+from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
 __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]
@@ -156,7 +158,7 @@ class _JsonTexts:
         return changed
 
     def value(self, data: Any) -> Any:
-        """Any JSON data. Tuples stay tuples; what is no JSON is left as it is."""
+        """Any JSON data. Tuples stay tuples; what is no JSON is left as it is, media excepted."""
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, int) and not isinstance(data, bool):
@@ -165,6 +167,8 @@ class _JsonTexts:
             return self.object(data)
         if isinstance(data, list | tuple):
             return type(data)([self.value(item) for item in data])
+        if isinstance(data, Media):  # nobody here looks at pictures, and URLs are keys at times
+            return data.forgotten(self.text(data.name))
         return data
 
     def _hidden(self, data: Any) -> Any:
@@ -205,13 +209,17 @@ def change_texts(episode: Episode, change: Callable[[str], str]) -> Episode:
 
 
 _TEXTS: Mapping[type, Sequence[str]] = {
-    Episode: ("request", "turns", "output", "error", "verdict", "diagnosis", "guardrails"),
+    Episode: ("request", "media", "turns", "output", "error", "verdict", "diagnosis", "guardrails"),
     GuardrailRecord: ("reason",),
     HistoryTrace: ("added", "note"),
-    Turn: ("message", "results", "retrieval", "searches", "refine", "correction", "history"),
+    Turn: (
+        *("message", "results", "retrieval", "searches", "refine"),
+        *("correction", "history", "program_calls"),
+    ),
+    ProgramCall: ("call", "result"),
     AssistantMessage: ("text", "tool_calls"),
     ToolCall: ("arguments", "malformed"),
-    ToolResult: ("value", "text", "failure"),
+    ToolResult: ("value", "text", "media", "failure"),
     ToolFailure: ("rule", "path", "schema_excerpt", "nearest"),
     RetrievalTrace: ("query", "notes", "goals"),
     GoalTrace: ("intent",),

@@ -10,7 +10,7 @@ from .gates import (
     canary_gate as canary_gate,
     shadow_gate as shadow_gate,
 )
-from .insertion import InsertOutcome as InsertOutcome
+from .insertion import CheckResult as CheckResult
 from .learning import (
     LearnReport as LearnReport,
     feedback_on as feedback_on,

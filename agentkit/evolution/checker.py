@@ -7,12 +7,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Protocol, TypeAlias, get_args
+from typing import Protocol, TypeAlias, get_args
 
 from agentkit.episodes import Episode
 from agentkit.evolution.differences import view_changes
 from agentkit.evolution.dry_run import InsertPolicy
-from agentkit.evolution.insertion import Refused, broken_by, check_data, plan_insert
+from agentkit.evolution.insertion import (
+    CheckResult,
+    Refused,
+    broken_by,
+    check_data,
+    plan_insert,
+)
 from agentkit.evolution.learning import feedback_on, user_texts
 from agentkit.evolution.ledger import Ledger
 from agentkit.evolution.proposal import Consent, Proposal, ProposalRecord, RejectedBy
@@ -31,7 +37,12 @@ from agentkit.evolution.validation.approvals import (
     new_rules,
 )
 from agentkit.evolution.validation.foreign_texts import suspicions
-from agentkit.evolution.validation.report import FailedCheck, ProposedChange, ValidationReport
+from agentkit.evolution.validation.report import (
+    FailedCheck,
+    ProposedChange,
+    ValidationReport,
+    failed,
+)
 from agentkit.evolution.validation.texts import rules_of, wording_key
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -40,7 +51,7 @@ from agentkit.library.pins import library_faults, pin_faults, with_current_pins
 from agentkit.library.store import EpisodeStore
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 from agentkit.tools.rules import CallBefore, Condition, Requires, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- The seam to a judge: another model that reads a change before it may go on ------------------
 
@@ -110,10 +121,9 @@ def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
 
 def _texts(episode: Episode) -> Iterator[str]:
     yield episode.request
-    for turn in episode.turns:
-        for result in turn.results:
-            value = result.value
-            yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    for result in episode.results:
+        value = result.value
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 # --- What was decided stays decided: a change that was taken back is not made again by itself ----
@@ -318,39 +328,10 @@ def moved_pins(before: ToolDefinition, after: ToolDefinition) -> str:
 # --- Looking at a candidate on the newest library: moved onto it, then checked -------------------
 
 
-_LONGEST_EXCERPT = 200
 _MOST_NAMED = 5
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.checks.validate``."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckResult:
-    """What a candidate comes to on the newest library.
-
-    Attributes:
-        base: The revision that it would replace; None when the library has no such tool.
-        candidate: The definition as it would be, moved onto that revision.
-        failed: Every reason against it.
-        by: Who has these reasons.
-        needs: Who must agree to it.
-        waits_for: What has to be decided first; empty for nothing.
-    """
-
-    candidate: ToolDefinition
-    base: ToolDefinition | None = None
-    failed: tuple[FailedCheck, ...] = ()
-    by: RejectedBy = "checks"
-    needs: tuple[Consent, ...] = ()
-    waits_for: str = ""
-
-    def facts(self, base: str) -> dict[str, Any]:
-        """Who must agree, and the candidate where it was moved to another revision."""
-        facts: dict[str, Any] = {"needs": list(self.needs)} if self.needs else {}
-        if self.base is not None and not self.failed and self.base.digest != base:
-            facts |= {"base": self.base.digest, "candidate": self.candidate.to_json()}
-        return facts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -429,25 +410,19 @@ class CandidateChecker:
         before; and its words may name the tools that it calls.
         """
         candidate = proposal.candidate
-        outcome = await plan_insert(candidate, library, self.inserting)
-        if outcome.failed is not None:
-            return CheckResult(candidate=candidate, failed=(outcome.failed,))
-        if (found := outcome.duplicate) is not None:
-            failed = FailedCheck(
-                code="duplicate",
-                layer="semantic",
-                message=f"the library has a tool that does the same, {found.name!r}: "
-                f"{found.reason}",
-                advice="ToolManager.insert moves its worked calls to that tool",
-            )
-            return CheckResult(candidate=candidate, failed=(failed,), by="library")
+        result = await plan_insert(candidate, library, self.inserting)
+        if result.failed:
+            return replace(result, candidate=candidate)
+        if (found := result.duplicate) is not None:
+            same = failed("duplicate", name=found.name, problem=found.reason)
+            return replace(result, failed=(same,), by="library")
         report = self.validate(with_origins(change_of(None, candidate, library, sources), proposal))
         words = tuple(
             one
             for one in _standing(report.failed, overruled)
             if one.layer == "lexical" and one.code != "other_tool"
         )
-        return CheckResult(candidate=candidate, failed=words, needs=report.needs)
+        return replace(result, base=None, failed=words, needs=report.needs)
 
     async def _arrived(
         self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]
@@ -461,8 +436,10 @@ class CandidateChecker:
         tool = library.get(candidate.name)
         if tool is not None:
             is_same = tool.definition.digest in {candidate.digest, here.digest}
-            failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
-            return CheckResult(candidate=candidate, failed=(failed,), by="library")
+            revision = tool.definition.digest[:12]
+            taken = failed("name_taken.arrived", name=tool.name, revision=revision)
+            against = _no_change(candidate) if is_same else taken
+            return CheckResult(candidate=candidate, failed=(against,), by="library")
         found = _standing(text_faults(candidate), overruled)
         if found:
             return CheckResult(candidate=candidate, failed=found, needs=("person",))
@@ -484,32 +461,21 @@ class CandidateChecker:
         ]
         how = "" if found else await broken_by(composite, after, self.inserting)
         if how:
-            failed = FailedCheck(
-                code="example_failed",
-                layer="structural",
-                field="examples",
-                message=f"a worked call of {composite.name!r} does not hold here: {how}",
-                advice="compare the code of the tools that it calls with that of the other library",
+            where = "examples"
+            found.append(
+                failed("example_failed.here", field=where, name=composite.name, problem=how)
             )
-            found.append(failed)
         return tuple(found)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> CheckResult:
         was_there = self.revision(candidate.name, base) is not None
         near = library.nearest(candidate.name)
         hint = f"; it has {', '.join(map(repr, near))}" if near else ""
-        gone = " (any more)" if was_there else ""
-        failed = FailedCheck(
-            code="removed_tool" if was_there else "unknown_tool",
-            layer="structural",
-            field="name",
-            message=f"the library has no tool {candidate.name!r}{gone}{hint}",
-            advice="a proposal changes a tool of the library; only a composite may be new, with an "
-            "empty base",
-            excerpt=candidate.name[:120],
-        )
+        code = "removed_tool" if was_there else "unknown_tool"
+        name = candidate.name
+        found = failed(code, field="name", excerpt=name[:120], name=name, hint=hint)
         by: RejectedBy = "library" if was_there else "checks"
-        return CheckResult(candidate=candidate, failed=(failed,), by=by)
+        return CheckResult(candidate=candidate, failed=(found,), by=by)
 
     def _moved(
         self, candidate: ToolDefinition, base: str, newest: ToolDefinition
@@ -519,24 +485,18 @@ class CandidateChecker:
             return candidate
         before = self.revision(candidate.name, base)
         if before is None:
-            return FailedCheck(
-                code="unknown_base",
-                layer="structural",
-                message=f"the revision {base[:12] or '(none)'} of {candidate.name!r} that it is "
-                "made from is not in the tool's history",
-                advice="make the proposal from the tool as the library has it",
-            )
+            revision = base[:12] or "(none)"
+            return failed("unknown_base", name=candidate.name, revision=revision)
         rebased = rebase(before, candidate, newest)
         if not rebased.conflicts:
             return rebased.definition
-        names = ", ".join(conflict.field for conflict in rebased.conflicts)
-        return FailedCheck(
-            code="conflict",
-            layer="structural",
+        return failed(
+            "conflict",
             field=rebased.conflicts[0].field,
-            message=f"somebody else changed {names} of {newest.name!r} since revision "
-            f"{before.digest[:12]}, in another way",
-            advice=f"look at revision {newest.digest[:12]}, and propose what is still missing",
+            fields=", ".join(conflict.field for conflict in rebased.conflicts),
+            name=newest.name,
+            before=before.digest[:12],
+            newest=newest.digest[:12],
         )
 
 
@@ -555,14 +515,13 @@ def refuses_accepted(
     for rule, call in refused_by_rules(rules, change.base, taken):
         against.setdefault(rule, []).append(call)
     return tuple(
-        FailedCheck(
-            code="refuses_accepted_call",
-            layer="structural",
+        failed(
+            "refuses_accepted_call",
             field=f"rules[{rules_of(change.candidate).index(rule)}]",
-            message=f"it would refuse {len(calls):,} of {len(taken):,} calls that the tool took, "
-            f"in {_named(calls)}",
-            advice="propose a rule that lets them pass, or have a person propose this one",
-            excerpt=rule_sentence(rule)[:_LONGEST_EXCERPT],
+            excerpt=rule_sentence(rule),
+            count=len(calls),
+            taken=len(taken),
+            places=_named(calls),
         )
         for rule, calls in against.items()
     )
@@ -616,28 +575,12 @@ def _undecided_child(candidate: ToolDefinition, state: LibraryState) -> str:
     return ""
 
 
-def _name_taken(known: ToolDefinition) -> FailedCheck:
-    return FailedCheck(
-        code="name_taken",
-        layer="structural",
-        field="name",
-        message=f"the library has another tool {known.name!r} by now (revision "
-        f"{known.digest[:12]})",
-        advice="import it again, and choose which definition the name keeps",
-    )
-
-
 def _standing(
-    failed: tuple[FailedCheck, ...], overruled: tuple[FailedCheck, ...]
+    found: tuple[FailedCheck, ...], overruled: tuple[FailedCheck, ...]
 ) -> tuple[FailedCheck, ...]:
     """What is held against a candidate once a person has overruled some of it."""
-    return tuple(one for one in failed if not is_overruled(one, overruled))
+    return tuple(one for one in found if not is_overruled(one, overruled))
 
 
 def _no_change(candidate: ToolDefinition) -> FailedCheck:
-    return FailedCheck(
-        code="no_change",
-        layer="structural",
-        message=f"{candidate.name!r} is like that already (revision {candidate.digest[:12]})",
-        advice="propose something that differs from the tool as the library has it",
-    )
+    return failed("no_change.here", name=candidate.name, revision=candidate.digest[:12])

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from agentkit.composites.composite import Composite, composite_tool
 from agentkit.composites.contracts import check_post, check_pre
@@ -278,17 +278,6 @@ _LONGEST = 300  # characters of a call or value that are told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
-    """A run that came to its end.
-
-    Attributes:
-        value: What it returned, as JSON data.
-    """
-
-    value: Any
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Failed:
     """A run that did not come to its end.
 
@@ -304,9 +293,6 @@ class Failed:
     tool: str
     message: str
     condition: str = ""
-
-
-RunResult: TypeAlias = Ran | Failed
 
 
 class DryRun:
@@ -365,18 +351,18 @@ class DryRun:
         advice = f"record an example of {name!r} with these arguments and its answer"
         if not effects.to_json() and tool.is_bound:
             advice += "; if it touches nothing outside the call, declare effects=Effects.pure(), "
-            advice += "or use InsertPolicy(run_undeclared=True) (--run-undeclared)"
+            advice += "or use InsertPolicy(run_undeclared=True)"
         return "no_stub", advice
 
-    async def run(self, tool: Tool, arguments: JsonObject) -> RunResult:
-        """Call a prepared tool, its own contract checked as well.
+    async def run(self, tool: Tool, arguments: JsonObject) -> Any:
+        """What a prepared tool returns, as JSON data, or a ``Failed``; its contract is checked too.
 
         Raises:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
         self._check_time()
         try:
-            return Ran(value=await _result_of(tool, dict(arguments)))
+            return await _result_of(tool, dict(arguments))
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told as a failure
             self._check_time()
             return _failed(tool.name, error)
@@ -390,13 +376,13 @@ class DryRun:
         ran = await self.run(tool, example.arguments)
         if isinstance(ran, Failed):
             return ran
-        if agree(example.result, ran.value):
+        if agree(example.result, ran):
             return None
         call = call_text(tool.name, example.arguments)
         return Failed(
             cause="other_result",
             tool=tool.name,
-            message=f"{call} gave {_text(ran.value)}, not {_text(example.result)}",
+            message=f"{call} gave {_text(ran)}, not {_text(example.result)}",
         )
 
     def _check_time(self) -> None:

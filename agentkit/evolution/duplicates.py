@@ -302,9 +302,9 @@ async def _agreements(
             continue
         if isinstance(ours, Failed) or isinstance(theirs, Failed):
             return None
-        if not agree(ours.value, theirs.value):
+        if not agree(ours, theirs):
             return None
-        results.append(ours.value)
+        results.append(ours)
     varied = any(not agree(results[0], value, tolerance=0) for value in results[1:])
     return len(results) if varied else None
 

@@ -6,9 +6,9 @@ that are there, and added, merged into one that does the same, or rejected.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from agentkit.composites.codec import program_from_json
 from agentkit.composites.source import compose
@@ -17,7 +17,6 @@ from agentkit.evolution.dry_run import (
     BudgetSpent,
     DryRun,
     Failed,
-    FailureCause,
     InsertPolicy,
     call_text,
     cut,
@@ -25,7 +24,8 @@ from agentkit.evolution.dry_run import (
     with_examples,
 )
 from agentkit.evolution.duplicates import Duplicate, find_duplicate, renamed
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.proposal import Consent, RejectedBy
+from agentkit.evolution.validation.report import FailedCheck, failed
 from agentkit.library.dag import ancestors, depth, find_cycle, flat_size
 from agentkit.library.library import Library
 from agentkit.library.pins import library_faults, repinned
@@ -45,40 +45,65 @@ SAME_TOOL = "it is the same tool, to the last example"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class InsertOutcome:
-    """What InsertTool makes of a composite.
+class CheckResult:
+    """What a candidate comes to on the newest library.
 
-    It is added; merged into a tool that does the same, which gets its worked calls; or rejected.
+    A new composite is added; merged into a tool that does the same, which gets its worked calls; or
+    rejected (CoCoDA, Algorithm 3).
 
     Attributes:
-        outcome: Which of these.
-        name: Name of the candidate; empty when its text has none.
-        definition: The composite as the library has it, or the tool that it was merged into; None
-            when it is rejected.
+        candidate: The definition as it would be, moved onto the newest revision.
+        base: The revision that it would replace, or the tool that it is merged into; None when the
+            library has no such tool.
+        failed: Every reason against it.
+        by: Who has these reasons.
+        needs: Who must agree to it.
+        waits_for: What has to be decided first; empty for nothing.
+        duplicate: Why a composite is merged, and for each of its parameters the one of the other
+            tool.
+        upserts: What is written of a composite: its definition or the tool that it is merged into,
+            and the composites above that are pinned to that anew. Empty where nothing changes.
         version: The library version that holds it.
-        upserts: What was written: that definition, and the composites above that were pinned to
-            it anew. Empty where the library is as it was.
-        depth: Levels of composites under one that was added; 1 for one made of primitives.
+        depth: Levels of composites under one that is added; 1 for one made of primitives.
         flat_size: Primitive calls that its text spells out, all levels deep.
-        is_revision: Whether it replaced an earlier revision.
-        duplicate: Why it was merged, and for each of its parameters the one of the other tool.
-        examples_moved: How many worked calls were new to the other tool.
-        failed: Why it is rejected.
         problems: Places in its text, when the text is what is wrong.
     """
 
-    outcome: Literal["added", "merged", "rejected"]
-    name: str
-    definition: ToolDefinition | None = None
-    version: int = 0
+    candidate: ToolDefinition
+    base: ToolDefinition | None = None
+    failed: tuple[FailedCheck, ...] = ()
+    by: RejectedBy = "checks"
+    needs: tuple[Consent, ...] = ()
+    waits_for: str = ""
+    duplicate: Duplicate | None = None
     upserts: tuple[ToolDefinition, ...] = ()
+    version: int = 0
     depth: int = 0
     flat_size: int = 0
-    is_revision: bool = False
-    duplicate: Duplicate | None = None
-    examples_moved: int = 0
-    failed: FailedCheck | None = None
     problems: tuple[SourceProblem, ...] = ()
+
+    @property
+    def outcome(self) -> Literal["added", "merged", "rejected"]:
+        """Which of these."""
+        if self.failed:
+            return "rejected"
+        return "added" if self.duplicate is None else "merged"
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """The composite as the library has it, or the tool that it is merged into."""
+        unchanged = self.base if self.duplicate is not None and self.base else self.candidate
+        return self.upserts[0] if self.upserts else unchanged
+
+    @property
+    def is_revision(self) -> bool:
+        """Whether it replaces an earlier revision."""
+        return self.base is not None and self.duplicate is None
+
+    @property
+    def examples_moved(self) -> int:
+        """How many worked calls are new to the tool that it is merged into."""
+        return len(self.definition.examples) - len(self.base.examples) if self.base else 0
 
     @property
     def saved_calls(self) -> int:
@@ -87,45 +112,48 @@ class InsertOutcome:
 
     @property
     def repinned(self) -> tuple[str, ...]:
-        """Composites above that were pinned anew."""
+        """Composites above that are pinned anew."""
         return tuple(one.name for one in self.upserts[1:])
 
+    def facts(self, base: str) -> dict[str, Any]:
+        """Who must agree, and the candidate where it was moved to another revision."""
+        facts: dict[str, Any] = {"needs": list(self.needs)} if self.needs else {}
+        if self.base is not None and not self.failed and self.base.digest != base:
+            facts |= {"base": self.base.digest, "candidate": self.candidate.to_json()}
+        return facts
+
     def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object, with the parts that this outcome has."""
-        record: dict[str, Any] = {"outcome": self.outcome, "name": self.name}
-        if self.definition is not None:
-            record |= {"digest": self.definition.digest, "version": self.version}
-            record["repinned"] = list(self.repinned)
-        if self.duplicate is not None:
-            record |= {"into": self.duplicate.name, "reason": self.duplicate.reason}
-            record["parameters"] = dict(self.duplicate.parameters)
-            record["examples_moved"] = self.examples_moved
-        elif self.definition is not None:
-            record |= {name: getattr(self, name) for name in ("depth", "flat_size", "saved_calls")}
-            record["children"] = [one.name for one in self.definition.signature.children]
-            record["revised"] = self.is_revision
-        if self.failed is not None:
-            record |= self.failed.to_json()
-            record["problems"] = [asdict(problem) for problem in self.problems]
-        return record
+        """What came of a composite as a JSON object, with the parts that this outcome has."""
+        record: dict[str, Any] = {"outcome": self.outcome, "name": self.candidate.name}
+        if self.failed:
+            problems = [asdict(problem) for problem in self.problems]
+            return record | self.failed[0].to_json() | {"problems": problems}
+        record |= {"digest": self.definition.digest, "version": self.version}
+        record["repinned"] = list(self.repinned)
+        if (found := self.duplicate) is not None:
+            record |= {"into": found.name, "reason": found.reason}
+            record |= {"parameters": {**found.parameters}, "examples_moved": self.examples_moved}
+            return record
+        record |= {name: getattr(self, name) for name in ("depth", "flat_size", "saved_calls")}
+        record["children"] = [one.name for one in self.candidate.signature.children]
+        return record | {"revised": self.is_revision}
 
     def __str__(self) -> str:
-        version = f"library version {self.version}"
-        if self.failed is not None:
+        name, version = self.candidate.name, f"library version {self.version}"
+        if self.failed:
             places = "".join(f"\n  {problem}" for problem in self.problems)
-            why = f"[{self.failed.code}]: {self.failed.message}"
-            return f"{self.name or 'candidate'} rejected {why}{places}"
+            why = f"[{self.failed[0].code}]: {self.failed[0].message}"
+            return f"{name or 'candidate'} rejected {why}{places}"
         if (found := self.duplicate) is not None:
             renamed = ", ".join(f"{a} is {b}" for a, b in found.parameters.items() if a != b)
             moved = f"{self.examples_moved} worked call{'' if self.examples_moved == 1 else 's'}"
             told = f"merged into {found.name}, {found.reason}: {moved} moved there; {version}"
             return f"{told} ({renamed})" if renamed else told
-        definition = cast("ToolDefinition", self.definition)
-        children = ", ".join(child.name for child in definition.signature.children)
+        children = ", ".join(child.name for child in self.candidate.signature.children)
         saved = f"saves {self.saved_calls} call{'' if self.saved_calls == 1 else 's'}"
         again = f"; also pinned to it: {', '.join(self.repinned)}" if self.repinned else ""
         return (
-            f"{self.name} {'revised' if self.is_revision else 'added'}: {version}, depth "
+            f"{name} {'revised' if self.is_revision else 'added'}: {version}, depth "
             f"{self.depth}, {saved}, calls {children}{again}"
         )
 
@@ -134,35 +162,25 @@ _LONGEST = 2_000
 
 
 class Refused(Exception):  # noqa: N818 - not an error of the caller; it carries a reason
-    """Inside InsertTool: stops a candidate.
-
-    Args:
-        code: What is wrong, see ``docs/insert-tool.md``; of a text that of its first problem.
-        message: What is wrong, with values.
-        advice: What to do.
-        problems: Places in its text.
-    """
+    """Stops a candidate, for a reason of ``phrases/reasons.toml`` or for problems of its text."""
 
     def __init__(
-        self,
-        code: str,
-        message: str,
-        advice: str,
-        *,
-        problems: Iterable[SourceProblem] = (),
+        self, reason: str, *, problems: Iterable[SourceProblem] = (), **values: Any
     ) -> None:
-        if len(message) > _LONGEST:
-            message = f"{message[:_LONGEST]}…"
-        self.failed = FailedCheck(code=code, layer="structural", message=message, advice=advice)
         self.problems = tuple(problems)
-        super().__init__(str(self.failed))
+        found = failed(reason, **values)
+        if len(found.message) > _LONGEST:
+            found = replace(found, message=f"{found.message[:_LONGEST]}…")
+        self.failed = found
+        super().__init__(str(found))
 
     @classmethod
     def text(cls, problems: Iterable[SourceProblem]) -> Refused:
         """For a text that is no program: its first problem, with all others."""
         first, *others = found = tuple(problems)
         more = f" (and {len(others)} more)" if others else ""
-        return cls(first.code, f"{first.message}{more}", first.advice, problems=found)
+        message = f"{first.message}{more}"
+        return cls("text", code=first.code, message=message, advice=first.advice, problems=found)
 
 
 # --- Add, merge or reject -------------------------------------------------------------------------
@@ -171,12 +189,8 @@ _LONGEST_NAME = 256
 MAX_BYTES = 262_144
 """Largest definition that is taken, in bytes of its canonical JSON."""
 
-_REPAIR = "repair the library first; agentkit check lists what is wrong"
 
-
-async def plan_insert(
-    candidate: Candidate, library: Library, policy: InsertPolicy
-) -> InsertOutcome:
+async def plan_insert(candidate: Candidate, library: Library, policy: InsertPolicy) -> CheckResult:
     """Whether a candidate would be added, merged or rejected. Nothing is written.
 
     Args:
@@ -197,19 +211,16 @@ async def plan_insert(
     except CompositeError as error:
         name, refused = name or error.tool_name or "", Refused.text(error.problems)
     except BudgetSpent as spent:
-        advice = "make it do less on its examples, or raise the policy's bound"
-        refused = Refused("budget", f"trying {name!r} out took {spent}", advice)
-    return InsertOutcome(
-        outcome="rejected",
-        name=name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…",
-        failed=refused.failed,
-        problems=refused.problems,
+        refused = Refused("budget", name=name, spent=spent)
+    short = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+    return CheckResult(
+        candidate=ToolDefinition(name=short), failed=(refused.failed,), problems=refused.problems
     )
 
 
 async def _decide(
     definition: ToolDefinition, library: Library, policy: InsertPolicy
-) -> InsertOutcome:
+) -> CheckResult:
     known = library.get(definition.name)
     if known is not None and known.definition == definition:
         own = {name: name for name in definition.signature.properties}
@@ -227,29 +238,22 @@ async def _decide(
     if found is not None:
         return await _merged(definition, found, library, policy)
     if known is not None and not revises:
-        raise Refused(
-            "name_taken",
-            f"{known.name!r} stands for another tool ({known.definition.digest[:12]})",
-            "give the function another name, or allow revisions "
-            "(InsertPolicy(allow_revisions=True)) when it is to take the place of that one",
-        )
+        raise Refused("name_taken", name=known.name, revision=known.definition.digest[:12])
     upserts = (definition, *await pinned_above(definition, library, policy))
     after = library.with_tools([Tool(definition=one) for one in upserts])
-    return InsertOutcome(
-        outcome="added",
-        name=definition.name,
-        definition=definition,
-        version=library.version + 1,
+    return CheckResult(
+        candidate=definition,
+        base=None if known is None else known.definition,
         upserts=upserts,
+        version=library.version + 1,
         depth=depth(after, definition.name),
         flat_size=flat_size(after, definition.name),
-        is_revision=revises,
     )
 
 
 async def _merged(
     candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
-) -> InsertOutcome:
+) -> CheckResult:
     known = library[found.name].definition
     moved = (
         replace(example, arguments=renamed(example.arguments, found.parameters))
@@ -257,15 +261,12 @@ async def _merged(
     )
     into = with_examples(known, moved)
     is_changed = into is not known
-    above = await pinned_above(into, library, policy) if is_changed else ()
-    return InsertOutcome(
-        outcome="merged",
-        name=candidate.name,
-        definition=into,
-        version=library.version + is_changed,
-        upserts=(into, *above) if is_changed else (),
+    return CheckResult(
+        candidate=candidate,
+        base=known,
         duplicate=found,
-        examples_moved=len(into.examples) - len(known.examples),
+        upserts=(into, *await pinned_above(into, library, policy)) if is_changed else (),
+        version=library.version + is_changed,
     )
 
 
@@ -277,14 +278,15 @@ def _check_place(definition: ToolDefinition, library: Library, *, is_composed: b
     if not is_composed:
         check_data(definition)
     if not definition.is_composite or not definition.signature.children:
-        raise _childless(definition.name)
+        raise Refused("childless", name=definition.name)
     if not is_composed:
         held = library.get(definition.name)
         is_new = held is None or held.definition.body != definition.body
         check_composite(definition, library, is_new=is_new)
     for child in definition.signature.children:
         if child.name not in library.dag.depths:
-            raise Refused("broken_child", library.dag.why_unknown(child.name), _REPAIR)
+            why = library.dag.why_unknown(child.name)
+            raise Refused("broken_child", problem=why)
 
 
 def check_data(definition: ToolDefinition) -> None:
@@ -295,34 +297,18 @@ def check_data(definition: ToolDefinition) -> None:
     """
     name = definition.name
     if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise Refused(
-            "malformed",
-            f"the name has {len(name):,} characters, or one that cannot be printed",
-            f"give it a name of at most {_LONGEST_NAME} printable characters",
-        )
+        raise Refused("malformed.name", length=len(name), allowed=_LONGEST_NAME)
     try:
         size = len(canonical_json(definition.to_json()))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        explanation = f"the definition cannot be stored: {type(error).__name__}: {error}"
-        advice = "definitions hold JSON data only"
-        raise Refused("malformed", explanation, advice) from error
+        problem = f"{type(error).__name__}: {error}"
+        raise Refused("malformed.data", problem=problem) from error
     if size > MAX_BYTES:
-        explanation = f"the definition has {size:,} bytes, more than {MAX_BYTES:,}"
-        raise Refused("malformed", explanation, "shorten its words and its examples")
+        raise Refused("malformed.size", size=size, allowed=MAX_BYTES)
     try:
         validate_arguments(definition, {})
     except DefinitionError as error:
-        advice = "correct the schema of the parameters"
-        raise Refused("malformed", str(error), advice) from error
-
-
-def _childless(name: str) -> Refused:
-    return Refused(
-        "childless",
-        f"{name!r} calls no tool, so it is no composite",
-        "call at least one tool of the library; a primitive is code, which a person adds: "
-        "agentkit tools add, or ToolManager.register",
-    )
+        raise Refused("malformed.schema", problem=error) from error
 
 
 def check_composite(definition: ToolDefinition, library: Library, *, is_new: bool = False) -> None:
@@ -343,9 +329,10 @@ def check_composite(definition: ToolDefinition, library: Library, *, is_new: boo
         raise Refused.text(error.problems) from error
     with_candidate = library.with_tools([definition])
     if not with_candidate.dag.children[name]:
-        raise _childless(name)
+        raise Refused("childless", name=name)
     for fault in library_faults(with_candidate, [name]):
-        raise Refused(fault.code, fault.message, f"{fault.advice}; or hand in its text")
+        advice = f"{fault.advice}; or hand in its text"
+        raise Refused("text", code=fault.code, message=fault.message, advice=advice)
     if is_new:
         try:
             program_from_json(
@@ -361,11 +348,7 @@ def _check_acyclic(candidate: ToolDefinition, library: Library) -> None:
     if not above.intersection(child.name for child in candidate.signature.children):
         return
     circle = find_cycle(library.with_tools([candidate])) or (candidate.name,)
-    raise Refused(
-        "cycle",
-        f"with this revision the calls would run in a circle: {' -> '.join(map(repr, circle))}",
-        "write it without calling a tool that is made of it",
-    )
+    raise Refused("cycle", circle=" -> ".join(map(repr, circle)))
 
 
 # --- Try it out: its children's worked calls, its own, and generated ones -------------------------
@@ -378,32 +361,19 @@ async def _check_children(candidate: ToolDefinition, trial: DryRun) -> None:
         for example in tool.definition.worked_calls:
             fault = await trial.fault_of(tool, example)
             if fault is not None:
-                raise Refused(
-                    "child_examples_failed",
-                    f"the child {child.name!r} does not do what its own worked call says: "
-                    f"{fault.message}",
-                    f"repair {child.name!r}, or correct its examples, before building on it",
-                )
+                raise Refused("child_examples_failed", child=child.name, problem=fault.message)
 
 
 async def _check_examples(candidate: Tool, trial: DryRun) -> None:
     """The candidate's own worked calls fit its parameters, run, and give what they say."""
     definition = candidate.definition
     if not definition.worked_calls:
-        raise Refused(
-            "no_examples",
-            f"{definition.name!r} has no worked call, so nothing shows that it works",
-            "give one to three examples with arguments and result",
-        )
+        raise Refused("no_examples", name=definition.name)
     for example in definition.examples:
         found = validate_arguments(definition, example.arguments)
         if found:
-            raise Refused(
-                "example",
-                f"the worked call {call_text(definition.name, example.arguments)} does not fit "
-                f"the parameters: {found[0].rule}",
-                "correct the example, or the parameter's type",
-            )
+            call = call_text(definition.name, example.arguments)
+            raise Refused("example", call=call, problem=found[0].rule)
         fault = await trial.fault_of(candidate, example) if example.is_whole else None
         if fault is not None:
             raise _explained(definition, example.arguments, fault, trial)
@@ -428,40 +398,19 @@ async def _check_probes(candidate: Tool, trial: DryRun) -> None:
 
 
 def _explained(
-    definition: ToolDefinition, arguments: JsonObject, failed: Failed, trial: DryRun
+    definition: ToolDefinition, arguments: JsonObject, fault: Failed, trial: DryRun
 ) -> Refused:
     """The reason to reject a candidate one of whose calls failed."""
-    if failed.cause == "no_stub":
-        code, advice = trial.lacking(failed.tool)
-    else:
-        is_own = failed.tool == definition.name or failed.cause in {"other_result", "error"}
-        code, advice = (_OWN if is_own else _OF_CHILD)[failed.cause]
-        advice = advice.format(condition=repr(failed.condition), tool=repr(failed.tool))
-    message = f"{call_text(definition.name, arguments)}: {cut(failed.message)}"
-    if failed.cause == "other_result":
-        message = f"the worked call {failed.message}"
-    return Refused(code, message, advice)
-
-
-_OWN: Mapping[FailureCause, tuple[str, str]] = {
-    "precondition": ("precondition", "correct the example, or relax the precondition"),
-    "postcondition": ("postcondition", "correct the program, or promise less"),
-    "other_result": ("example_failed", "correct the program, or the result in the example"),
-    "error": (
-        "run_failed",
-        "correct the program, or say in a precondition that these arguments are not allowed",
-    ),
-}
-_OF_CHILD: Mapping[FailureCause, tuple[str, str]] = {
-    "precondition": (
-        "child_precondition",
-        "test that {condition} holds before {tool} is called, or make it a precondition",
-    ),
-    "postcondition": (
-        "child_postcondition",
-        "{tool} itself is at fault; repair it before building on it",
-    ),
-}
+    message = f"{call_text(definition.name, arguments)}: {cut(fault.message)}"
+    if fault.cause == "no_stub":
+        code, advice = trial.lacking(fault.tool)
+        return Refused("text", code=code, message=message, advice=advice)
+    if fault.cause == "other_result":
+        return Refused("example_failed", problem=fault.message)
+    reason: str = "run_failed" if fault.cause == "error" else fault.cause
+    if fault.cause != "error" and fault.tool != definition.name:
+        reason = f"child_{reason}"
+    return Refused(reason, message=message, condition=fault.condition, tool=fault.tool)
 
 
 # --- What stands above a changed tool, pinned to it anew and tried --------------------------------
@@ -481,7 +430,7 @@ async def pinned_above(
     try:
         above = tuple(one for one in repinned(library, [changed]) if one.name != changed.name)
     except LibraryError as error:
-        raise Refused("breaks_parent", str(error), _REPAIR) from error
+        raise Refused("breaks_parent.circle", problem=error) from error
     if not above or _is_wording(library[changed.name].definition, changed):
         return above
     after = library.with_tools(library[one.name].with_definition(one) for one in (changed, *above))
@@ -489,11 +438,7 @@ async def pinned_above(
         how = await broken_by(parent, after, policy)
         before = library[parent.name].definition
         if how and not await broken_by(before, library, policy):
-            raise Refused(
-                "breaks_parent",
-                f"{parent.name!r} is made of {changed.name!r}, and would break: {how}",
-                f"keep what {parent.name!r} relies on, or revise it first",
-            )
+            raise Refused("breaks_parent", parent=parent.name, child=changed.name, problem=how)
     return above
 
 

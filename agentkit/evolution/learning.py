@@ -31,7 +31,7 @@ from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import canonical_json, is_json
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.error_messages import ArgumentProblem
+from agentkit.tools.error_messages import ArgumentProblem, plural
 from agentkit.tools.patterns import invisible
 from agentkit.tools.validation import ArgumentValidator
 
@@ -188,10 +188,9 @@ def _uses(episode: Episode, known: Mapping[str, Episode]) -> Iterator[Use]:
     trace = next((turn.retrieval for turn in begun.turns if turn.retrieval is not None), None)
     searches: list[RetrievalTrace] = []
     for turn in episode.turns:
-        succeeded = {result.call_id for result in turn.results if result.status == "ok"}
-        for call in turn.message.tool_calls:
+        for call, result in turn.steps():
             is_search = bool(turn.searches) and call.name == SEARCH_TOOL
-            if call.call_id not in succeeded or is_search:
+            if result is None or result.status != "ok" or is_search:
                 continue
             for query in _queries(call.name, begun.request, trace, searches):
                 yield Use(
@@ -285,14 +284,9 @@ class LearnReport:
         return {**asdict(self), "added": added}
 
     def __str__(self) -> str:
-        examples = counted(sum(map(len, self.added.values())), "example")
-        tools, calls = counted(len(self.added), "tool"), counted(self.uses, "call")
+        examples = plural(sum(map(len, self.added.values())), "example")
+        tools, calls = plural(len(self.added), "tool"), plural(self.uses, "call")
         return f"{examples} learned by {tools} from {calls}, library version {self.version}"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things in words."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def lessons_of(
@@ -533,7 +527,7 @@ def _evidence(episode: Episode, given: UserFeedback, said: str) -> Iterator[Evid
         yield Evidence(kind="criterion_failed", message=f"{said} turned the answer down")
         return
     due = given.corrected_tool
-    made = [(at, call) for at, turn in enumerate(episode.turns) for call in turn.message.tool_calls]
+    made = [(at, call) for at, turn in enumerate(episode.turns) for call, _ in turn.steps()]
     same = [one for one in made if one[1].name == due]
     if not made:
         yield Evidence(kind="missing_call", message=f"{said} says that {due} was due", tool=due)

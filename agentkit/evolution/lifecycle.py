@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.evolution.checker import CandidateChecker, CheckResult, Judgement, source_episodes
+from agentkit.evolution.checker import CandidateChecker, Judgement, source_episodes
 from agentkit.evolution.decide import (
     LifecyclePolicy,
     ProposalStatus,
@@ -20,7 +20,7 @@ from agentkit.evolution.decide import (
     recorded_reports,
 )
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import MAX_BYTES, Refused, pinned_above
+from agentkit.evolution.insertion import MAX_BYTES, CheckResult, Refused, pinned_above
 from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import (
     Consent,
@@ -110,6 +110,9 @@ async def submit(
 ) -> Transaction | None:
     """What is written of a suggestion; None for a proposal that the ledger knows.
 
+    A composite that does what a tool of the library does becomes a change of that tool, which gets
+    its worked calls (a merge of InsertTool).
+
     Args:
         proposal_id: The id that ``identified`` gave it.
         suggestion: What a proposer suggests.
@@ -120,13 +123,7 @@ async def submit(
     if proposal_id in state.ledger.proposals:
         return None
     us, who = context.author, suggestion.author
-    record = ProposalRecord(
-        proposal_id=proposal_id,
-        state="proposed",
-        tool_name=cut(suggestion.tool_name),
-        author=who,
-        events=(),
-    )
+    record = _new_record(proposal_id, suggestion)
     if isinstance(suggestion, UnreadableProposal):
         unread = {"stream": suggestion.stream, "text": cut(suggestion.text)}
         why = "the answer cannot be read as a proposal"
@@ -135,11 +132,29 @@ async def submit(
         return Transaction(drafts=(first, rejected))
     named = source_episodes(context.checker.store, suggestion.evidence)
     known = {one.episode_id: one for one in (*named, *episodes)}
-    result = await context.checker.check(suggestion, state, episodes=tuple(known.values()))
+    episodes = tuple(known.values())
+    result = await context.checker.check(suggestion, state, episodes=episodes)
+    if result.duplicate is not None and result.base is not None:  # merged: its worked calls move
+        reason = f"{suggestion.reason}; {suggestion.tool_name}: {result.duplicate.reason}"
+        suggestion = replace(
+            suggestion, base=result.base.digest, candidate=result.definition, reason=reason
+        )
+        record = _new_record(proposal_id, suggestion)
+        result = await context.checker.check(suggestion, state, episodes=episodes)
     facts = {"proposal": suggestion.to_json(), **result.facts(suggestion.base)}
     first = record.event("proposed", who, suggestion.reason, **facts)
     first = replace(first, evidence=suggestion.evidence)
     return Transaction(drafts=(first, *_where_checks_bring_it(record, result, us)))
+
+
+def _new_record(proposal_id: str, suggestion: Suggestion) -> ProposalRecord:
+    return ProposalRecord(
+        proposal_id=proposal_id,
+        state="proposed",
+        tool_name=cut(suggestion.tool_name),
+        author=suggestion.author,
+        events=(),
+    )
 
 
 def _where_checks_bring_it(

@@ -36,7 +36,7 @@ from agentkit.evolution.decide import (
 )
 from agentkit.evolution.dry_run import InsertPolicy, with_examples
 from agentkit.evolution.gates import GateReport
-from agentkit.evolution.insertion import Candidate, InsertOutcome, plan_insert
+from agentkit.evolution.insertion import Candidate, CheckResult, plan_insert
 from agentkit.evolution.learning import (
     LearnReport,
     Passed,
@@ -305,7 +305,7 @@ class ToolManager:
 
     def insert(
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
-    ) -> InsertOutcome:
+    ) -> CheckResult:
         """Add a candidate, merge it into a tool that does the same, or reject it with a reason.
 
         Args:
@@ -325,19 +325,19 @@ class ToolManager:
 
     async def insert_async(
         self, candidate: Candidate, *, evidence: Sequence[str] = (), reason: str = ""
-    ) -> InsertOutcome:
+    ) -> CheckResult:
         """As ``insert``, where an event loop runs."""
-        outcome = InsertOutcome(outcome="rejected", name="")
+        result: CheckResult
 
         async def decide(state: LibraryState) -> Transaction | None:
-            nonlocal outcome
-            outcome = await plan_insert(candidate, state.library, self._inserting)
-            return self._change("insert", outcome.upserts, state, reason, evidence)
+            nonlocal result
+            result = await plan_insert(candidate, state.library, self._inserting)
+            return self._change("insert", result.upserts, state, reason, evidence)
 
         done = await self._repository.write_async(decide)
-        return outcome if outcome.failed else replace(outcome, version=done.version)
+        return result if result.failed else replace(result, version=done.version)
 
-    def preview(self, candidate: Candidate) -> InsertOutcome:
+    def preview(self, candidate: Candidate) -> CheckResult:
         """What ``insert`` would do; nothing is written. The version is the next one."""
         return _waited(lambda: plan_insert(candidate, self.library, self._inserting))
 

@@ -20,7 +20,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import CompositeError
 from agentkit.evolution.dry_run import MAX_EXAMPLES, InsertPolicy, call_key, runs_live
 from agentkit.evolution.duplicates import normal_form
-from agentkit.evolution.insertion import InsertOutcome
+from agentkit.evolution.insertion import CheckResult
 from agentkit.evolution.learning import PASSWORD_FIELD, private_part, suspicious_part
 from agentkit.evolution.lifting import (
     MOST_EXAMPLES,
@@ -384,7 +384,7 @@ _MINING = Author(kind="program", name="mining")
 
 def insert_mined(
     manager: ToolManager, composites: Sequence[MinedComposite]
-) -> dict[str, InsertOutcome]:
+) -> dict[str, CheckResult]:
     """Put mined composites into the library at once, as far as the Tool Manager takes them.
 
     Their literals come from conversations and nobody is asked, so this is for libraries that no

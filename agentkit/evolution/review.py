@@ -33,7 +33,7 @@ from agentkit.library.dag import ancestors
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules.demands import demanded
+from agentkit.tools.rules.checking import demanded
 from agentkit.tools.schema_validator import fits
 
 # --- The words of a review ------------------------------------------------------------------------

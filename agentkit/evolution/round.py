@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agentkit.agent.selection import READ_TOOL, SEARCH_TOOL
+from agentkit.agent.selection import READ_TOOL, RUN_TOOL, SEARCH_TOOL
 from agentkit.diagnosis.labelling import diagnose
 from agentkit.diagnosis.profile import FailureProfile, FailureRate
 from agentkit.episodes import Episode
@@ -291,6 +291,7 @@ def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[Pa
             if result.name not in library and result.name not in invented | {
                 SEARCH_TOOL,
                 READ_TOOL,
+                RUN_TOOL,
             }:
                 called[result.name] += 1
                 failed[result.name] += result.status == "failed"

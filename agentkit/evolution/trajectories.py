@@ -487,9 +487,7 @@ def _trajectory(episode: Episode) -> Trajectory:
 
 def _succeeded(episode: Episode) -> Iterator[Step]:
     for turn in episode.turns:
-        results = {result.call_id: result for result in turn.results}
-        for call in turn.message.tool_calls:
-            result = results.get(call.call_id)
+        for call, result in turn.steps():
             if result is not None and result.status == "ok":
                 sources = {name: Given(value=value) for name, value in call.arguments.items()}
                 yield Step(tool=call.name, sources=sources, result=result.value)

@@ -73,7 +73,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
     pinned = {pin.name: pin.digest for pin in definition.signature.children}
     called = library.dag.children[name]
     is_read = definition.body is None or called_in(definition.body) is not None
-    from_calls = f"recompose {name!r}, or make its pins from its calls ('agentkit check --repin')"
+    from_calls = f"recompose {name!r}"
     for child in dict.fromkeys((*called, *pinned)):
         fault = partial(LibraryFault, tool=name, child=child)
         tool = library.get(child)
@@ -95,7 +95,7 @@ def _pins(library: Library, definition: ToolDefinition) -> Iterator[LibraryFault
                 message=f"{name!r} was made for {child!r} with digest {pinned[child][:12]}, the "
                 f"library has {tool.definition.digest[:12]}",
                 advice=f"look at what changed ('agentkit log --tool {child}'), then recompose "
-                f"{name!r}, or move its pin ('agentkit check --repin')",
+                f"{name!r} from its text",
             )
         if child not in called and is_read:
             message = f"the signature of {name!r} pins {child!r}, but its program never calls it"
@@ -271,8 +271,7 @@ def _composite(library: Library, definition: ToolDefinition) -> Iterator[Library
                 code="effects",
                 message=f"{name!r} declares {_in_words(signature.effects)}, its "
                 f"children together {_in_words(joined)}",
-                advice="recompose it, or join its effects from its children "
-                "('agentkit check --repin')",
+                advice=f"recompose {name!r} from its text",
             )
 
 

@@ -10,6 +10,7 @@ from .base import (
     StreamingChatModel as StreamingChatModel,
     TextDelta as TextDelta,
     ToolChoice as ToolChoice,
+    accepted_media as accepted_media,
     resolve_model as resolve_model,
 )
 from .fallback import FallbackModel as FallbackModel

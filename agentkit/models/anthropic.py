@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from agentkit.errors import UsageError
+from agentkit.media import Media, pieces
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -26,6 +28,8 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import (
+    DOCUMENTS,
+    IMAGES,
     Delta,
     FinishReason,
     ModelRequest,
@@ -58,6 +62,9 @@ ANSWER_TOOL = "answer"
 PROTOCOL = "anthropic-messages"
 """Marks the provider items that are this protocol's."""
 
+ACCEPTED = IMAGES | DOCUMENTS | {"file-url"}
+"""What all models of Anthropic's that are in use take beside text."""
+
 _URL = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"
 _DEFAULT_MAX_TOKENS = 4096
@@ -81,6 +88,7 @@ def anthropic_model(
     *,
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
+    tool_references: bool | None = None,
 ) -> HttpModel:
     """One of Anthropic's models; reads ``ANTHROPIC_API_KEY`` and ``ANTHROPIC_BASE_URL``.
 
@@ -94,17 +102,21 @@ def anthropic_model(
         model: The model's name, such as ``claude-sonnet-5-5``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
+        tool_references: Whether tools that ``search_tools`` found are given by reference, which
+            keeps the prompt cache; None for where Anthropic itself answers.
 
     Raises:
         UsageError: There is no key.
     """
+    is_theirs = not os.environ.get("ANTHROPIC_BASE_URL")
+    refers = is_theirs if tool_references is None else tool_references
     key = os.environ.get("ANTHROPIC_API_KEY")
     if not key:
         raise UsageError(f"no API key for {f'anthropic:{model}'!r}: set ANTHROPIC_API_KEY")
     url = f"{(os.environ.get('ANTHROPIC_BASE_URL') or _URL).rstrip('/')}/v1/messages"
 
     def begin(request: ModelRequest, stream: bool) -> Exchange:  # noqa: FBT001
-        codec = AnthropicCodec(request)
+        codec = AnthropicCodec(request, refers=refers)
         fields = codec.encode(model)
         return Exchange(
             body=encode_body({**fields, "stream": True} if stream else fields),
@@ -126,6 +138,7 @@ def anthropic_model(
         ),
         headers=api_headers(None, {"x-api-key": key, "anthropic-version": _API_VERSION}),
         transport=open_transport("auto", None, url=url),
+        accepts=ACCEPTED,
         retry=retry,
         timeout_seconds=timeout_seconds,
     )
@@ -136,13 +149,20 @@ class AnthropicCodec:
 
     Args:
         request: What is asked.
+        refers: Whether tools that a search found are given by reference.
 
     Attributes:
         names: The tools' names on the wire.
     """
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, *, refers: bool = True) -> None:
         self._request = request
+        offered = {tool.name for tool in request.tools}
+        self._searched = {
+            call_id: found
+            for call_id, names in (request.searched if refers else {}).items()
+            if (found := tuple(name for name in names if name in offered))
+        }
         self.names = WireNames(tool.name for tool in request.tools)
         taken = {self.names.encode(tool.name) for tool in request.tools}
         self._answer_tool = ANSWER_TOOL
@@ -164,7 +184,7 @@ class AnthropicCodec:
         fields: dict[str, Any] = {
             "model": model,
             "max_tokens": settings.max_tokens or _DEFAULT_MAX_TOKENS,
-            "messages": encode_messages(self._request.messages, self.names),
+            "messages": encode_messages(self._request.messages, self.names, self._searched),
             "system": self._system(is_marked=bool(tools)),
             "temperature": settings.temperature,
             "top_p": settings.top_p,
@@ -228,12 +248,15 @@ class AnthropicCodec:
 
     def _tools(self) -> list[dict[str, Any]]:
         shown = self._request.examples
-        tools = [_tool(definition, self.names, shown) for definition in self._request.tools]
+        definitions = self._request.tools
+        found = {name for names in self._searched.values() for name in names}
+        tools = [_tool(one, self.names, shown) for one in definitions if one.name not in found]
         if self._answer_schema is not None:
             tools.append(_answer_tool(self._answer_tool, self._answer_schema))
         if tools:
             tools[-1] = {**tools[-1], "cache_control": _CACHE_MARK}
-        return tools
+        referred = (_tool(one, self.names, shown) for one in definitions if one.name in found)
+        return [*tools, *({**one, "defer_loading": True} for one in referred)]
 
     def _tool_choice(self) -> dict[str, str] | None:
         request = self._request
@@ -267,8 +290,17 @@ def _is_object_schema(schema: JsonObject | None) -> bool:
     return schema is not None and schema.get("type") == "object"
 
 
-def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
+def encode_messages(
+    messages: Sequence[Message],
+    names: WireNames,
+    searched: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     """The conversation without its system messages; neighbours of one role become one message.
+
+    Args:
+        messages: The conversation.
+        names: The tools' names on the wire.
+        searched: By the id of a call, the tools that are given in its result by reference.
 
     Raises:
         UsageError: There is no message besides system messages.
@@ -278,7 +310,13 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
         if isinstance(message, SystemMessage):
             continue
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        found = searched.get(message.call_id, ()) if isinstance(message, ToolMessage) else ()
         blocks = _blocks(message, names)
+        if found:
+            references = [names.encode(name) for name in found]
+            blocks[0]["content"] = [
+                {"type": "tool_reference", "tool_name": name} for name in references
+            ]
         if encoded and encoded[-1]["role"] == role:
             encoded[-1]["content"].extend(blocks)
         elif blocks:  # an empty message is refused, and says nothing
@@ -291,9 +329,14 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
 def _blocks(
     message: UserMessage | AssistantMessage | ToolMessage, names: WireNames
 ) -> list[dict[str, Any]]:
-    if isinstance(message, ToolMessage):
-        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
     blocks: list[dict[str, Any]] = []
+    if isinstance(message, ToolMessage):
+        content: Any = message.text
+        if message.media:
+            content = _shown((message.text, *pieces("", message.media)))
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
+    if message.media:
+        return _shown(pieces(message.text, message.media))
     if isinstance(message, AssistantMessage) and (message.text.strip() or message.tool_calls):
         kept = (item.data for item in message.provider_items if item.protocol == PROTOCOL)
         # Earlier versions kept blocks of a search of Anthropic's, which is not offered any more.
@@ -305,6 +348,22 @@ def _blocks(
         name = names.encode(call.name)
         blocks.append({"type": "tool_use", "id": call.call_id, "name": name, "input": arguments})
     return blocks
+
+
+def _shown(parts: Iterable[str | Media]) -> list[dict[str, Any]]:
+    """Texts and media as blocks; text of white space alone is refused."""
+    return [_block(one) for one in parts if not isinstance(one, str) or one.strip()]
+
+
+def _block(part: str | Media) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    source = {"type": "base64", "media_type": part.media_type, "data": part.base64}
+    if part.url:
+        source = {"type": "url", "url": part.url}
+    if part.kind == "image":
+        return {"type": "image", "source": source}
+    return {"type": "document", "source": source} | ({"title": part.name} if part.name else {})
 
 
 def _decode_usage(usage: Any) -> Usage:

@@ -8,13 +8,21 @@ lies outside the seam. ``resolve_model`` finds the model behind a name.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
-from agentkit.messages import AssistantMessage, JsonObject, Message, TokenIds, Usage
+from agentkit.media import Media
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    TokenIds,
+    ToolMessage,
+    Usage,
+)
 from agentkit.tools.definition import ToolDefinition
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -70,6 +78,9 @@ class ModelRequest:
         settings: How to generate.
         examples: How many worked calls of each tool the model is shown, at most: as
             ``input_examples`` by Anthropic, as lines of the description by all others.
+        searched: By the id of a call among the messages that searched for tools, the names of the
+            ``tools`` that it added to those that were offered at first. Models of Anthropic get
+            them by reference, so that the prompt cache stays.
     """
 
     messages: tuple[Message, ...]
@@ -78,6 +89,7 @@ class ModelRequest:
     output_schema: JsonObject | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
     examples: int = 0
+    searched: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def described_tool(definition: ToolDefinition, examples: int = 0) -> str:
@@ -96,6 +108,66 @@ def described_tool(definition: ToolDefinition, examples: int = 0) -> str:
     shown = definition.shown_examples(examples)
     lines = [f"Example: {json.dumps(one, ensure_ascii=False, default=str)}" for one in shown]
     return "\n".join(filter(None, [definition.text, *lines]))
+
+
+IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image-url"})
+"""The images that hosted models look at, by their bytes or a URL."""
+
+SPEECH = frozenset({"audio/wav", "audio/mpeg"})
+"""The audio that hosted models listen to."""
+
+DOCUMENTS = frozenset({"application/pdf"})
+"""The files that hosted models read, besides texts, which every model does."""
+
+ANY_MEDIA = frozenset({"image/*", "audio/*", "file/*"})
+"""All there is; for doubles."""
+
+
+def accepted_media(model: object) -> AbstractSet[str]:
+    """What a model takes beside text: its attribute ``accepts``, nothing where it has none.
+
+    Elements are media types such as ``image/png``, ``image-url`` and ``file-url`` for those that
+    are given by a URL, or ``image/*``, ``audio/*`` and ``file/*`` for all of a kind.
+    """
+    accepted: AbstractSet[str] = getattr(model, "accepts", frozenset())
+    return accepted
+
+
+def is_accepted(medium: Media, accepted: AbstractSet[str]) -> bool:
+    """Whether a medium may be sent; as a text it always may."""
+    wanted = f"{medium.kind}-url" if medium.url else medium.media_type
+    is_words = medium.is_text or not medium.is_kept
+    return is_words or wanted in accepted or f"{medium.kind}/*" in accepted
+
+
+def for_model(messages: Iterable[Message], model: ChatModel) -> list[Message]:
+    """The messages as the model can take them.
+
+    Of results of tools it is told what it is not shown.
+
+    Raises:
+        UsageError: It cannot take what a user sent.
+    """
+    accepted = accepted_media(model)
+    return [_fitting(one, accepted, model.name) if one.media else one for one in messages]
+
+
+def _fitting(message: Message, accepted: AbstractSet[str], model: str) -> Message:
+    refused = [one for one in message.media if not is_accepted(one, accepted)]
+    if not refused:
+        return message
+    if isinstance(message, ToolMessage):
+        kept = tuple(one for one in message.media if one not in refused)
+        return replace(message, text=f"{message.text}\n{_NOT_SHOWN}", media=kept)
+    first, takes = refused[0], ", ".join(sorted(accepted)) or "text alone"
+    raise UsageError(
+        f"the model {model!r} cannot take {first.label}: it takes {takes}. Ask a model that does, "
+        f"leave the {first.kind} out, or convert it; for a server of your own say so with "
+        "OpenAICompatibleModel(..., accepts={'image/*'})"
+    )
+
+
+_NOT_SHOWN = "(What stands in brackets was returned, and this model is not shown it.)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

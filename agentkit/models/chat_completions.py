@@ -8,12 +8,13 @@ sees the same prefix each time.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, assert_never
 
 from agentkit.errors import ModelResponseError
+from agentkit.media import Media, pieces
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -61,6 +62,7 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
     "length": "length",
     "content_filter": "content_filter",
 }
+_AUDIO_FORMS = {"audio/mpeg": "mp3", "audio/mp4": "m4a"}
 _CHOICE = "$.choices[0]"
 _DETAILS = "$.usage.prompt_tokens_details"
 
@@ -69,7 +71,10 @@ def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
     """One message in the protocol's form."""
     match message:
         case SystemMessage() | UserMessage():
-            return {"role": message.role, "content": message.text}
+            if not message.media:
+                return {"role": message.role, "content": message.text}
+            parts = [encode_part(one) for one in pieces(message.text, message.media)]
+            return {"role": message.role, "content": parts}
         case AssistantMessage(text=text, tool_calls=calls):
             if not calls:
                 return {"role": "assistant", "content": text}
@@ -89,6 +94,42 @@ def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
             return {"role": "tool", "tool_call_id": call_id, "content": text}
         case _:
             assert_never(message)
+
+
+def encode_part(part: str | Media) -> dict[str, Any]:
+    """A text or a medium in the protocol's form."""
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    match part.kind:
+        case "image":
+            return {"type": "image_url", "image_url": {"url": part.data_url}}
+        case "audio":
+            form = _AUDIO_FORMS.get(part.media_type) or part.media_type.partition("/")[2]
+            return {"type": "input_audio", "input_audio": {"data": part.base64, "format": form}}
+        case "file":
+            name = part.name or f"file.{part.media_type.rpartition('/')[2]}"
+            return {"type": "file", "file": {"filename": name, "file_data": part.data_url}}
+        case _:
+            assert_never(part.kind)
+
+
+def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
+    """A conversation in the protocol's form.
+
+    Results of tools are texts there, so what they hold beside it follows them as the user's words.
+    """
+    if not [one for one in messages if one.media]:
+        return [encode_message(message, names) for message in messages]
+    encoded: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if shown and not isinstance(message, ToolMessage):
+            encoded.append({"role": "user", "content": shown})
+            shown = []
+        encoded.append(encode_message(message, names))
+        if isinstance(message, ToolMessage) and message.media:
+            shown += map(encode_part, (f"Result of {message.name}:", *pieces("", message.media)))
+    return [*encoded, {"role": "user", "content": shown}] if shown else encoded
 
 
 def encode_tool(definition: ToolDefinition, wire_name: str, *, examples: int = 0) -> dict[str, Any]:
@@ -163,7 +204,7 @@ class RequestEncoder:
         """
         try:
             block = self._block(request.tools, request.examples)
-            messages = [encode_message(message, block.names) for message in request.messages]
+            messages = encode_messages(request.messages, block.names)
             options = _options(request, self._max_tokens_field)
             if request.settings.extra:
                 options |= checked_extra(request.settings)

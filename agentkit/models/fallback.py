@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 
 from agentkit.errors import ModelError, UsageError
@@ -14,6 +14,7 @@ from agentkit.models.base import (
     ModelResponse,
     StreamingChatModel,
     TextDelta,
+    accepted_media,
     resolve_model,
 )
 
@@ -62,6 +63,12 @@ class FallbackModel:
     def reports_cost(self) -> bool:
         """Whether each of the models states what answers cost."""
         return all(getattr(model, "reports_cost", False) for model in self.models)
+
+    @property
+    def accepts(self) -> AbstractSet[str]:
+        """What each of the models takes beside text."""
+        first, *others = map(accepted_media, self.models)
+        return frozenset(first).intersection(*others)
 
     async def close(self) -> None:
         """Close the connections of every model."""

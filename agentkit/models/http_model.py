@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    Set as AbstractSet,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -175,6 +182,7 @@ class HttpModel(RemoteModel):
         headers: Headers of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
+        accepts: What it takes beside text, see ``agentkit.models.base.accepted_media``.
         retry: See ``RemoteModel``.
         timeout_seconds: See ``RemoteModel``.
     """
@@ -190,6 +198,7 @@ class HttpModel(RemoteModel):
         headers: Mapping[str, str],
         transport: Transport,
         prices: Prices | None = None,
+        accepts: AbstractSet[str] = frozenset(),
         retry: RetryPolicy = DEFAULT_RETRY,
         timeout_seconds: float = 60.0,
     ) -> None:
@@ -202,6 +211,7 @@ class HttpModel(RemoteModel):
         self._headers = headers
         self._transport = transport
         self._prices = prices
+        self.accepts = accepts
 
     @property
     def reports_cost(self) -> bool:

@@ -19,7 +19,14 @@ from agentkit.errors import (
     ModelTimeoutError,
 )
 from agentkit.messages import Usage
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
+from agentkit.models.base import (
+    DOCUMENTS,
+    IMAGES,
+    SPEECH,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+)
 from agentkit.models.chat_completions import (
     CompletionAssembler,
     RequestEncoder,
@@ -33,6 +40,11 @@ from agentkit.models.wire import WireNames
 
 _LOCAL_LISTS = ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS")
 _SHORTEST_KEY = 8
+_CAPABILITIES = {
+    "supports_vision": IMAGES,
+    "supports_audio_input": SPEECH,
+    "supports_pdf_input": DOCUMENTS,
+}
 _INSTALL = 'pip install "agentkit-evolve[litellm]"'
 
 
@@ -80,6 +92,16 @@ class LiteLLMModel(RemoteModel):
     def reports_cost(self) -> bool:
         """Whether litellm's list has the model."""
         return self._listed_cost(Usage()) is not None
+
+    @property
+    def accepts(self) -> frozenset[str]:
+        """What the model takes beside text, by litellm's list."""
+        import litellm
+
+        listed = litellm.model_cost
+        row = listed.get(self._name) or listed.get(self._name.partition("/")[2]) or {}
+        taken = (of for field, of in _CAPABILITIES.items() if row.get(field))
+        return frozenset[str]().union(*taken)
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
 from agentkit.errors import UsageError
-from agentkit.models.base import ModelRequest
+from agentkit.models.base import DOCUMENTS, IMAGES, SPEECH, ModelRequest
 from agentkit.models.chat_completions import (
     CompletionAssembler,
     MaxTokensField,
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 _OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_HOST = "api.openai.com"
 _BARE_HOST = re.compile(r".+@((localhost|[\w.-]+:\d+)(/.*)?)")
+_HEARS = re.compile(r"\baudio\b")
+_READS_ONLY = re.compile(
+    r"\b(gpt-3\.5|gpt-4(-\d{4}|-32k|$)|o1-(mini|preview)|o3-mini|davinci|babbage)"
+)
 _NAME_AT_URL = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
 
@@ -59,6 +63,9 @@ class OpenAICompatibleModel(HttpModel):
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
         max_tokens_field: What the server calls ``ModelSettings.max_tokens``; None takes
             ``max_completion_tokens`` for OpenAI itself and ``max_tokens`` for everybody else.
+        accepts: What the model takes beside text, such as ``{"image/*"}``, see
+            ``agentkit.models.accepted_media``. None knows it of OpenAI's own models by their
+            names, and takes others for models of text alone.
 
     Raises:
         UsageError: OpenAI itself is meant and there is no key; or the URL is not one.
@@ -83,6 +90,7 @@ class OpenAICompatibleModel(HttpModel):
         timeout_seconds: float = 60.0,
         prices: Prices | None = None,
         max_tokens_field: MaxTokensField | None = None,
+        accepts: AbstractSet[str] | None = None,
     ) -> None:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         url, is_openai = _endpoint_url(base_url)
@@ -107,6 +115,7 @@ class OpenAICompatibleModel(HttpModel):
             headers=api_headers(endpoint.api_key, headers or {}),
             transport=open_transport(transport, client, url=url),
             prices=prices,
+            accepts=_accepted(model, is_openai=is_openai) if accepts is None else accepts,
             retry=retry,
             timeout_seconds=timeout_seconds,
         )
@@ -127,6 +136,13 @@ def _endpoint_url(base_url: str) -> tuple[str, bool]:
     path = f"{parts.path.rstrip('/')}/chat/completions"
     url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
     return url, parts.hostname == _OPENAI_HOST
+
+
+def _accepted(model: str, *, is_openai: bool) -> AbstractSet[str]:
+    """What a model takes beside text, as far as its name tells."""
+    if not is_openai or _READS_ONLY.search(model):
+        return frozenset()
+    return SPEECH if _HEARS.search(model) else IMAGES | DOCUMENTS
 
 
 def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> Endpoint:

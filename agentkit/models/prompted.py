@@ -8,10 +8,11 @@ decoding), ``constrained=True`` makes every call well-formed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence, Set as AbstractSet
 from dataclasses import replace
 
 from agentkit.errors import UsageError
+from agentkit.media import Media, pieces, placed
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -28,6 +29,7 @@ from agentkit.models.base import (
     ReasoningDelta,
     StreamingChatModel,
     TextDelta,
+    accepted_media,
 )
 from agentkit.models.grammar import answer_schema, call_schema
 from agentkit.models.prompt_format import (
@@ -84,7 +86,7 @@ class PromptedModel:
         """Wrap ``inner``.
 
         Args:
-            inner: The model; it gets messages of text only, and no tools.
+            inner: The model; it gets messages of users and its own, and no tools.
             format: How tools and calls are written: ToolACE-R's ``python``, or ``json``.
             constrained: Send a JSON Schema of the answer along, for models that hold to one.
             max_calls: Most calls in one constrained answer.
@@ -109,6 +111,11 @@ class PromptedModel:
     def reports_cost(self) -> bool:
         """Whether the wrapped model states what answers cost."""
         return getattr(self.inner, "reports_cost", False)
+
+    @property
+    def accepts(self) -> AbstractSet[str]:
+        """What the wrapped model takes beside text."""
+        return accepted_media(self.inner)
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; errors are those of the wrapped model."""
@@ -194,18 +201,18 @@ class PromptedModel:
         instructions = [m.text for m in messages if isinstance(m, SystemMessage)]
         if prompt or instructions:
             yield SystemMessage(text="\n\n".join(filter(None, [prompt, *instructions])))
-        texts: list[str] = []
+        said: list[str | Media] = []
         for message in messages:
             if isinstance(message, UserMessage):
-                texts.append(message.text)
+                said += pieces(message.text, message.media) if message.media else (message.text,)
             elif isinstance(message, ToolMessage):
-                texts.append(render_result(message))
+                said += (render_result(message), *message.media)
             elif isinstance(message, AssistantMessage):
-                yield from _user_messages(texts)
-                texts = []
+                yield from _user_messages(said)
+                said = []
                 written = self._written(message, is_offering=bool(prompt))
                 yield AssistantMessage(text=written, provider_items=message.provider_items)
-        yield from _user_messages(texts)
+        yield from _user_messages(said)
 
     def _written(self, message: AssistantMessage, *, is_offering: bool) -> str:
         """An earlier answer as this model would have written it."""
@@ -231,6 +238,10 @@ def _offers_tools(request: ModelRequest) -> bool:
     return bool(request.tools) and request.tool_choice != "none"
 
 
-def _user_messages(texts: Sequence[str]) -> Iterator[UserMessage]:
-    if texts:
+def _user_messages(said: Sequence[str | Media]) -> Iterator[UserMessage]:
+    texts = [one for one in said if isinstance(one, str)]
+    if len(texts) < len(said):
+        text, media = placed(said)
+        yield UserMessage(text=text, media=media)
+    elif texts:
         yield UserMessage(text="\n".join(texts))

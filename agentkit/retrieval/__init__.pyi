@@ -49,6 +49,7 @@ from .retriever import (
     Hit as Hit,
     Retrieval as Retrieval,
     Retriever as Retriever,
+    Slot as Slot,
     StepRetriever as StepRetriever,
     SubGoal as SubGoal,
 )

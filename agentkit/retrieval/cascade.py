@@ -27,9 +27,8 @@ from agentkit.retrieval.lexical import LexicalChannel
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.ranking import TextRanker, both_ends
 from agentkit.retrieval.references import References
-from agentkit.retrieval.retriever import Hit, Retrieval, SubGoal
+from agentkit.retrieval.retriever import Hit, Retrieval, Slot, SubGoal
 from agentkit.retrieval.word_vectors import StaticEmbedder, TrainedVectors, installed_folder
-from agentkit.tools.types import TypedSlot
 
 
 def merged(found: Sequence[Candidates]) -> Candidates:
@@ -171,14 +170,14 @@ class CascadeRetriever:
         return await self.retrieve_next(query, library, ())
 
     async def retrieve_next(
-        self, query: str, library: Library, in_hand: Sequence[TypedSlot]
+        self, query: str, library: Library, in_hand: Sequence[Slot]
     ) -> Retrieval:
         """The same for a later step of a run, which has values in hand.
 
         Args:
             query: What a tool is needed for.
             library: The library.
-            in_hand: Typed values that a call can be given, see ``values_in_hand``. They are the
+            in_hand: Values that a call can be given, see ``values_in_hand``. They are the
                 inputs of every step for which no planner says others.
 
         Raises:
@@ -375,7 +374,7 @@ def _report(name: str, left: int, spent: tuple[float, float]) -> StageReport:
     )
 
 
-def _with_inputs(plan: Plan, in_hand: tuple[TypedSlot, ...]) -> Plan:
+def _with_inputs(plan: Plan, in_hand: tuple[Slot, ...]) -> Plan:
     goals = (goal if goal.inputs else replace(goal, inputs=in_hand) for goal in plan.goals)
     return replace(plan, goals=tuple(goals)) if in_hand else plan
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from agentkit.messages import JsonObject
 from agentkit.retrieval.candidates import Candidates
 from agentkit.retrieval.index import Inverted, Rows, ToolIndex, key_of
-from agentkit.retrieval.retriever import SubGoal
+from agentkit.retrieval.retriever import Slot, SubGoal
 from agentkit.retrieval.words import terms
+from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types import TypedSlot, TypeSet, can_take, declared_type, slot_of_value
+from agentkit.tools.schema import JsonType, allowed_types, for_same_value, json_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,19 +30,19 @@ _ITEMS = 3
 """Fields of results that are looked at: so many, so deep, and of so many items of a list."""
 
 
-def values_in_hand(results: Iterable[object]) -> tuple[TypedSlot, ...]:
-    """The named values of results, each with its type; of one name the newest.
+def values_in_hand(results: Iterable[object]) -> tuple[Slot, ...]:
+    """The named values of results; of one name the newest.
 
     Example:
-        >>> [(slot.name, str(slot.type)) for slot in values_in_hand([{"id": 7, "open": True}])]
-        [('id', 'integer in {7}'), ('open', 'boolean in {true}')]
+        >>> [(slot.name, slot.value) for slot in values_in_hand([{"id": 7, "open": True}])]
+        [('id', 7), ('open', True)]
     """
-    found: dict[str, TypedSlot] = {}
+    found: dict[str, Slot] = {}
     for result in results:
         for name, value in _fields(result, 0):
             if len(found) >= _MOST_SLOTS and name not in found:
                 return tuple(found.values())
-            found[name] = slot_of_value({} if isinstance(value, Mapping) else value, name=name)
+            found[name] = Slot(name=name, value=value, bound=True)
     return tuple(found.values())
 
 
@@ -129,7 +131,7 @@ class InHand:
     """Lifts tools whose required arguments earlier calls have given; drops none.
 
     What a run has in hand are the bound ``SubGoal.inputs``: the named values of its results so
-    far, typed by ``slot_of_value``. What a planner guesses is not in hand. A required parameter
+    far. What a planner guesses is not in hand. A required parameter
     is served by a value of the same name, in any writing, whose type it can take. A tool gains
     ``weight`` where all of its required parameters are served, in proportion where some are, and
     less for names that many tools need. A first request has nothing in hand and passes untouched.
@@ -164,22 +166,65 @@ class InHand:
 
 
 def _fitting(
-    definition: ToolDefinition, slots: Mapping[int, TypedSlot], rarities: Mapping[int, float]
+    definition: ToolDefinition, slots: Mapping[int, Slot], rarities: Mapping[int, float]
 ) -> float:
     """The share of the required parameters that a value of the same name fits."""
     given = [
-        rarities[key] if key in slots and can_take(declared, slots[key].type) else 0.0
-        for key, declared in _required(definition)
+        rarities[key] if key in slots and parameter.takes(slots[key].value) else 0.0
+        for key, parameter in _required(definition)
     ]
     return sum(given) / len(given) if given else 0.0
 
 
+_WRITTEN_ALSO: Mapping[JsonType, frozenset[JsonType]] = {
+    **dict.fromkeys(("integer", "number", "boolean", "array"), frozenset({"string"})),
+    "string": frozenset({"integer", "number"}),
+}
+"""Types that values can be written in besides their own."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Parameter:
+    """A required parameter.
+
+    Attributes:
+        schema: What it declares.
+        root: The document that its references point into.
+        types: The JSON types that it allows.
+    """
+
+    schema: Any
+    root: JsonObject
+    types: frozenset[JsonType]
+
+    @classmethod
+    def of(cls, schema: Any, root: JsonObject) -> _Parameter:
+        return cls(schema=schema, root=root, types=allowed_types(schema, root=root))
+
+    def takes(self, value: object) -> bool:
+        """Whether a value may serve here, written in another form or in a list if need be."""
+        kind = json_type(value)
+        if kind in self.types or (kind == "integer" and "number" in self.types):
+            return kind in {"array", "object"} or self._lists(value)
+        if not self.types.isdisjoint(_WRITTEN_ALSO.get(kind, ())):
+            return True
+        if "array" not in self.types or not isinstance(self.schema, Mapping):
+            return False
+        return _Parameter.of(self.schema.get("items", {}), self.root).takes(value)
+
+    def _lists(self, value: object) -> bool:
+        """Whether the allowed values, where there are any, hold a value of the right type."""
+        parts = for_same_value(self.schema, self.root, "allOf")
+        enums = [part["enum"] for part in parts if isinstance(part.get("enum"), list)]
+        return all(any(same_json(value, one) for one in enum) for enum in enums)
+
+
 @lru_cache(maxsize=4_096)
-def _required(definition: ToolDefinition) -> tuple[tuple[int, TypeSet], ...]:
-    """The declared types of the required parameters, each by the key of its name."""
+def _required(definition: ToolDefinition) -> tuple[tuple[int, _Parameter], ...]:
+    """The required parameters, each by the key of its name."""
     signature = definition.signature
     return tuple(
-        (_key_of(name), declared_type(signature.properties[name], root=signature.parameters))
+        (_key_of(name), _Parameter.of(signature.properties[name], signature.parameters))
         for name in signature.required
         if name in signature.properties
     )

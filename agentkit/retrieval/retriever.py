@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from agentkit.episodes import GoalTrace, RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.tools.definition import ToolDefinition
 
-if TYPE_CHECKING:
-    from agentkit.tools.types import TypedSlot
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """A value that a step has to work with.
+
+    Attributes:
+        name: What the goal or an earlier result calls it; empty when it has no name.
+        type: Its type in the planner's words (``list of dates``); empty when unknown.
+        value: The value, where it is known.
+        bound: Whether it is.
+    """
+
+    name: str = ""
+    type: str = ""
+    value: Any = field(default=None, hash=False)
+    bound: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,13 +38,13 @@ class SubGoal:
         argument_names: Names of arguments that the step's tool probably takes. A planner model
             that guesses them helps retrieval more than one that guesses types.
         inputs: What the step has to work with; empty when unknown, which changes nothing.
-        output: What the step has to give; None when unknown.
+        output: The type of what the step has to give, in the planner's words; empty when unknown.
     """
 
     intent: str
     argument_names: tuple[str, ...] = ()
-    inputs: tuple[TypedSlot, ...] = ()
-    output: TypedSlot | None = None
+    inputs: tuple[Slot, ...] = ()
+    output: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,9 +137,9 @@ class StepRetriever(Protocol):
     """A retriever that can use what a run has in hand by now; others are asked without."""
 
     async def retrieve_next(
-        self, query: str, library: Library, in_hand: Sequence[TypedSlot]
+        self, query: str, library: Library, in_hand: Sequence[Slot]
     ) -> Retrieval:
-        """Like ``Retriever.retrieve``, with typed values available as arguments."""
+        """Like ``Retriever.retrieve``, with values available as arguments."""
         ...
 
 

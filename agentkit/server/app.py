@@ -15,6 +15,7 @@ from agentkit.errors import AgentKitError, MissingExtraError, UsageError
 from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import Store
+from agentkit.models.base import accepted_media
 from agentkit.server.approvals import ApprovalsEndpoint
 from agentkit.server.chat import ChatCompletions, Dialect
 from agentkit.server.chat_answer import Completion
@@ -22,7 +23,7 @@ from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
 from agentkit.server.limits import Bodies, ServerLimits
-from agentkit.server.metrics import CONTENT_TYPE, Gauge, Metrics, RunMetrics, store_gauges
+from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gauges
 from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
 from agentkit.server.responses import ResponsesReader, ResponseWriter
 from agentkit.server.runs import MinuteLog, Probe, Runs
@@ -64,6 +65,7 @@ def create_app(
     refresh_seconds: float | None = 30.0,
     close_agent: bool = True,
     deps_factory: DepsFactory | None = None,
+    media_urls: bool = False,
 ) -> Starlette:
     """An agent behind OpenAI's chat completions, as an ASGI application.
 
@@ -102,6 +104,9 @@ def create_app(
         deps_factory: Creates the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it
             refuses the request.
+        media_urls: Whether clients may give https URLs of images. We never fetch them: they are
+            handed to the model's provider, so do not allow them where that is a server of your own
+            in a network that clients should not reach.
 
     Raises:
         UsageError: An approver is not among the keys.
@@ -123,6 +128,8 @@ def create_app(
         max_messages=limits.max_messages,
         output_schema=agent.output_schema,
         alias=agent.model.name,
+        accepts=accepted_media(agent.model),
+        media_urls=media_urls,
     )
     chat = ChatCompletions(
         agent=agent,
@@ -292,18 +299,18 @@ class _Service:
         self._replica = replica_of(agent.store)
         self.runs = Runs()
         self.metrics = RunMetrics(
-            Gauge("agentkit_runs_in_flight", "Runs that are under way.", lambda: len(self.runs)),
-            Gauge(
-                "agentkit_draining",
-                "1 while the server is about to stop.",
-                lambda: self.runs.is_draining,
-            ),
-            Gauge(
-                "agentkit_library_version",
-                "Version that runs begin with.",
-                lambda: agent.library.version,
-            ),
-            *store_gauges(agent.queue, self._replica),
+            {
+                "agentkit_runs_in_flight": ("Runs that are under way.", lambda: len(self.runs)),
+                "agentkit_draining": (
+                    "1 while the server is about to stop.",
+                    lambda: self.runs.is_draining,
+                ),
+                "agentkit_library_version": (
+                    "Version that runs begin with.",
+                    lambda: agent.library.version,
+                ),
+                **store_gauges(agent.queue, self._replica),
+            }
         )
 
     async def ready(self) -> Mapping[str, str]:

@@ -7,14 +7,25 @@ it would not.
 
 from __future__ import annotations
 
+import binascii
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_core import PydanticCustomError
 
+from agentkit.errors import UsageError
+from agentkit.media import Audio, File, Image, Media, placed
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
@@ -24,6 +35,7 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
+from agentkit.models.base import is_accepted
 from agentkit.models.wire import parse_json
 from agentkit.server.middleware import RequestError
 
@@ -59,6 +71,7 @@ _REFUSED: Mapping[str, tuple[tuple[object, ...], str]] = {
 """Fields that would change what the answer is: values that change nothing, and why not."""
 
 _CODES = {"model": "missing_model", "session_id": "invalid_session"}
+_LONGEST_NAME = 200
 _OWN_CODES = frozenset({"unsupported_content", "invalid_value"})
 
 
@@ -73,15 +86,66 @@ def _whole(text: str) -> str:
     return text
 
 
-def _plain(content: Any) -> Any:
-    """The text of a message, which may come in parts."""
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
-    plain = [one for one in parts if isinstance(one, dict) and one.get("type") == "text"]
-    texts = [one.get("text") for one in plain]
-    if len(texts) < len(parts) or not all(isinstance(one, str) for one in texts):
-        words = "it must be text, or a list of parts of type text"
+def _said(content: Any, info: ValidationInfo) -> UserMessage:
+    """The text and the media of a message, which may come in parts."""
+    if isinstance(content, str) or not content:
+        return UserMessage(text=_whole(content or ""))
+    reader = cast("Reader", info.context)
+    parts = [_part(one, reader) for one in content] if isinstance(content, list) else [None]
+    texts = [one for one in parts if isinstance(one, str)]
+    if None in parts:
+        words = "it must be text, or a list of parts of type text, image_url, input_audio or file"
         raise PydanticCustomError("unsupported_content", words)
-    return "".join(map(str, texts))
+    if len(texts) == len(parts):
+        return UserMessage(text="".join(texts))
+    text, media = placed(one for one in parts if one is not None)
+    return UserMessage(text=text, media=media)
+
+
+def _part(part: Any, reader: Reader) -> str | Media | None:
+    """A text or a medium; None for any other part."""
+    kind = part.get("type") if isinstance(part, dict) else None
+    held = part[kind] if isinstance(kind, str) and kind in part else None
+    if kind == "text":
+        return _whole(held) if isinstance(held, str) else None
+    try:
+        medium = _medium(str(kind), held, reader)
+    except UsageError as error:
+        raise PydanticCustomError("invalid_value", "{why}", {"why": str(error)}) from error
+    if medium is not None and not is_accepted(medium, reader.accepts):
+        why = f"the model of this server cannot take {medium.label}"
+        raise PydanticCustomError("unsupported_content", "{why}", {"why": why})
+    return medium
+
+
+def _medium(kind: str, held: Any, reader: Reader) -> Media | None:
+    match kind, held:
+        case "image_url", {"url": str(url)}:
+            if url.startswith("data:"):
+                return Image(**_decoded(url))
+            if not reader.media_urls:
+                raise UsageError("images are taken as data: URLs here, and no others")
+            return Image(url=_whole(url))
+        case "input_audio", {"data": str(data), "format": str(form)}:
+            return Audio(**_decoded(f"data:audio/{form};base64,{data}"))
+        case "file", {"file_data": str(data)}:
+            given = _decoded(data if data.startswith("data:") else f"data:;base64,{data}")
+            name = held.get("filename")
+            name = _whole(name)[-_LONGEST_NAME:] if isinstance(name, str) else ""
+            return File(**given, name=name)
+    return None
+
+
+def _decoded(url: str) -> dict[str, Any]:
+    """The bytes and the type in a ``data:`` URL."""
+    head, _, data = url.removeprefix("data:").partition(",")
+    media_type, _, form = head.rpartition(";")
+    if form != "base64":
+        raise UsageError("a data: URL has its bytes in base64")
+    try:
+        return {"data": binascii.a2b_base64(data, strict_mode=True), "media_type": media_type}
+    except ValueError as error:
+        raise UsageError(f"the bytes cannot be read: {error}") from error
 
 
 _Text = Annotated[str, AfterValidator(_whole)]
@@ -104,7 +168,7 @@ class _Call(_Record):
 
 class _Message(_Record):
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Annotated[_Text, BeforeValidator(_plain)] = ""
+    content: Annotated[Any, BeforeValidator(_said)] = UserMessage(text="")
     tool_calls: list[_Call] | None = None
     tool_call_id: _Text | None = None
 
@@ -165,12 +229,16 @@ class Reader:
         alias: Another name that it is asked by: that of the model behind the agent.
         max_messages: Most messages in one request.
         output_schema: What the agent's answers match; None for text.
+        accepts: What the model takes beside text, see ``agentkit.models.accepted_media``.
+        media_urls: Whether the model's provider may be given URLs to fetch images from.
     """
 
     model: str
     max_messages: int
     output_schema: JsonObject | None
     alias: str = ""
+    accepts: AbstractSet[str] = frozenset()
+    media_urls: bool = False
 
     def read(self, body: bytes, session: str | None) -> Asked:
         """The request in ``body``.
@@ -190,7 +258,7 @@ class Reader:
             message = f"{len(messages)} messages; at most {self.max_messages} are taken"
             raise RequestError(message=message, param="messages", code="too_many_messages")
         try:
-            read = _Body.model_validate(record)
+            read = _Body.model_validate(record, context=self)
         except ValidationError as error:
             raise refused(error) from error
         self._check_fitting(read.model, record)
@@ -273,15 +341,20 @@ def _conversation(records: Sequence[_Message]) -> tuple[Message, ...]:
     messages: list[Message] = []
     names: dict[str, str] = {}
     for at, one in enumerate(records):
+        said: UserMessage = one.content
+        if said.media and one.role != "user":
+            where = f"messages[{at}].content"
+            message = f"{where}: only messages of users hold images, audio and files"
+            raise RequestError(message=message, param=where, code="unsupported_content")
         match one.role:
             case "system" | "developer":
-                messages.append(SystemMessage(text=one.content))
+                messages.append(SystemMessage(text=said.text))
             case "user":
-                messages.append(UserMessage(text=one.content))
+                messages.append(said)
             case "assistant":
                 calls = tuple(map(_call, one.tool_calls or ()))
                 names |= {call.call_id: call.name for call in calls}
-                messages.append(AssistantMessage(text=one.content, tool_calls=calls))
+                messages.append(AssistantMessage(text=said.text, tool_calls=calls))
             case "tool":
                 call_id = one.tool_call_id
                 if call_id is None or (names and call_id not in names):
@@ -289,7 +362,7 @@ def _conversation(records: Sequence[_Message]) -> tuple[Message, ...]:
                     message = f"{where} names no call of the messages before it"
                     raise RequestError(message=message, param=where)
                 name = names.get(call_id, "")
-                messages.append(ToolMessage(call_id=call_id, name=name, text=one.content))
+                messages.append(ToolMessage(call_id=call_id, name=name, text=said.text))
     return tuple(messages)
 
 

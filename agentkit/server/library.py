@@ -24,7 +24,7 @@ from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys
 from agentkit.server.limits import RateLimiter, ServerLimits, Slots
-from agentkit.server.metrics import Counter, Gauge, Metrics
+from agentkit.server.metrics import Counter, Metrics
 from agentkit.server.middleware import (
     SCOPE_KEY,
     Exchange,
@@ -206,8 +206,10 @@ class LibraryEndpoints:
         self._bytes = Counter("agentkit_library_bytes_total", "Bytes of bodies sent.", "route")
         self.metrics = Metrics(
             self._bytes,
-            Gauge("agentkit_library_version", "Newest version that was read.", self._version),
-            Gauge("agentkit_library_reading", "Requests that are read for.", self.reading.__len__),
+            gauges={
+                "agentkit_library_version": ("Newest version that was read.", self._version),
+                "agentkit_library_reading": ("Requests that are read for.", self.reading.__len__),
+            },
         )
 
     async def ready(self) -> Mapping[str, str]:

@@ -5,9 +5,9 @@ The few lines that a server needs of it; all of it runs on one event loop, so no
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
@@ -20,7 +20,8 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
 _NO_SUCH_TOOL = "(unknown)"
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
-Labels = tuple[str, ...]
+Gauges: TypeAlias = Mapping[str, tuple[str, Callable[[], float]]]
+"""By name what a number says, and how it is looked up; one that ends in ``_total`` only grows."""
 
 
 class Counter:
@@ -42,30 +43,19 @@ class Counter:
 
     def __init__(self, name: str, words: str, *labels: str) -> None:
         self._name, self._words, self._labels = name, words, labels
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
+        self._values: dict[tuple[str, ...], float] = defaultdict(float)
+        if not labels:
+            self._values[()] = 0
 
     def add(self, *labels: str, by: float = 1) -> None:
         """Count ``by`` more."""
-        self._values[labels] = self._values.get(labels, 0) + by
+        self._values[labels] += by
 
     def lines(self) -> Iterator[str]:
         """The metric as text."""
         yield from _head(self._name, self._words, "counter")
         for labels, value in sorted(self._values.items()):
-            yield _sample(self._name, zip(self._labels, labels, strict=True), value)
-
-
-class Gauge:
-    """A number that is looked up when somebody asks; one that ends in ``_total`` only grows."""
-
-    def __init__(self, name: str, words: str, read: Callable[[], float]) -> None:
-        self._name, self._words, self._read = name, words, read
-
-    def lines(self) -> Iterator[str]:
-        """The metric as text."""
-        kind = "counter" if self._name.endswith("_total") else "gauge"
-        yield from _head(self._name, self._words, kind)
-        yield _sample(self._name, (), self._read())
+            yield _sample(self._name, self._labels, labels, value)
 
 
 class Histogram:
@@ -81,32 +71,34 @@ class Histogram:
     def __init__(self, name: str, words: str, bounds: Sequence[float], *labels: str) -> None:
         self._name, self._words, self._labels = name, words, labels
         self._bounds = (*bounds, float("inf"))
-        self._counts: dict[Labels, list[int]] = {}
-        self._sums: dict[Labels, float] = {}
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = defaultdict(float)
 
     def observe(self, value: float, *labels: str) -> None:
-        """Take one value."""
+        """Take one value; a bucket holds those before it."""
         counts = self._counts.setdefault(labels, [0] * len(self._bounds))
-        counts[bisect_left(self._bounds, value)] += 1
-        self._sums[labels] = self._sums.get(labels, 0.0) + value
+        for at, bound in enumerate(self._bounds):
+            counts[at] += value <= bound
+        self._sums[labels] += value
 
     def lines(self) -> Iterator[str]:
-        """The metric as text: buckets that each hold those before, the sum and the count."""
+        """The metric as text: the buckets, the sum and the count."""
         yield from _head(self._name, self._words, "histogram")
         for labels, counts in sorted(self._counts.items()):
-            own = list(zip(self._labels, labels, strict=True))
-            for bound, total in zip(self._bounds, accumulate(counts), strict=True):
-                yield _sample(f"{self._name}_bucket", [*own, ("le", _number(bound))], total)
-            yield _sample(f"{self._name}_sum", own, self._sums[labels])
-            yield _sample(f"{self._name}_count", own, sum(counts))
+            names = (*self._labels, "le")
+            for bound, count in zip(self._bounds, counts, strict=True):
+                yield _sample(f"{self._name}_bucket", names, (*labels, _number(bound)), count)
+            yield _sample(f"{self._name}_sum", self._labels, labels, self._sums[labels])
+            yield _sample(f"{self._name}_count", self._labels, labels, counts[-1])
 
 
 def _head(name: str, words: str, kind: str) -> tuple[str, str]:
     return f"# HELP {name} {words}", f"# TYPE {name} {kind}"
 
 
-def _sample(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels)
+def _sample(name: str, names: Sequence[str], labels: Sequence[str], value: float) -> str:
+    pairs = zip(names, labels, strict=True)
+    inside = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in pairs)
     return f"{name}{{{inside}}} {_number(value)}" if inside else f"{name} {_number(value)}"
 
 
@@ -121,19 +113,24 @@ class Metrics:
 
     Args:
         further: What is counted beside requests.
+        gauges: The values to read.
     """
 
-    def __init__(self, *further: Counter | Gauge | Histogram) -> None:
+    def __init__(self, *further: Counter | Histogram, gauges: Gauges) -> None:
         labels = ("route", "status", "key")
         self.requests = Counter("agentkit_requests_total", "Requests answered.", *labels)
         self.seconds = Histogram(
             "agentkit_request_seconds", "Time to the end of the answer.", SECONDS, "route"
         )
-        self._all = (self.requests, self.seconds, *further)
+        self._counted, self._gauges = (self.requests, self.seconds, *further), gauges
 
     def text(self) -> str:
         """All of it in Prometheus' text format."""
-        return "".join(f"{line}\n" for one in self._all for line in one.lines())
+        lines = [line for one in self._counted for line in one.lines()]
+        for name, (words, read) in self._gauges.items():
+            kind = "counter" if name.endswith("_total") else "gauge"
+            lines += [*_head(name, words, kind), _sample(name, (), (), read())]
+        return "".join(f"{line}\n" for line in lines)
 
 
 class RunMetrics(Metrics):
@@ -143,7 +140,7 @@ class RunMetrics(Metrics):
         gauges: The values to read.
     """
 
-    def __init__(self, *gauges: Gauge) -> None:
+    def __init__(self, gauges: Gauges) -> None:
         self.first_text = Histogram(
             "agentkit_first_text_seconds", "Time to the first text of a stream.", SECONDS
         )
@@ -155,7 +152,7 @@ class RunMetrics(Metrics):
             "agentkit_tool_failures_total", "Tool calls that failed, by label.", "tool", "label"
         )
         counted = (self._ended, self._tokens, self._calls, self._failures)
-        super().__init__(self.first_text, self.runs, *counted, *gauges)
+        super().__init__(self.first_text, self.runs, *counted, gauges=gauges)
 
     def observe(self, episode: Episode) -> None:
         """Count what is in an episode."""
@@ -174,40 +171,43 @@ class RunMetrics(Metrics):
                 self._failures.add(tool, failure.kind)
 
 
-def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> list[Gauge]:
+def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> Gauges:
     """The state of the layers between an agent and its store."""
     read: dict[str, tuple[str, Callable[[], float]]] = {
-        "episodes_kept_total": ("Episodes that the store has.", lambda: queue.state.kept),
-        "episodes_not_kept_total": (
+        "agentkit_episodes_kept_total": (
+            "Episodes that the store has.",
+            lambda: queue.state.kept,
+        ),
+        "agentkit_episodes_not_kept_total": (
             "Episodes that the store did not take at first, or never will.",
             lambda: queue.state.delayed + queue.state.refused,
         ),
-        "episodes_waiting": (
+        "agentkit_episodes_waiting": (
             "Episodes in memory that the store has not got yet.",
             lambda: queue.state.waiting,
         ),
     }
     if replica is not None:
         read |= {
-            "library_staleness_seconds": (
+            "agentkit_library_staleness_seconds": (
                 "Time since the library was known to be the newest.",
                 lambda: replica.staleness_seconds,
             ),
-            "store_away": (
+            "agentkit_store_away": (
                 "1 while the store does not answer and the last library is served.",
                 lambda: replica.status.state == "away",
             ),
-            "library_behind": (
+            "agentkit_library_behind": (
                 "1 while the store answers and its newest library cannot be taken up.",
                 lambda: replica.status.state == "behind",
             ),
-            "library_refreshes_total": (
+            "agentkit_library_refreshes_total": (
                 "Library versions that were taken up.",
                 lambda: replica.status.refreshes,
             ),
-            "library_refresh_failures_total": (
+            "agentkit_library_refresh_failures_total": (
                 "Looks at the store that failed.",
                 lambda: replica.status.failed_looks,
             ),
         }
-    return [Gauge(f"agentkit_{name}", words, look) for name, (words, look) in read.items()]
+    return read

@@ -35,7 +35,6 @@ _REFUSED = {
     "background": "answers are not made in the background; leave background out",
     "prompt": "the agent has its own prompt; leave prompt out",
 }
-_PARTS = {"input_text": "text", "output_text": "text", "refusal": "text"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,12 +145,19 @@ def _content(content: object) -> object:
     """Parts under the names that chat completions have for them."""
     if not isinstance(content, list):
         return content
-    return [
-        {"type": "text", "text": part.get("text", part.get("refusal"))}
-        if isinstance(part, Mapping) and part.get("type") in _PARTS
-        else part
-        for part in content
-    ]
+    return [_part(part) if isinstance(part, Mapping) else part for part in content]
+
+
+def _part(part: JsonObject) -> JsonObject:
+    match part.get("type"):
+        case "input_text" | "output_text" | "refusal":
+            return {"type": "text", "text": part.get("text", part.get("refusal"))}
+        case "input_image":
+            return {"type": "image_url", "image_url": {"url": part.get("image_url")}}
+        case "input_file":
+            return {"type": "file", "file": part}
+        case _:
+            return part
 
 
 @dataclass(kw_only=True, slots=True)

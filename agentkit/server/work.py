@@ -14,16 +14,18 @@ from agentkit.agent.types import (
     WAITS_FOR_PERSON,
     Approval,
     Decision,
+    Request,
     ResumeOptions,
     RunEvent,
     RunOptions,
     RunResult,
-    deferred_calls,
+    waiting_calls,
 )
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
 from agentkit.evolution.validation.texts import name_key
 from agentkit.library.store import EpisodeFilter, EpisodeStore
+from agentkit.media import Media, parts_of
 from agentkit.messages import Message, ToolCall
 from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
@@ -44,6 +46,7 @@ class Work:
     Attributes:
         episode_id: Id of the episode that it will be.
         request: The user's message; empty when a run resumes.
+        media: What was sent with it.
         history: What was said before, when no store has it.
         session_id: The conversation, as the store knows it.
         labels: For the episode.
@@ -55,6 +58,7 @@ class Work:
 
     episode_id: str
     request: str = ""
+    media: tuple[Media, ...] = ()
     history: tuple[Message, ...] = ()
     session_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -70,14 +74,18 @@ class Work:
             RunError: As for ``Agent.run``.
         """
         if self.waiting is None:
-            return await agent.run(self.request, **self._options())
+            return await agent.run(self._said, **self._options())
         return await agent.resume(self.waiting, **self._resume_options())
 
     def streamed(self, agent: Agent) -> AsyncGenerator[RunEvent, None]:
         """What happens on the way to the outcome."""
         if self.waiting is None:
-            return agent.stream(self.request, **self._options())
+            return agent.stream(self._said, **self._options())
         return agent.stream_resume(self.waiting, **self._resume_options())
+
+    @property
+    def _said(self) -> Request:
+        return [*parts_of(self.request, self.media)] if self.media else self.request
 
     def _options(self) -> RunOptions[Any]:
         return RunOptions(
@@ -102,6 +110,7 @@ class Work:
         return Episode(
             episode_id=self.episode_id,
             request=self.request,
+            media=self.media,
             stop_reason=stop_reason,
             model=agent.model.name,
             library_version=agent.library.version,
@@ -137,6 +146,7 @@ def new_work(chat_request: Asked, exchange: Exchange, *, keeps: bool) -> Work:
     return Work(
         episode_id=episode_id,
         request=chat_request.messages[-1].text,
+        media=chat_request.messages[-1].media,
         history=() if chat_request.session else chat_request.messages[:-1],
         session_id=_session_id(chat_request, exchange),
         labels=labels,
@@ -256,17 +266,19 @@ def _earlier_messages(
 def _with_answers(
     work: Work, waiting: Episode, answers: Mapping[str, str], *, takes_approvals: bool
 ) -> Work:
-    calls = {call_id_on_the_wire(waiting.episode_id, c.call_id): c for c in deferred_calls(waiting)}
+    calls = {
+        call_id_on_the_wire(waiting.episode_id, one.call_id): (one, result)
+        for one, result in waiting_calls(waiting)
+    }
     if calls.keys() != answers.keys():
         missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
         message = f"each call needs one tool message, and no other; look at {missing[:200]}"
         raise RequestError(message=message, param="messages", code="unanswered_tool_call")
     values: dict[str, object] = {}
     approvals: dict[str, Decision] = {}
-    texts = {result.call_id: result.text for result in waiting.turns[-1].results}
-    for wire_id, call in calls.items():
+    for wire_id, (call, result) in calls.items():
         value = _value(answers[wire_id])
-        if texts[call.call_id] == WAITS_FOR_PERSON.format(name=call.name):
+        if result.text == WAITS_FOR_PERSON.format(name=call.name):
             approvals[call.call_id] = _approval(call, value, takes_approvals=takes_approvals)
         else:
             values[call.call_id] = value

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Set as AbstractSet
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +26,14 @@ from agentkit.messages import (
     message_from_json,
     message_to_json,
 )
-from agentkit.models.base import ChatModel, ModelEvent, ModelRequest, ModelResponse
+from agentkit.models.base import (
+    ANY_MEDIA,
+    ChatModel,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    accepted_media,
+)
 from agentkit.testing.scripted_models import as_events
 from agentkit.tools.canonical import digest
 
@@ -104,6 +111,11 @@ class ReplayModel:
 
     reports_cost = True
     """The recorded usage includes the cost."""
+
+    @property
+    def accepts(self) -> AbstractSet[str]:
+        """What the recorded model takes beside text; a cassette alone has whatever it was asked."""
+        return ANY_MEDIA if self._inner is None else accepted_media(self._inner)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from agentkit.errors import ReplayMismatchError
 from agentkit.messages import AssistantMessage, ToolCall, Usage
-from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.base import ANY_MEDIA, ModelEvent, ModelRequest, ModelResponse, TextDelta
 
 Answer: TypeAlias = str | Sequence[ToolCall] | AssistantMessage | ModelResponse
 """Possible answers of a function: text, calls, a message, or a whole response."""
@@ -47,6 +47,9 @@ class FunctionModel:
 
     reports_cost = True
     """What answers cost is what the function says of their usage."""
+
+    accepts = ANY_MEDIA
+    """The function is given whatever there is."""
 
     @property
     def name(self) -> str:

@@ -1,8 +1,4 @@
 from .canonical import canonical_json as canonical_json
-from .coercion import (
-    canonical_arguments as canonical_arguments,
-    coerce as coerce,
-)
 from .definition import (
     ChildReference as ChildReference,
     Description as Description,
@@ -19,11 +15,11 @@ from .error_messages import (
     close_to as close_to,
     problems_of as problems_of,
 )
-from .rules.checking import EarlierCall as EarlierCall
 from .rules.records import (
     Between as Between,
     CallBefore as CallBefore,
     Condition as Condition,
+    EarlierCall as EarlierCall,
     Form as Form,
     OneOf as OneOf,
     Requires as Requires,
@@ -57,20 +53,9 @@ from .sources.json_records import (
     definitions_from_json as definitions_from_json,
 )
 from .tool import Tool as Tool
-from .types import (
-    ANY as ANY,
-    MEANINGS as MEANINGS,
-    NEVER as NEVER,
-    Alternative as Alternative,
-    TypedSlot as TypedSlot,
-    TypeSet as TypeSet,
-    can_take as can_take,
-    declared_type as declared_type,
-    join as join,
-    named_type as named_type,
-    slot_of_value as slot_of_value,
-)
 from .validation import (
     ArgumentValidator as ArgumentValidator,
+    canonical_arguments as canonical_arguments,
+    coerce as coerce,
     validate_arguments as validate_arguments,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 from agentkit.errors import UsageError
@@ -103,15 +104,10 @@ def tool(
                 f"{wrapped.name!r} is a tool already; give its options where it is made, or use "
                 "Tool.with_definition"
             )
-        reading = sources.read_function(wrapped, sources.DefinitionOptions(**settings))
-        more = running if reading.convert is None else {**running, "convert": reading.convert}
-        return Tool(
-            definition=reading.definition,
-            function=None if deferred else wrapped,
-            is_async=reading.is_async and not deferred,
-            context=reading.context,
-            **more,
-        )
+        made = sources.read_function(wrapped, sources.DefinitionOptions(**settings))
+        if deferred:
+            return replace(made, is_async=False, **running)
+        return replace(made, function=wrapped, **running)
 
     return make if function is None else make(function)
 

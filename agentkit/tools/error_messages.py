@@ -240,8 +240,6 @@ _SENTENCES: Mapping[str, str] = {
     "oneOf": "must fit exactly one of the alternatives, not several, {got}",
     "pattern": "must match the pattern {limit}, {got}",
     "type": "must be {kinds}, {got}",
-    "unevaluatedItems": "must hold no items beyond those that its schema describes, got {size}",
-    "unevaluatedProperties": "must not hold {names}",
     "uniqueItems": "must not hold an item twice",
 }
 
@@ -395,3 +393,8 @@ def short_repr(value: Any) -> str:
     except ValueError:  # an integer with more digits than Python prints
         return "a value with very many digits"
     return text if len(text) <= 2 * _SHOWN_CHARACTERS else f"{text[: 2 * _SHOWN_CHARACTERS]}…"
+
+
+def plural(number: int, noun: str) -> str:
+    """A number of things: ``3 tools``, ``1 tool``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

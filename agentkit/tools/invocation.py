@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
 
 from agentkit.errors import UsageError
+from agentkit.media import Media
 from agentkit.messages import Usage
 
 if TYPE_CHECKING:  # defaults of type variables are typing_extensions' up to Python 3.12
@@ -107,20 +108,57 @@ def encode_result(value: object) -> tuple[Any, str]:
     """JSON data and model text of a returned value.
 
     Text is passed on as it is; plain data become compact JSON. Pydantic models, dataclasses,
-    dates, decimals, enums, sets and paths are converted first.
+    dates, decimals, enums, sets and paths are converted first. Of media there is what tells of
+    them; ``encode_shown`` gives them, too.
 
     Raises:
         UnserialisableError: JSON cannot hold the value: NaN, a cycle, an open file.
     """
+    data, text, _ = encode_shown(value)
+    return data, text
+
+
+def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
+    """JSON data, model text and media of a returned value.
+
+    A medium alone, or in a list with texts, is a label in the text; in other data it is what
+    ``Media.reference`` gives.
+
+    Raises:
+        UnserialisableError: As for ``encode_result``.
+    """
     if isinstance(value, str):
-        return value, value
+        return value, value, ()
     try:
-        return value, _dumps(value)
+        return value, _dumps(value), ()
     except TypeError:  # not plain data
-        converted = _converted(value)
-        return converted, converted if isinstance(converted, str) else _dumps(converted)
+        media: list[Media] = []
+        converted = _converted(_referring(value, media))
+        if media and (told := _told(value)) is not None:
+            return converted, told, tuple(media)
+        text = converted if isinstance(converted, str) else _dumps(converted)
+        return converted, text, tuple(media)
     except (ValueError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
+
+
+def _referring(value: Any, media: list[Media]) -> Any:
+    """Data in which references stand for media, which are added to the list."""
+    if isinstance(value, Media):
+        media.append(value)
+        return value.reference()
+    if isinstance(value, Mapping):
+        return {key: _referring(item, media) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_referring(item, media) for item in value]
+    return value
+
+
+def _told(value: Any) -> str | None:
+    """A medium, or a list of texts and media, as text; None for other data."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    texts = [one.label if isinstance(one, Media) else one for one in parts]
+    return "\n".join(texts) if all(isinstance(one, str) for one in texts) else None
 
 
 def described(error: BaseException) -> str:
@@ -179,6 +217,7 @@ class RunFacts:
         metadata: Labels of its episode.
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
+        media: What the user sent beside the text.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
     """
@@ -189,6 +228,7 @@ class RunFacts:
     metadata: Mapping[str, str] = field(default_factory=dict)
     library_version: int = 0
     usage: Usage = field(default_factory=Usage)
+    media: tuple[Media, ...] = ()
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
 
@@ -250,6 +290,11 @@ class RunContext(Generic[DepsT]):
     def usage(self) -> Usage:
         """The run's usage of models so far."""
         return self._live.usage
+
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """The images, audio and files that the user sent with the words that the run answers."""
+        return self._live.media
 
     def progress(self, text: str) -> None:
         """Report this call's progress to the run's listeners: a ``ToolProgress`` event.

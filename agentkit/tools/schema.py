@@ -7,7 +7,7 @@ reads a file or the network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
@@ -201,6 +201,99 @@ def for_same_value(part: Any, root: JsonObject, *combinators: str) -> Iterator[J
         for keyword in combinators:
             branches = one.get(keyword)
             waiting.extend(branches if isinstance(branches, list | tuple) else ())
+
+
+# --- JSON types -----------------------------------------------------------------------------------
+
+JsonType = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
+"""A JSON type; every ``integer`` is also a ``number``."""
+
+ANY_TYPE: frozenset[JsonType] = frozenset(get_args(JsonType)) - {"integer"}
+"""The types of what nobody declared."""
+
+_NUMERIC = frozenset({"integer", "number"})
+_DEEPEST = 6
+_MOST_READ = 400
+
+
+def json_type(value: Any) -> JsonType:
+    """The JSON type of a value; 1.0 is an integer."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "integer" if isinstance(value, int) or value.is_integer() else "number"
+    return "array" if isinstance(value, list | tuple) else "object"
+
+
+def allowed_types(schema: Any, *, root: JsonObject | None = None) -> frozenset[JsonType]:
+    """The JSON types of the values that a schema allows, without ``integer`` beside ``number``.
+
+    A hint, which never fails: a part that cannot be read, an endless reference, or parts that
+    contradict each other declare nothing.
+
+    Args:
+        schema: A JSON Schema 2020-12.
+        root: The document that ``$ref`` points into; the schema itself by default.
+
+    Example:
+        >>> sorted(allowed_types({"anyOf": [{"type": "integer"}, {"enum": ["all", None]}]}))
+        ['integer', 'null', 'string']
+        >>> allowed_types({"description": "Whatever you like."}) == ANY_TYPE
+        True
+    """
+    document = schema if root is None else root
+    left = iter(range(_MOST_READ))
+
+    def read(part: Any, depth: int, followed: frozenset[str]) -> frozenset[JsonType]:
+        if not isinstance(part, Mapping) or depth > _DEEPEST or next(left, None) is None:
+            return ANY_TYPE
+        found = _types_stated(part)
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(branches := part.get(keyword), list) and branches:
+                each = [read(branch, depth + 1, followed) for branch in branches]
+                found = _in_both(found, frozenset[JsonType]().union(*each))
+        for branch in branches if isinstance(branches := part.get("allOf"), list) else ():
+            found = _in_both(found, read(branch, depth + 1, followed))
+        reference = part.get("$ref")
+        if isinstance(reference, str) and reference not in followed:
+            target = resolve_local(document, reference)
+            found = _in_both(found, read(target, depth + 1, followed | {reference}))
+        return found - {"integer"} if "number" in found else found
+
+    return read(schema, 0, frozenset())
+
+
+def _types_stated(part: JsonObject) -> frozenset[JsonType]:
+    """The types that ``type``, ``enum`` and ``const`` of one part leave."""
+    names = part.get("type", ())
+    names = names if isinstance(names, list | tuple) else [names]
+    types = frozenset(one for one in get_args(JsonType) if one in names)
+    if not types or len(types) < len(names):  # none, or one that JSON Schema does not know
+        types = ANY_TYPE
+    if "type" not in part and (keyword := next(filter(part.get, _OF_TYPE), "")):
+        types = frozenset({_OF_TYPE[keyword]})
+    values = part.get("enum", [part["const"]] if "const" in part else None)
+    if isinstance(values, list) and values:
+        types = _in_both(types, frozenset(map(json_type, values)))
+    return types
+
+
+_OF_TYPE: Mapping[str, JsonType] = {"properties": "object", "items": "array"}
+"""Keywords by which a schema without a type means one."""
+
+
+def _in_both(left: frozenset[JsonType], right: frozenset[JsonType]) -> frozenset[JsonType]:
+    """The types that both allow; those of either where they contradict each other."""
+    if ANY_TYPE in (left, right):
+        return right if left == ANY_TYPE else left
+    both = left & right
+    if not (both & _NUMERIC) and left & _NUMERIC and right & _NUMERIC:
+        both |= {"integer"}
+    return both or left | right
 
 
 # --- bounds ---------------------------------------------------------------------------------------

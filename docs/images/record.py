@@ -1,6 +1,6 @@
 """Run a command in a terminal of its own and draw what it prints as a picture.
 
-    python docs/images/record.py OUT.svg --without 1 6 -- agentkit demo
+    python docs/images/record.py OUT.svg --without 5 -- agentkit demo
 
 Standard error, where progress goes, is left out, and so are the steps that are named; everything
 else is as the command wrote it.

@@ -5,8 +5,9 @@
     python examples/support_bot/bot.py --serve --model openai:gpt-4o-mini
 
 It shows a database handle and the customer as dependencies of tools, instructions made for each
-run, a guardrail, a billing agent behind a tool, progress, limits on history and cost, and refunds
-that a person approves at ``/v1/approvals``. Any client of OpenAI's chat completions can talk to it.
+run, a guardrail, a billing agent behind a tool, progress, photos of damage, limits on history and
+cost, and refunds that a person approves at ``/v1/approvals``. Any client of OpenAI's chat
+completions can talk to it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import httpx
 from agentkit import (
     Agent,
     CapToolResults,
+    Image,
     KeepLastTurns,
     Limits,
     ModelRetry,
@@ -37,7 +39,7 @@ from agentkit import (
 )
 from agentkit.messages import ToolCall
 from agentkit.models import ChatModel, ModelRequest
-from agentkit.server import Keys, create_app, serving
+from agentkit.server import Keys, ServerLimits, create_app, serving
 from agentkit.testing import FunctionModel
 
 KEYS = {"website": "sk-website-0123456789", "desk": "sk-desk-0123456789abc"}
@@ -48,6 +50,11 @@ ORDERS = [
     ("A18", "ada", "shipped", 12.5),
     ("B03", "ben", "delivered", 99.0),
 ]
+PHOTO = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
+"""A very small photo, as a browser sends it."""
+
 _CARD = re.compile(r"\b(?:\d[ -]?){13,19}\b")
 
 
@@ -68,6 +75,7 @@ def open_shop(database: Path) -> None:
     """Make the shop's database."""
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("CREATE TABLE orders (id, customer, state, euro)")
+        connection.execute("CREATE TABLE claims (id, media_type, photo)")
         connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", ORDERS)
 
 
@@ -96,6 +104,18 @@ def refund(ctx: RunContext[Customer], order: Annotated[str, "Its number."]) -> s
     number, _, euro = _order(ctx, order)
     ctx.deps.rows("UPDATE orders SET state = 'refunded' WHERE id = ?", number)
     return f"{euro:.2f} euros of {number} are on their way"
+
+
+@tool(effects=["writes"])
+def claim(ctx: RunContext[Customer], order: Annotated[str, "Its number."]) -> str:
+    """Report an order as damaged, with the photo that the customer sent."""
+    number, *_ = _order(ctx, order)
+    photo = next((one for one in ctx.media if isinstance(one, Image)), None)
+    if photo is None:
+        raise ModelRetry("ask the customer for a photo first")
+    values = number, photo.media_type, photo.data
+    ctx.deps.rows("INSERT INTO claims VALUES (?, ?, ?)", *values)
+    return f"the damage of {number} is reported, with a photo of {photo.size} bytes"
 
 
 @tool(effects=["reads"])
@@ -128,7 +148,7 @@ def build_agent(model: ChatModel | str, store: str, *, billing: ChatModel | str)
     )
     return Agent(
         model,
-        tools=[my_orders, refund, accountant.as_tool(description="Knows what orders cost.")],
+        tools=[my_orders, refund, claim, accountant.as_tool(description="Knows what orders cost.")],
         store=store,
         deps_type=Customer,
         instructions=["You are the support of a shop. Be brief.", greeting],
@@ -147,7 +167,10 @@ def build_app(agent: Agent[Any, str], database: Path) -> Any:
         name = request.headers.get("x-customer", "")
         return Customer(waiting.metadata["user"] if waiting else name, database)
 
-    return create_app(agent, keys=Keys(KEYS), approvers=["desk"], deps_factory=deps_of)
+    photos = ServerLimits(max_body_bytes=8_000_000)
+    return create_app(
+        agent, keys=Keys(KEYS), limits=photos, approvers=["desk"], deps_factory=deps_of
+    )
 
 
 def scripted_support(request: ModelRequest) -> str | list[ToolCall]:
@@ -157,6 +180,8 @@ def scripted_support(request: ModelRequest) -> str | list[ToolCall]:
         return last.text
     if "refund" in last.text.lower():
         return [_call("refund", order=_number(last.text))]
+    if "broken" in last.text.lower():
+        return [_call("claim", order=_number(last.text))]
     if "cost" in last.text.lower():
         return [_call("billing", request=last.text)]
     if "orders" in last.text.lower():
@@ -187,8 +212,12 @@ def tour(url: str) -> None:
         answer = httpx.request(method, url + path, headers=headers, json=body or None)
         return answer.raise_for_status().json()
 
-    def ask(text: str) -> None:
-        messages = [{"role": "user", "content": text}]
+    def ask(text: str, *photos: str) -> None:
+        content: list[Any] = [{"type": "text", "text": text}]
+        for photo in photos:
+            image = {"url": f"data:image/png;base64,{photo}"}
+            content.append({"type": "image_url", "image_url": image})
+        messages = [{"role": "user", "content": content}]
         fields = {"model": "support", "session_id": "ada-1", "user": "ada"}
         answer = send("website", "POST", "/v1/chat/completions", messages=messages, **fields)
         said = answer["choices"][0]
@@ -197,6 +226,7 @@ def tour(url: str) -> None:
     ask("What are my orders?")
     ask("My card is 4111 1111 1111 1111.")
     ask("What does A17 cost?")
+    ask("A17 arrived broken.", PHOTO)
     ask("Refund A17, please.")
     (waiting,) = send("desk", "GET", "/v1/approvals")["data"]
     (call,) = waiting["calls"]

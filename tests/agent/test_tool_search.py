@@ -12,6 +12,7 @@ from agentkit.agent import SelectionPolicy, ToolPolicy
 from agentkit.agent.types import Limits
 from agentkit.episodes import Episode
 from agentkit.messages import ToolCall
+from agentkit.models.anthropic import AnthropicCodec
 from agentkit.retrieval import CascadeRetriever, default_stages, estimate_tokens, schema_text
 from agentkit.testing import ScriptedModel
 
@@ -245,6 +246,41 @@ async def test_the_start_of_the_prompt_stays_the_same(library, store, call, card
     for before, after in pairwise(offers):
         assert after[: len(before)] == before
     assert len(offers[-1]) > len(offers[0])
+
+
+async def test_models_of_anthropic_get_what_is_found_by_reference(library, store, call):
+    """Over a session the tools of the prompt stay; each found tool is referred to once."""
+    model = ScriptedModel(
+        [
+            [call("search_tools", query="share an invoice")],
+            [call("search_tools", query="share an invoice"), call("share_invoice", place="Rome")],
+            "Shared.",
+            [call("share_invoice", place="Oslo")],
+            "Shared again.",
+        ]
+    )
+    for request in ("find the weather", "and in Oslo"):
+        agent = Agent(model, library=library, store=store)
+        result = await agent.run(request, session_id="s")
+    assert result.episode.results[0].value == "share_invoice in Oslo"
+    sent = [AnthropicCodec(request).encode("m") for request in model.requests[:3]]
+    plain = [[t for t in one["tools"] if not t.get("defer_loading")] for one in sent]
+    assert plain[0] == plain[1] == plain[2]
+    last = AnthropicCodec(model.requests[-1]).encode("m")
+    blocks = [b for m in last["messages"] for b in m["content"] if b["type"] == "tool_result"]
+    referred = [
+        part["tool_name"]
+        for block in blocks
+        for part in (block["content"] if isinstance(block["content"], list) else ())
+    ]
+    deferred = [tool["name"] for tool in last["tools"] if tool.get("defer_loading")]
+    assert "share_invoice" in referred
+    assert sorted(referred) == sorted(deferred)
+    assert len(set(referred)) == len(referred)
+    assert not any("cache_control" in tool for tool in last["tools"] if tool.get("defer_loading"))
+    whole = AnthropicCodec(model.requests[-1], refers=False).encode("m")
+    assert not any("defer_loading" in tool for tool in whole["tools"])
+    assert len(whole["tools"]) == len(last["tools"])
 
 
 async def test_a_result_as_history_keeps_the_offer(library, call):

@@ -346,7 +346,7 @@ def endure(
     left_open = sum(one.laddr.port == port and one.status == "ESTABLISHED" for one in left_open)
     _, at_rest = asked(url, "/metrics")
     served.end("stop")
-    served.start()  # takes in what waits in files
+    served.start()
     settle(url)
     stop_watching.value = 1
     watching.join(60)

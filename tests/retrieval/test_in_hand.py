@@ -68,6 +68,35 @@ async def test_a_tool_gains_by_the_share_of_what_it_needs():
     assert found.hits[0].score == pytest.approx(0.5 * told / 2)
 
 
+WORDS = {"type": "array", "items": {"type": "string"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "is_taken"),
+    [
+        ({"type": "integer"}, 7, True),
+        ({"type": "number"}, 7, True),
+        ({"type": "integer"}, "7", True),
+        ({"type": "string"}, 7, True),
+        (WORDS, "Oslo", True),
+        (WORDS, ["Oslo"], True),
+        ({"enum": ["km"]}, "mile", False),
+        ({"enum": ["km"]}, "km", True),
+        ({"type": "boolean"}, 7, False),
+        ({"type": "integer"}, {"a": 1}, False),
+    ],
+)
+async def test_a_value_is_taken_in_any_form_that_it_can_be_written_in(schema, value, is_taken):
+    """A number as text, a text as a list of one; never a value of another kind, or beside an enum."""
+    properties = {"properties": {"x": schema}, "required": ["x"]}
+    tools = [ToolDefinition.from_schema(name, "", properties) for name in ("one", "two")]
+    library = Library([*tools, *LIBRARY])
+    found = await CascadeRetriever(stages=[InHand()]).retrieve_next(
+        "x", library, values_in_hand([{"x": value}])
+    )
+    assert bool(found.hits) is is_taken
+
+
 async def test_an_empty_library_has_no_tool_for_what_is_in_hand():
     """Nothing is found, and nothing fails."""
     found = await CascadeRetriever().retrieve_next("x", Library(), values_in_hand([{"id": 1}]))

@@ -58,8 +58,6 @@ SCHEMAS = st.recursive(
             "properties": st.dictionaries(NAMES, inner, max_size=2),
             "required": st.just(["a"]),
             "additionalProperties": inner | st.booleans(),
-            "unevaluatedProperties": inner | st.booleans(),
-            "unevaluatedItems": inner | st.booleans(),
             "contains": inner,
             "anyOf": _branches(inner),
             "oneOf": _branches(inner),

@@ -209,34 +209,6 @@ def test_broken_schema_is_found_when_prepared(schema, fragment) -> None:
         validator_of(x=schema).check({"x": 1})
 
 
-def test_unevaluated_names_and_items_are_refused() -> None:
-    """What a reference, a branch that holds, a condition or a dependency speaks of is known."""
-    schema = {
-        "$defs": {"base": {"properties": {"a": {}}}},
-        "$ref": "#/$defs/base",
-        "anyOf": [{"properties": {"b": {"const": 1}}, "required": ["b"]}, True],
-        "if": {"properties": {"c": {"const": "x"}}, "required": ["c"]},
-        "then": {"properties": {"d": {}}},
-        "else": {"properties": {"e": {}}},
-        "dependentSchemas": {"a": {"properties": {"f": {}}}},
-        "unevaluatedProperties": {"type": "integer"},
-    }
-    assert fits({"a": "", "b": 1, "c": "x", "d": "", "f": "", "z": 1}, schema)
-    assert fits({"a": "", "e": "", "f": ""}, schema)
-    for unknown in ({"b": "", "e": ""}, {"d": ""}, {"f": ""}, {"z": ""}):
-        assert fits(unknown, schema) is False, unknown
-    assert fits([1], {"allOf": [{"unevaluatedItems": True}], "unevaluatedItems": False})
-    contains = {"contains": {"type": "integer"}, "unevaluatedItems": False}
-    assert (fits([1, 2], contains), fits([1, ""], contains)) == (True, False)
-    parts = {"properties": {"a": {}}, "unevaluatedProperties": False}
-    items = {"allOf": [{"prefixItems": [{}]}], "unevaluatedItems": False}
-    validator = validator_of(x={"allOf": [parts]}, y=items)
-    assert validator.check({"x": {"a": 1}, "y": [1]}) == ()
-    named, listed = validator.check({"x": {"a": 1, "b": 1}, "y": [1, 2]})
-    assert named.rule == "`x` must not hold `b`"
-    assert "no items beyond those that its schema describes" in listed.rule
-
-
 def test_remote_reference_never_touches_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote reference is a problem in words; no connection is opened for it."""
 

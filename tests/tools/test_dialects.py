@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.tools import normalise_parameters, normalise_schema
-from agentkit.tools.sources.type_names import read_type_name
+from agentkit.tools.sources.dialects import read_type_name
 
 # --- dialects -------------------------------------------------------------------------------------
 
@@ -84,10 +84,6 @@ def test_python_dialect() -> None:
         ({"anyOf": {"type": "int"}}, {"anyOf": [{"type": "integer"}]}),
         ({"patternProperties": {"(": {}, "^a": {}}}, {"patternProperties": {"^a": {}}}),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}),
-        (
-            {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
-            {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}},
-        ),
         (True, {}),
         (False, {"not": {}}),
     ],

@@ -16,9 +16,10 @@ from agentkit.evaluation.results.report import (
     TaskResult,
     mean,
 )
-from agentkit.evaluation.results.texts import many, shown_value
+from agentkit.evaluation.results.texts import shown_value
 from agentkit.messages import JsonObject
 from agentkit.metrics.statistics import Interval, PairedOutcome, compare_paired
+from agentkit.tools.error_messages import plural
 
 _HARMLESS = frozenset({"seed", "sample", "categories", "attempts"})
 """Settings that say which tasks are asked and how often. The tasks of both runs are compared,
@@ -258,8 +259,8 @@ def _warnings(
         )
     if unpaired:
         yield (
-            f"compared: {many(paired, 'task')} of both runs; left out, because only one run "
-            f"finished it: {many(unpaired, 'task')}"
+            f"compared: {plural(paired, 'task')} of both runs; left out, because only one run "
+            f"finished it: {plural(unpaired, 'task')}"
         )
     for report in (a, b):
         if report.mixed:

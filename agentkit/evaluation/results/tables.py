@@ -14,7 +14,6 @@ from agentkit.evaluation.results.texts import (
     dollars,
     interval,
     label_name,
-    many,
     percent,
     points,
     seconds,
@@ -22,6 +21,7 @@ from agentkit.evaluation.results.texts import (
     shown,
     whole,
 )
+from agentkit.tools.error_messages import plural
 
 WORST = 25
 """Rows of the table of tools."""
@@ -70,15 +70,15 @@ def _table(
 def notes(report: EvaluationReport) -> tuple[str, ...]:
     """Caveats to read before the numbers, as sentences; empty for a sound, complete run."""
     total = report.total
-    broken = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
+    broken = ", ".join(plural(n, label_name(fault)) for fault, n in total.faults.items())
     sentences = {
         f"Finished: {total.finished:,} of {total.planned or 0:,} planned attempts.": (
             report.is_short
         ),
-        f"Begun and not finished: {many(total.unfinished, 'attempt')}.": total.unfinished,
+        f"Begun and not finished: {plural(total.unfinished, 'attempt')}.": total.unfinished,
         f"In no number, because the reference or the verifier is broken: {broken}.": broken,
-        f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.": total.unjudged,
-        f"The model failed in {many(total.errors, 'attempt')}; these count.": total.errors,
+        f"Nobody judged {plural(total.unjudged, 'attempt')}; in no number.": total.unjudged,
+        f"The model failed in {plural(total.errors, 'attempt')}; these count.": total.errors,
         f"Settings that are not the same in all episodes: {', '.join(report.mixed)}.": report.mixed,
     }
     return tuple(sentence for sentence, holds in sentences.items() if holds)
@@ -207,7 +207,7 @@ def _tool_table(report: EvaluationReport) -> Table:
         rows,
         "Episodes: in which the tool was called or should have been. Faulty: a label blames it. At "
         f"least: the lower end of the share's 95% interval. {len(rows):,} of "
-        f"{many(len(report.tools), 'tool')}.",
+        f"{plural(len(report.tools), 'tool')}.",
     )
 
 

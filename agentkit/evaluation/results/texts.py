@@ -101,11 +101,6 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def many(number: int, noun: str) -> str:
-    """``3 attempts``, ``1 attempt``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def percent(value: float) -> str:
     """A share as a percentage with one digit behind the point."""
     return f"{value:.1%}"

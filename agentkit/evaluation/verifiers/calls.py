@@ -10,7 +10,7 @@ from typing import Any
 
 from agentkit.agent.selection import SEARCH_TOOL
 from agentkit.diagnosis.labels import breaks_learned_rule
-from agentkit.episodes import Episode, Evidence, Turn, Verdict
+from agentkit.episodes import Episode, Evidence, Verdict
 from agentkit.evaluation.expectations import AllowedCalls, ExactCalls, GoldCall
 from agentkit.evaluation.verifiers.verdicts import clipped, faulty, judged
 from agentkit.messages import JsonObject, ToolCall, ToolResult
@@ -54,7 +54,7 @@ class MadeCalls:
         made = [
             (turn, call, result)
             for turn, step in enumerate(episode.turns)
-            for call, result in _answered(step)
+            for call, result in step.steps()
             if not (step.searches and call.name == SEARCH_TOOL)
         ]
         return cls(
@@ -122,16 +122,6 @@ def share(matched: int, gold: int, made: MadeCalls) -> float:
     """How many of the calls are right, of those that should be and of those that are."""
     most = max(gold, len(made.calls))
     return matched / most if most else float(made.is_answer)
-
-
-def _answered(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
-    """Each call of a turn with its result; both stand in one order, unless results are missing."""
-    calls, results = turn.message.tool_calls, turn.results
-    if len(calls) == len(results):
-        yield from zip(calls, results, strict=True)
-    else:
-        by_id = {result.call_id: result for result in results}
-        yield from ((call, by_id.get(call.call_id)) for call in calls)
 
 
 def _broke_off(episode: Episode) -> str:

@@ -146,8 +146,7 @@ class CompositeStream:
 def _request(episode: Episode, library: Library) -> ModelRequest | None:
     succeeded = [
         result.name
-        for turn in episode.turns
-        for result in turn.results
+        for result in episode.results
         if result.status == "ok" and result.name in library
     ]
     if len(succeeded) < _LEAST_CALLS:
@@ -197,9 +196,8 @@ def _trajectory(episode: Episode, names: Mapping[str, str]) -> str:
     """The calls that succeeded: a failed attempt is no step of the solution."""
     lines: list[str] = []
     for turn in episode.turns:
-        results = {result.call_id: result for result in turn.results if result.status == "ok"}
-        for call in turn.message.tool_calls:
-            if (result := results.get(call.call_id)) is not None:
+        for call, result in turn.steps():
+            if result is not None and result.status == "ok":
                 arguments = ", ".join(f"{k}={_shown(v)}" for k, v in call.arguments.items())
                 name = names.get(call.name, call.name)
                 lines.append(f"{len(lines) + 1}. {name}({arguments}) -> {_shown(result.value)}")

@@ -15,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.evolution.learning import counted
 from agentkit.evolution.proposal import Observations, PassedOver, PassedOverReason, Proposal
 from agentkit.evolution.proposers.constraints import Statement, stated_in_error
 from agentkit.evolution.proposers.observed import (
@@ -50,6 +49,7 @@ from agentkit.library.library import Library
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import Between, CallBefore, Condition, Requires, Rule, rule_sentence
 from agentkit.tools.validation import validate_arguments
 
@@ -417,11 +417,11 @@ def _agreed(
         rule, calls = made.rule, made.calls
         if not _is_news(rule, calls, seen):
             why = "the definition says it by now; {} broke it, before that or since"
-            why = why.format(counted(len(calls), "refused call"))
+            why = why.format(plural(len(calls), "refused call"))
             seen.notes("already_said", why, rule, len(calls))
         elif rejects_known(rule, seen.definition, seen.record):
             why = (
-                f"{counted(len(calls), 'refused call')} state: {rule_sentence(rule)} But the tool "
+                f"{plural(len(calls), 'refused call')} state: {rule_sentence(rule)} But the tool "
                 "took calls, or a verifier expected values, that this would refuse"
             )
             seen.notes("contradicts_accepted", why, rule, len(calls))
@@ -437,12 +437,12 @@ def _agreed(
 def _note_unsupported(found: list[_Claim], seen: ToolEvidence) -> None:
     """Refusals that state something, and that are too few or do not agree."""
     rules = {rule_key(claim.rule) for claim in found}
-    count, rule = counted(len(found), "refused call"), found[0].rule
+    count, rule = plural(len(found), "refused call"), found[0].rule
     if len(rules) > 1:
         why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
         seen.notes("disagreement", why, rule, len(found))
         return
-    episodes = counted(len({claim.call.episode_id for claim in found}), "episode")
+    episodes = plural(len({claim.call.episode_id for claim in found}), "episode")
     needed = f"{seen.knobs.min_failures} from {seen.knobs.min_episodes} episodes are needed"
     seen.notes("too_few", f"{count} in {episodes}; {needed}", rule, len(found))
 

@@ -17,7 +17,7 @@ from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import UsageError
-from agentkit.evolution.learning import counted, is_by_user
+from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
     form_of_pattern,
@@ -29,8 +29,8 @@ from agentkit.evolution.validation.texts import name_key
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.error_messages import plural
 from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
     Between,
@@ -44,10 +44,10 @@ from agentkit.tools.rules import (
     rule_sentence,
     rule_to_json,
 )
-from agentkit.tools.rules.checking import EarlierCall
-from agentkit.tools.schema import places, values_at
+from agentkit.tools.rules.records import EarlierCall
+from agentkit.tools.schema import allowed_types, places, values_at
 from agentkit.tools.schema_validator import fits
-from agentkit.tools.types import declared_type
+from agentkit.tools.validation import coerce
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 
@@ -265,11 +265,11 @@ class RuleSuggestion:
 
     def __str__(self) -> str:
         words = rule_sentence(self.rule)
-        where = counted(len(self.episodes), "conversation")
+        where = plural(len(self.episodes), "conversation")
         if self.drops:
-            return f"No longer: {words} {self.basis} ({counted(self.failures, 'call')} in {where})."
+            return f"No longer: {words} {self.basis} ({plural(self.failures, 'call')} in {where})."
         kept = f"; it lets all {self.kept:,} accepted calls pass" if self.kept > 1 else ""
-        return f"{words} {self.basis} ({counted(self.failures, 'failed call')} in {where}{kept})."
+        return f"{words} {self.basis} ({plural(self.failures, 'failed call')} in {where}{kept})."
 
 
 def is_enough(calls: Collection[ObservedCall], knobs: EvidenceConfig) -> bool:
@@ -451,7 +451,7 @@ def _typed(value: Any, part: Any, definition: ToolDefinition) -> Any:
     """A value as the parameter takes it; what was read from a text may be a number."""
     if not isinstance(value, str):
         return value
-    types = declared_type(part, root=definition.signature.parameters).bases
+    types = allowed_types(part, root=definition.signature.parameters)
     if "boolean" in types and "string" not in types:
         return _PYTHON.get(value, value)
     return coerce(value, part)
@@ -498,7 +498,7 @@ def _parts(path: str, definition: ToolDefinition) -> list[Any]:
 
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
     schema = definition.signature.parameters
-    return [declared_type(part, root=schema).bases for part in _parts(path, definition)]
+    return [allowed_types(part, root=schema) for part in _parts(path, definition)]
 
 
 def _is_number(value: Any) -> bool:

@@ -34,7 +34,7 @@ from agentkit.evolution.validation.texts import (
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import CallBefore, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName, demanded
+from agentkit.tools.rules.checking import ToolsByName, demanded
 
 Needed = Literal["judge", "person"]
 

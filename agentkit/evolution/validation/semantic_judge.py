@@ -55,7 +55,7 @@ class ModelSemanticJudge:
         >>> fine = {name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA}
         >>> judge = ModelSemanticJudge(ScriptedModel([json.dumps(fine), "Looks good to me!"]))
         >>> change = rewrite("calendar_cancel_event", {"rule": "Event ids come from bookings."})
-        >>> asyncio.run(judge(change)).agrees, asyncio.run(judge(change)).reason[:28]
+        >>> asyncio.run(judge(change)).agrees, asyncio.run(judge(change)).reason[:27]
         (True, 'the answer cannot be read: ')
     """
 

@@ -4,6 +4,7 @@ from .client import (
     approved_in as approved_in,
     keep_tools as keep_tools,
 )
+from .elicitation import Elicitation as Elicitation, ElicitationAnswer as ElicitationAnswer
 from .library_server import LibraryServer as LibraryServer
 from .listing import (
     HeldTool as HeldTool,
@@ -11,3 +12,4 @@ from .listing import (
     Listing as Listing,
     McpLimits as McpLimits,
 )
+from .oauth import OAuthFile as OAuthFile

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
 from agentkit.agent.session import Route, RouteRequest
-from agentkit.errors import McpError, ToolNotFoundError, UsageError
+from agentkit.errors import McpError, ToolFailed, ToolNotFoundError, UsageError
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.report import shown
 from agentkit.interop.mcp.connection import Connection, outcome_of
+from agentkit.interop.mcp.elicitation import ElicitationHandler, Elicitor
 from agentkit.interop.mcp.listing import (
     HeldTool,
     ListedTool,
@@ -38,6 +39,7 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp import Client
 
 _logger = logging.getLogger(__name__)
@@ -110,6 +112,11 @@ class McpServer:
         limits: How much the server may say, and how long we wait.
         protocol: ``auto`` agrees on a version with the server; ``legacy`` shakes hands as before
             2026; or a version.
+        elicit: Answers questions that the server asks the user while a tool runs; without it the
+            server is told that nobody answers. An async function runs in the event loop that
+            entered the server.
+        kept: A library that ``keep_tools`` filled. Its tools of this server are approved and
+            offered at once, and the first call connects; a tool that changed since then fails.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -133,6 +140,8 @@ class McpServer:
         approved: Mapping[str, str] | None = None,
         limits: McpLimits | None = None,
         protocol: str = "auto",
+        elicit: Elicitor | None = None,
+        kept: Library | None = None,
     ) -> None:
         require_sdk("an MCP server")
         for option, value, known in (
@@ -151,17 +160,28 @@ class McpServer:
             new_tools=new_tools,
             limits=self._limits,
         )
-        self._memory = Memory(known=dict(approved or {}))
+        in_library = {} if kept is None else approved_in(kept, name)
+        self._memory = Memory(known={**in_library, **(approved or {})})
         self._sorting = threading.Lock()  # servers announce changes in the connection's thread
         self._raw = RawListing()
         self._offered = OfferedTools(name)
         self._listing = Listing()
         self._place = place
         self._protocol = protocol
+        self._elicit = elicit
+        self._kept = kept
+        if kept is not None:
+            own = (one.definition for one in kept if _server_of(one.definition) == f"mcp:{name}")
+            self._offered.take(self._tool(_original_name(one), one) for one in own)
         self._connection = self._new_connection()
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self, loop: asyncio.AbstractEventLoop | None = None) -> Connection:
+        elicitation = self._elicit and ElicitationHandler(
+            server=self.name, elicit=self._elicit, limits=self._limits, loop=loop
+        )
         return Connection(
+            waits=self._kept is not None,
+            elicitation=elicitation,
             name=self.name,
             place=self._place,
             limits=self._limits,
@@ -193,15 +213,23 @@ class McpServer:
         return cls(place, **options)
 
     @classmethod
-    def http(cls, url: str, *, headers: Mapping[str, str] | None = None, **options: Any) -> Self:
+    def http(
+        cls,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: httpx2.Auth | None = None,
+        **options: Any,
+    ) -> Self:
         """A server that speaks streamable HTTP.
 
         Args:
             url: Its address, such as ``http://localhost:8000/mcp``.
             headers: Sent with each request, such as ``Authorization``.
+            auth: Signs requests, such as the official package's ``OAuthClientProvider``.
             options: Those of ``McpServer``.
         """
-        return cls(HttpPlace(url=url, headers=dict(headers or {})), **options)
+        return cls(HttpPlace(url=url, headers=dict(headers or {}), auth=auth), **options)
 
     @classmethod
     def in_process(cls, server: Any, **options: Any) -> Self:
@@ -292,7 +320,7 @@ class McpServer:
         self._sort()
 
     async def __aenter__(self) -> Self:
-        self._renew()
+        self._renew(asyncio.get_running_loop())
         try:
             await outcome_of(self._connection.start())
         except BaseException:
@@ -317,9 +345,9 @@ class McpServer:
         self._connection.stop()
         self._connection.join()
 
-    def _renew(self) -> None:
-        if self._connection.state == "closed":
-            self._connection = self._new_connection()
+    def _renew(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        if self._connection.state == "closed" or loop is not None:
+            self._connection = self._new_connection(loop)
 
     def _listed(self, raw: RawListing) -> None:
         self._raw = raw
@@ -341,13 +369,18 @@ class McpServer:
             listing = import_listing(self._raw, self._policy, self._memory)
             self._memory.known.update(listing.fingerprints)
             self._listing = listing
-            self._offered.take(self._bound(tool) for tool in listing.tools)
+            self._offered.take(self._tool(one.name, one.definition, one) for one in listing.tools)
 
-    def _bound(self, listed: ListedTool) -> Tool:
+    def _tool(
+        self, name: str, definition: ToolDefinition, listed: ListedTool | None = None
+    ) -> Tool:
+        """A tool that calls the server; one that is kept calls what is listed at that time."""
+
         async def call(**arguments: Any) -> Any:
             async def work(client: Client) -> Any:
+                tool = listed or self._listed_as_kept(name)
                 return await call_tool(
-                    client, listed, arguments, server=self.name, limits=self._limits
+                    client, tool, arguments, server=self.name, limits=self._limits
                 )
 
             seconds = self._limits.call_seconds
@@ -360,12 +393,25 @@ class McpServer:
 
         needs = {"always": True, "never": False, "destructive": None}[self._approval]
         return Tool(
-            definition=listed.definition,
+            definition=definition,
             function=call,
             is_async=True,
             timeout_seconds=self._limits.call_seconds,
             requires_approval=needs,
         )
+
+    def _listed_as_kept(self, name: str) -> ListedTool:
+        """The tool as the server lists it now, which is what was approved.
+
+        Raises:
+            ToolFailed: It is not.
+        """
+        found = next((tool for tool in self._listing.tools if tool.name == name), None)
+        if found is None:
+            held = self._listing.holding(name)
+            why = "; ".join(held.reasons) if held else "the server no longer lists it"
+            raise ToolFailed(f"{name!r} of the MCP server {self.name!r} is not offered: {why}")
+        return found
 
     def __repr__(self) -> str:
         return f"McpServer({self.name!r}, {self.state}, {len(self.tools)} tools)"
@@ -521,7 +567,7 @@ def approved_in(library: Library, server: str) -> dict[str, str]:
     for tool in library:
         found = reference_fingerprint(tool.definition)
         if found is not None and _server_of(tool.definition) == f"mcp:{server}":
-            known[tool.definition.origin.original_name or tool.name] = found
+            known[_original_name(tool.definition)] = found
     return known
 
 
@@ -535,6 +581,11 @@ def _is_kept(definition: ToolDefinition, library: Library) -> bool:
             "server's tools under its own name: McpServer(..., name='files', prefix=True)"
         )
     return reference_fingerprint(known.definition) == reference_fingerprint(definition)
+
+
+def _original_name(definition: ToolDefinition) -> str:
+    """What the server calls a tool."""
+    return definition.origin.original_name or definition.name
 
 
 def _server_of(definition: ToolDefinition) -> str:

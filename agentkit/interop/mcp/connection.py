@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentkit.errors import McpConnectionError
+from agentkit.interop.mcp.elicitation import ElicitationHandler
 from agentkit.interop.mcp.listing import McpLimits, RawListing, read_listing
 from agentkit.interop.mcp.transports import Place
 
@@ -46,6 +47,8 @@ class Connection:
         limits: How long and how often to try.
         listed: Takes a new listing; called in the connection's thread.
         protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
+        waits: Whether to connect only when something is asked for.
+        elicitation: Answers the server's questions to the user; None tells it that nobody does.
         state: ``new``, ``connected``, ``lost`` (until a call reconnects) or ``closed``.
         connects: How often it was connected.
         problem: What went wrong last; empty for nothing.
@@ -56,6 +59,8 @@ class Connection:
     limits: McpLimits
     listed: Callable[[RawListing], None]
     protocol: str = "auto"
+    waits: bool = False
+    elicitation: ElicitationHandler | None = None
     state: str = field(init=False, default="new")
     connects: int = field(init=False, default=0)
     problem: str = field(init=False, default="")
@@ -152,6 +157,10 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._stopping, self._wanted = asyncio.Event(), asyncio.Event()
         self._relist, self._lost = asyncio.Event(), asyncio.Event()
+        if self.waits:
+            self.state = "lost"
+            self._first.set_result(None)
+            await self._either(self._wanted)
         while not self._stopping.is_set():
             self._wanted.clear()
             await self._once()
@@ -217,6 +226,7 @@ class Connection:
             message_handler=self._heard,
             cache=None,
             mode=self.protocol,
+            elicitation_callback=self.elicitation,
         )
         try:
             async with asyncio.timeout(self.limits.connect_seconds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import binascii
 import hashlib
 import json
 import re
@@ -19,6 +20,7 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.evolution.validation.report import shown
+from agentkit.media import Audio, File, Image, Media
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.error_messages import problems_of
@@ -49,6 +51,7 @@ OVERSIZED = -32_099
 
 _SERVER = re.compile(r"[A-Za-z0-9]+(?:[_.-][A-Za-z0-9]+)*")
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_LONGEST_NAME = 200
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _DIALECTS = frozenset(
     {f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 6, 7)}
@@ -512,12 +515,28 @@ def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
     if structured is None:
         if tool.definition.signature.result is not None:
             raise ToolFailed("The server broke its word: it answers without structured content.")
-        return text
+        parts = [_medium(block) or _as_text(block) for block in answer.content]
+        return parts if any(isinstance(one, Media) for one in parts) else text
     if not tool.wrapped:
         return structured
     if not isinstance(structured, dict) or RESULT_FIELD not in structured:
         raise ToolFailed(f"The server broke its word: its answer has no {RESULT_FIELD!r}.")
     return structured[RESULT_FIELD]
+
+
+def _medium(block: Any) -> Media | None:
+    """A picture, a sound or a file in an answer; None for others, and for one that is none."""
+    inner = block.resource if block.type == "resource" else block
+    encoded = getattr(inner, "blob" if block.type == "resource" else "data", None)
+    if encoded is None:
+        return None
+    kind = {"image": Image, "audio": Audio}.get((inner.mime_type or "").partition("/")[0], File)
+    try:
+        data = binascii.a2b_base64(encoded, strict_mode=True)
+        name = str(getattr(inner, "uri", "")).rpartition("/")[2][-_LONGEST_NAME:]
+        return kind(data=data, media_type=inner.mime_type or "", name=name)
+    except (UsageError, ValueError):  # then its type and size are told
+        return None
 
 
 def _as_text(block: Any) -> str:

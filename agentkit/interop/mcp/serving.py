@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
@@ -27,6 +28,7 @@ from agentkit.agent.types import Approval, Approver
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library, broken_links
+from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
@@ -206,10 +208,22 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     """
     is_ok, schema = result.status == "ok", definition.signature.result
     record = text_record(result.text or ("" if is_ok else result.status), is_error=not is_ok)
+    record["content"] += map(_block, result.media)
     if is_ok and schema is not None:
         value = result.value
         record["structuredContent"] = value if describes_object(schema) else {RESULT_FIELD: value}
     return record
+
+
+def _block(medium: Media) -> dict[str, Any]:
+    """A medium as the protocol has it."""
+    if medium.data is None:
+        return {"type": "resource_link", "uri": medium.url, "name": medium.name or medium.kind}
+    if medium.kind != "file":
+        return {"type": medium.kind, "data": medium.base64, "mimeType": medium.media_type}
+    uri = f"agentkit:{medium.sha256}/{quote(medium.name)}"
+    held = {"uri": uri, "mimeType": medium.media_type, "blob": medium.base64}
+    return {"type": "resource", "resource": held}
 
 
 def text_record(text: str, *, is_error: bool = True) -> dict[str, Any]:

@@ -149,10 +149,12 @@ class HttpPlace:
     Attributes:
         url: Where it is.
         headers: Sent with each request, such as ``Authorization``.
+        auth: Signs requests, such as ``mcp.client.auth.OAuthClientProvider``.
     """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    auth: httpx2.Auth | None = field(default=None, repr=False)
 
     def target(self, ended: Ended, limits: McpLimits) -> Any:
         """The official transport, watched for its end."""
@@ -180,6 +182,7 @@ class HttpPlace:
 
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
+            auth=self.auth,
             # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"response": [bound]},

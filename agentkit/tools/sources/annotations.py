@@ -35,23 +35,6 @@ _UNUSABLE_KINDS = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CallableParameter:
-    """One parameter that a model fills in.
-
-    Attributes:
-        name: Its name.
-        annotation: The resolved annotation; ``Any`` when there is none.
-        default: Its default.
-        is_required: Whether there is no default.
-    """
-
-    name: str
-    annotation: Any = Any
-    default: Any = None
-    is_required: bool = True
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class CallableShape:
     """A callable's parameters and result.
 
@@ -59,9 +42,9 @@ class CallableShape:
         name: Its own name; empty for a lambda.
         docstring: Its docstring as written.
         reference: Module path.
-        parameters: What a model fills in; values bound by ``functools.partial`` are left out.
-        returns: The resolved return annotation.
-        is_annotated: Whether there is a return annotation.
+        parameters: What a model fills in, with resolved annotations; values bound by
+            ``functools.partial`` are left out.
+        returns: The resolved return annotation; ``Parameter.empty`` when there is none.
         is_async: Whether calling it gives a coroutine.
         context: The first parameter, when it takes the ``RunContext``; models do not see it.
     """
@@ -69,11 +52,15 @@ class CallableShape:
     name: str
     docstring: str | None
     reference: str
-    parameters: tuple[CallableParameter, ...]
+    parameters: tuple[inspect.Parameter, ...]
     returns: Any
-    is_annotated: bool
-    is_async: bool
-    context: CallableParameter | None = None
+    is_async: bool = False
+    context: inspect.Parameter | None = None
+
+
+def is_required(parameter: inspect.Parameter) -> bool:
+    """Whether a call must give it."""
+    return parameter.default is _MARKER
 
 
 def read_callable(function: Callable[..., Any], *, name: str | None = None) -> CallableShape:
@@ -87,97 +74,74 @@ def read_callable(function: Callable[..., Any], *, name: str | None = None) -> C
         DefinitionError: A model cannot call it; the message says which parameter is to blame and
             what to write instead.
     """
-    inner, bound = _unwrapped(function)
+    inner: Any = function
+    bound: set[str] = set()
+    while isinstance(inner, functools.partial):
+        bound |= inner.keywords.keys()
+        inner = inner.func
     called = inner if inspect.isroutine(inner) else type(inner).__call__
     own_name = getattr(inner, "__name__", None) or type(inner).__name__
     own_name = "" if own_name == "<lambda>" else str(own_name)
     shown = name or own_name or repr(function)
     _refuse_kinds(function, inner, called, shown)
     annotations = _annotations(called, shown)
-    parameters = tuple(
+    parameters = [
         _parameter(parameter, annotations, shown)
         for parameter in _signature(function, shown).parameters.values()
         if parameter.name not in bound
-    )
-    context, parameters = _without_context(parameters, shown)
+    ]
+    taken = [parameter for parameter in parameters if is_context(parameter.annotation)]
+    if taken and taken != parameters[:1]:
+        why = f"{taken[-1].name!r} takes the RunContext; make it the first parameter"
+        raise _refusal(shown, why)
+    is_function = inspect.isroutine(inner)
     return CallableShape(
         name=own_name,
-        docstring=inner.__doc__
-        if inspect.isroutine(inner)
-        else called.__doc__ or type(inner).__doc__,
+        docstring=inner.__doc__ if is_function else called.__doc__ or type(inner).__doc__,
         reference=f"{getattr(inner, '__module__', '')}.{getattr(inner, '__qualname__', own_name)}",
-        parameters=parameters,
+        parameters=tuple(parameters[len(taken) :]),
         returns=annotations.get("return", _MARKER),
-        is_annotated="return" in annotations,
         is_async=inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(called),
-        context=context,
+        context=taken[0] if taken else None,
     )
 
 
-def _without_context(
-    parameters: tuple[CallableParameter, ...], shown: str
-) -> tuple[CallableParameter | None, tuple[CallableParameter, ...]]:
-    """The parameter that takes the run's context, if the first does, and those for the model."""
-    for parameter in parameters[1:]:
-        if is_context(parameter.annotation):
-            raise DefinitionError(
-                f"tool {shown}: {parameter.name!r} takes the RunContext; make it the first "
-                "parameter",
-                tool_name=shown,
-            )
-    if parameters and is_context(parameters[0].annotation):
-        return parameters[0], parameters[1:]
-    return None, parameters
-
-
-def _unwrapped(function: Callable[..., Any]) -> tuple[Any, frozenset[str]]:
-    """The callable inside partials, and the names that they bind."""
-    bound: set[str] = set()
-    while isinstance(function, functools.partial):
-        bound |= function.keywords.keys()
-        function = function.func
-    return function, frozenset(bound)
+def _refusal(shown: str, why: str) -> DefinitionError:
+    return DefinitionError(f"tool {shown}: {why}", tool_name=shown)
 
 
 def _refuse_kinds(function: Any, inner: Any, called: Any, shown: str) -> None:
     if not callable(function) or inspect.isclass(inner):
-        raise DefinitionError(
-            f"tool {shown}: {function!r} is not a function; make a tool of a function that "
-            "takes one",
-            tool_name=shown,
-        )
+        why = f"{function!r} is not a function; make a tool of a function that takes one"
+        raise _refusal(shown, why)
     if inspect.isgeneratorfunction(called) or inspect.isasyncgenfunction(called):
-        raise DefinitionError(
-            f"tool {shown}: it is a generator, but a call has one result; return a list instead",
-            tool_name=shown,
-        )
+        why = "it is a generator, but a call has one result; return a list instead"
+        raise _refusal(shown, why)
 
 
 def _signature(function: Callable[..., Any], shown: str) -> inspect.Signature:
     try:
         return inspect.signature(function)
     except (ValueError, TypeError) as error:
-        raise DefinitionError(
-            f"tool {shown}: Python cannot tell what it takes ({error}); wrap it in a function "
-            "with annotated parameters",
-            tool_name=shown,
-        ) from error
+        why = (
+            f"Python cannot tell what it takes ({error}); wrap it in a function with annotated "
+            "parameters"
+        )
+        raise _refusal(shown, why) from error
 
 
 def _annotations(called: Any, shown: str) -> Mapping[str, Any]:
     try:
         return typing.get_type_hints(called, include_extras=True)
     except NameError as error:
-        raise DefinitionError(
-            f"tool {shown}: {_blamed(called, error.name)} names {error.name!r}, which is not "
-            "defined at the top of its module; import or define it there (not only under "
-            "TYPE_CHECKING or inside a function)",
-            tool_name=shown,
-        ) from error
+        why = (
+            f"{_blamed(called, error.name)} names {error.name!r}, which is not defined at the top "
+            "of its module; import or define it there (not only under TYPE_CHECKING or inside a "
+            "function)"
+        )
+        raise _refusal(shown, why) from error
     except (TypeError, AttributeError, SyntaxError) as error:
-        raise DefinitionError(
-            f"tool {shown}: an annotation cannot be read: {error}", tool_name=shown
-        ) from error
+        raise _refusal(shown, f"an annotation cannot be read: {error}") from error
 
 
 def _blamed(called: Any, missing: str | None) -> str:
@@ -190,30 +154,24 @@ def _blamed(called: Any, missing: str | None) -> str:
 
 def _parameter(
     parameter: inspect.Parameter, annotations: Mapping[str, Any], shown: str
-) -> CallableParameter:
+) -> inspect.Parameter:
+    """The parameter with its resolved annotation."""
     name = parameter.name
     if parameter.kind in _UNUSABLE_KINDS:
-        why = _UNUSABLE_KINDS[parameter.kind].format(name=name)
-        raise DefinitionError(f"tool {shown}: {why}", tool_name=shown)
+        raise _refusal(shown, _UNUSABLE_KINDS[parameter.kind].format(name=name))
     if name in {"self", "cls"} and name not in annotations:
-        raise DefinitionError(
-            f"tool {shown}: {name!r} would be asked of the model; make a tool of the bound method "
-            f"instead: tool(instance.{shown})",
-            tool_name=shown,
+        why = (
+            f"{name!r} would be asked of the model; make a tool of the bound method instead: "
+            f"tool(instance.{shown})"
         )
-    default = parameter.default
-    if type(default).__name__ == "FieldInfo":
-        raise DefinitionError(
-            f"tool {shown}: the default of {name!r} is a Field, which the function would receive; "
-            f"write `{name}: Annotated[<type>, Field(...)] = <default>`",
-            tool_name=shown,
+        raise _refusal(shown, why)
+    if type(parameter.default).__name__ == "FieldInfo":
+        why = (
+            f"the default of {name!r} is a Field, which the function would receive; write "
+            f"`{name}: Annotated[<type>, Field(...)] = <default>`"
         )
-    return CallableParameter(
-        name=name,
-        annotation=annotations.get(name, Any),
-        default=None if default is _MARKER else default,
-        is_required=default is _MARKER,
-    )
+        raise _refusal(shown, why)
+    return parameter.replace(annotation=annotations.get(name, Any))
 
 
 # --- plain annotations ----------------------------------------------------------------------------

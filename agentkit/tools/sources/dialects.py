@@ -12,14 +12,17 @@ a property, keywords that JSON Schema does not know.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeAlias, get_args
 
 from agentkit.errors import DefinitionError
-from agentkit.tools.canonical import is_finite
 from agentkit.tools.error_messages import value_text
 from agentkit.tools.patterns import why_unusable
 from agentkit.tools.schema import (
@@ -28,17 +31,14 @@ from agentkit.tools.schema import (
     SCHEMA_KEYWORDS,
     SCHEMA_LIST_KEYWORDS,
     SCHEMA_MAP_KEYWORDS,
+    JsonType,
     check_bounds,
     inline_root,
     pointer_keys,
     references,
     resolve_local,
 )
-from agentkit.tools.schema_validator import JSON_TYPES
-from agentkit.tools.sources.type_names import read_type_name
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-"""The dialect that we keep schemas in."""
+from agentkit.tools.schema_validator import StepBudget, fits
 
 PATTERN_DROPPED = "pattern dropped: it "
 """Prefix of the note about a dropped pattern."""
@@ -46,7 +46,7 @@ PATTERN_DROPPED = "pattern dropped: it "
 _MAX_DEPTH = 64
 _DROPPED: Final = object()
 _DESCRIBES_PROPERTIES = frozenset({"properties", "patternProperties", "allOf", "anyOf", "oneOf"})
-_OBJECT_KEYWORDS = (
+_HOLD_OBJECTS = (
     SCHEMA_KEYWORDS | SCHEMA_MAP_KEYWORDS | DATA_KEYWORDS - {"enum"} | {"dependentRequired"}
 )
 """Keywords whose value may be an object; a parameter may have such a name."""
@@ -121,7 +121,7 @@ def normalise_schema(raw: object) -> NormalisedSchema:
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
         walk.note("", f"boolean schema -> {json.dumps(schema)}")
-    return _referring(NormalisedSchema(schema=schema, changes=tuple(walk.changes)))
+    return walk.normalised(schema)
 
 
 def normalise_parameters(raw: object) -> NormalisedSchema:
@@ -151,39 +151,7 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
     if not root.keys() & _DESCRIBES_PROPERTIES:
         walk.note("", "properties added")
         root["properties"] = {}
-    return _referring(NormalisedSchema(schema=root, changes=tuple(walk.changes)))
-
-
-def _referring(found: NormalisedSchema) -> NormalisedSchema:
-    """The same, once it is known that its references lead to schemas, or out of it.
-
-    Raises:
-        DefinitionError: One leads to something else, which no validator expects.
-    """
-    for reference in set(references(found.schema)):
-        target = resolve_local(found.schema, reference, nowhere=True)
-        if not _is_schema(target, reference):
-            raise DefinitionError(
-                f"the schema cannot be used: its reference {reference[:80]!r} leads to "
-                f"{value_text(target)}, which is not a schema"
-            )
-    return found
-
-
-def _is_schema(target: object, reference: str) -> bool:
-    if isinstance(target, bool):
-        return True
-    if not isinstance(target, dict):
-        return False
-    keys = pointer_keys(reference)
-    for key in keys:
-        if key in SCHEMA_LIST_KEYWORDS or key in SCHEMA_MAP_KEYWORDS:
-            known = next(keys, None) is not None
-        else:
-            known = key in SCHEMA_KEYWORDS
-        if not known:  # the content there was not checked
-            return schema_fault(target) is None
-    return True
+    return walk.normalised(root)
 
 
 def _as_object(raw: object, walk: _Repair) -> object:
@@ -214,22 +182,30 @@ def _by_name(entries: Iterable[object], note: Note) -> dict[str, Any]:
 
 def _is_property_map(raw: Mapping[str, Any]) -> bool:
     """Whether the keys are parameters, rather than keywords that happen to hold objects."""
-    if not raw or raw.keys() <= _OBJECT_KEYWORDS or "properties" in raw:
+    if not raw or raw.keys() <= _HOLD_OBJECTS or "properties" in raw:
         return False
+    keywords = {"type"} | _keyword_values().keys() | _HOLD_OBJECTS
     return all(
         isinstance(item, Mapping)
-        or (isinstance(item, str) and not _is_keyword(key) and read_type_name(item) is not None)
+        or (isinstance(item, str) and key not in keywords and read_type_name(item) is not None)
         for key, item in raw.items()
     )
 
 
-def _is_keyword(key: str) -> bool:
-    return key == "type" or key in _ARE_FINE or key in _OBJECT_KEYWORDS
+@cache
+def _keyword_values() -> Mapping[str, Any]:
+    """For each keyword that holds no schemas, the schema of its values in 2020-12."""
+    text = Path(__file__).with_name("schema_keywords.json").read_text(encoding="utf-8")
+    keywords: Mapping[str, Any] = json.loads(text)
+    return keywords
 
 
 def _below(place: str, key: str) -> str:
     """The JSON pointer of a part."""
     return f"{place}/{key.replace('~', '~0').replace('/', '~1')}"
+
+
+Note: TypeAlias = Callable[[str], None]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -244,6 +220,21 @@ class _Repair:
     def noting(self, place: str, *, is_fault: bool = False) -> Note:
         return lambda rule: self.note(place, rule, is_fault=is_fault)
 
+    def normalised(self, schema: dict[str, Any]) -> NormalisedSchema:
+        """The result, once it is known that its references lead to schemas, or out of it.
+
+        Raises:
+            DefinitionError: One leads to something else, which no validator expects.
+        """
+        for reference in set(references(schema)):
+            target = resolve_local(schema, reference, nowhere=True)
+            if not _is_schema(target, reference):
+                raise DefinitionError(
+                    f"the schema cannot be used: its reference {reference[:80]!r} leads to "
+                    f"{value_text(target)}, which is not a schema"
+                )
+        return NormalisedSchema(schema=schema, changes=tuple(self.changes))
+
     def schema(self, raw: object, place: str, depth: int) -> dict[str, Any] | bool:
         """One schema, whatever stands in its place."""
         if isinstance(raw, bool):
@@ -255,8 +246,10 @@ class _Repair:
             draft = dict(raw)
             for keyword, change in _TRANSLATIONS:
                 change(draft, self.noting(_below(place, keyword), is_fault=True))
-            for change in _EXTENSIONS:
-                change(draft, self.noting(place))
+            _nullable(draft, self.noting(place))
+            if _as_boolean(draft.get("optional")) is not None or draft.get("optional") == []:
+                self.note(place, "optional dropped")
+                del draft["optional"]
             return self._object(draft, place, depth + 1)
         found = read_type_name(raw) if isinstance(raw, str) else None
         if found is None:
@@ -266,36 +259,47 @@ class _Repair:
         return found or {}
 
     def _object(self, draft: Mapping[str, Any], place: str, depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for key, rule in draft.items():
-            found = self._keyword(key, rule, _below(place, key), depth)
-            if found is not _DROPPED:
-                kept[key] = found
+        found = {
+            key: self._keyword(key, rule, _below(place, key), depth) for key, rule in draft.items()
+        }
+        kept = {key: rule for key, rule in found.items() if rule is not _DROPPED}
         needed = self._needed(draft.get("properties"), _below(place, "properties"))
         if missing := [name for name in needed if name not in kept.get("required", ())]:
             kept["required"] = [*kept.get("required", ()), *missing]
-        if "items" not in kept and "prefixItems" not in kept and _may_be_array(kept.get("type")):
+        if "items" not in kept and "prefixItems" not in kept and "array" in _listed(kept):
             self.note(place, "array without items: any item")
             kept["items"] = {}
         return kept
 
     def _keyword(self, key: str, rule: Any, place: str, depth: int) -> Any:
-        if (is_fine := _ARE_FINE.get(key)) is not None:
-            return rule if is_fine(rule) else self._repaired(key, rule, place)
+        """The value of a keyword, repaired, or ``_DROPPED``."""
+        if (allowed := _keyword_values().get(key)) is not None:
+            is_fine = fits(rule, allowed, steps=StepBudget(sys.maxsize)) is True
+            is_fine = is_fine and not (key == "pattern" and why_unusable(rule))
+            return rule if is_fine else self._repaired(key, rule, place)
         if key in SCHEMA_MAP_KEYWORDS:
             return self._map(key, rule, place, depth)
         if key in SCHEMA_LIST_KEYWORDS:
             return self._list(rule, place, depth)
-        if key not in SCHEMA_KEYWORDS:
-            return rule
-        if rule is None:
+        if key in SCHEMA_KEYWORDS and rule is None:
             self.note(place, "null schema dropped", is_fault=True)
             return _DROPPED
-        return self.schema(rule, place, depth)
+        return self.schema(rule, place, depth) if key in SCHEMA_KEYWORDS else rule
+
+    def _list(self, rule: object, place: str, depth: int) -> Any:
+        if isinstance(rule, Mapping):
+            self.note(place, "one schema -> list of one", is_fault=True)
+            rule = [rule]
+        if not isinstance(rule, list) or not rule:
+            self.note(place, "keyword dropped, not a list of schemas", is_fault=True)
+            return _DROPPED
+        return [self.schema(part, f"{place}/{at}", depth) for at, part in enumerate(rule)]
 
     def _repaired(self, key: str, rule: Any, place: str) -> Any:
         """The usable part of a value that the keyword must not have, else ``_DROPPED``."""
-        note = self.noting(place, is_fault=key not in {"$schema", "enum", "pattern"})
+        note = self.noting(
+            place, is_fault=key not in {"$schema", "dependencies", "enum", "pattern"}
+        )
         if key == "required" and isinstance(rule, str | list) and _as_boolean(rule) is None:
             note("names in a list, each once")
             names = [rule] if isinstance(rule, str) else rule
@@ -310,15 +314,6 @@ class _Repair:
         else:
             note(f"{key} dropped, it cannot be {value_text(rule)}")
         return _DROPPED
-
-    def _list(self, rule: object, place: str, depth: int) -> Any:
-        if isinstance(rule, Mapping):
-            self.note(place, "one schema -> list of one", is_fault=True)
-            rule = [rule]
-        if not isinstance(rule, list) or not rule:
-            self.note(place, "keyword dropped, not a list of schemas", is_fault=True)
-            return _DROPPED
-        return [self.schema(item, _below(place, str(at)), depth) for at, item in enumerate(rule)]
 
     def _map(self, key: str, rule: object, place: str, depth: int) -> Any:
         if key == "properties" and isinstance(rule, list):
@@ -354,71 +349,27 @@ class _Repair:
         return needed
 
 
+def _is_schema(target: object, reference: str) -> bool:
+    """Whether the target of a reference is a schema; where the walk has been, it is."""
+    if not isinstance(target, dict):
+        return isinstance(target, bool)
+    keys = pointer_keys(reference)
+    for key in keys:
+        if key in SCHEMA_LIST_KEYWORDS or key in SCHEMA_MAP_KEYWORDS:
+            known = next(keys, None) is not None
+        else:
+            known = key in SCHEMA_KEYWORDS
+        if not known:
+            return schema_fault(target) is None
+    return True
+
+
 def _flags(part: Any) -> dict[str, bool]:
     """``required`` and ``optional`` where they stand on the property itself."""
-    if not isinstance(part, Mapping) or ("required" not in part and "optional" not in part):
+    if not isinstance(part, Mapping):
         return {}
     read = {key: _as_boolean(part.get(key)) for key in ("required", "optional")}
     return {key: value for key, value in read.items() if value is not None}
-
-
-def _may_be_array(kind: object) -> bool:
-    return kind == "array" or (isinstance(kind, list) and "array" in kind)
-
-
-# --- what keywords may hold -----------------------------------------------------------------------
-
-Note: TypeAlias = Callable[[str], None]
-
-_ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
-_IDENTIFIER = re.compile(r"[^#]*#?")
-
-
-def _is_text(rule: Any) -> bool:
-    return isinstance(rule, str)
-
-
-def _is_number(rule: Any) -> bool:
-    return isinstance(rule, int | float) and not isinstance(rule, bool) and is_finite(rule)
-
-
-def _is_count(rule: Any) -> bool:
-    return _is_number(rule) and rule >= 0 and rule == int(rule)
-
-
-def _is_names(rule: Any) -> bool:
-    are_texts = isinstance(rule, list) and all(map(_is_text, rule))
-    return are_texts and len(set(rule)) == len(rule)
-
-
-_FINE_OF: Mapping[str, Callable[[Any], bool]] = {
-    "$anchor $dynamicAnchor $recursiveAnchor": lambda rule: (
-        _is_text(rule) and _ANCHOR.fullmatch(rule) is not None
-    ),
-    "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties": (
-        _is_count
-    ),
-    "$schema": lambda rule: rule == DIALECT,
-    "multipleOf": lambda rule: _is_number(rule) and rule > 0,
-    "deprecated readOnly uniqueItems writeOnly": lambda rule: isinstance(rule, bool),
-    "$id": lambda rule: _is_text(rule) and _IDENTIFIER.fullmatch(rule) is not None,
-    "enum": lambda rule: isinstance(rule, list) and bool(rule),
-    "dependentRequired": lambda rule: isinstance(rule, dict) and all(map(_is_names, rule.values())),
-    "required": _is_names,
-    "exclusiveMaximum exclusiveMinimum maximum minimum": _is_number,
-    "pattern": lambda rule: _is_text(rule) and not why_unusable(rule),
-    "examples": lambda rule: isinstance(rule, list),
-    "$vocabulary": lambda _rule: False,
-    "$comment $dynamicRef $recursiveRef $ref contentEncoding contentMediaType description format "
-    "title": _is_text,
-}
-_ARE_FINE: Mapping[str, Callable[[Any], bool]] = {
-    keyword: is_fine for keywords, is_fine in _FINE_OF.items() for keyword in keywords.split()
-}
-"""Whether a keyword may hold a value, for those whose value holds no further schema."""
-
-
-# --- other vocabularies ---------------------------------------------------------------------------
 
 
 def _as_boolean(value: object) -> bool | None:
@@ -429,17 +380,28 @@ def _as_boolean(value: object) -> bool | None:
     return words.get(value.strip().casefold()) if isinstance(value, str) else None
 
 
+def _listed(schema: Mapping[str, Any]) -> list[Any]:
+    """The types of a schema as a list."""
+    kind = schema.get("type")
+    return kind if isinstance(kind, list) else [kind]
+
+
+# --- other vocabularies ---------------------------------------------------------------------------
+
+
 def _type(draft: dict[str, Any], note: Note) -> None:
     """``dict``, ``list[int]``, ``ArrayList<String>``, ``["str", "None"]``."""
     written = draft.get("type", "null")
-    if written in JSON_TYPES:
+    if written in get_args(JsonType):
         return
     found = _read_type(written)
     if found == {"type": written}:
         return
     shown = repr(written) if isinstance(written, str) else json.dumps(written, default=str)[:60]
     if found:
-        note(f"type {shown.strip(chr(39))} -> {_spelled(found)}")
+        bare = found.get("type") if found.keys() == {"type"} else None
+        spelled = bare if isinstance(bare, str) else json.dumps(bare or found)
+        note(f"type {shown.strip(chr(39))} -> {spelled}")
         draft.update({key: item for key, item in found.items() if key not in draft})
         draft["type"] = found.get("type")  # in place: the order of keywords is the author's
     else:
@@ -457,43 +419,13 @@ def _read_type(written: object) -> dict[str, Any] | None:
     found = [read_type_name(name) if isinstance(name, str) else None for name in written]
     if {} in found:
         return {}
-    kinds = [schema["type"] for schema in found if schema and "type" in schema]
-    names = [name for kind in kinds for name in ([kind] if isinstance(kind, str) else kind)]
+    names = [name for schema in found if schema and "type" in schema for name in _listed(schema)]
     return {"type": list(dict.fromkeys(names))} if names else None
-
-
-def _spelled(found: Mapping[str, Any]) -> str:
-    bare = found.get("type") if found.keys() == {"type"} else None
-    return bare if isinstance(bare, str) else json.dumps(bare or found)
-
-
-_WHOLE = ("$ref", "allOf", "oneOf")
-
-
-def _nullable(draft: dict[str, Any], note: Note) -> None:
-    """OpenAPI 3.0 said ``nullable: true``."""
-    if "nullable" not in draft or (nullable := _as_boolean(draft["nullable"])) is None:
-        return
-    del draft["nullable"]
-    note(f"nullable {str(nullable).lower()} -> type")
-    kind = draft.get("type")
-    if nullable and isinstance(kind, str) and kind != "null":
-        draft["type"] = [kind, "null"]
-    elif nullable and isinstance(kind, list) and "null" not in kind:
-        draft["type"] = [*kind, "null"]
-    elif nullable and kind is None and "anyOf" not in draft and draft.keys() & set(_WHOLE):
-        parts = {key: draft.pop(key) for key in _WHOLE if key in draft}
-        draft["anyOf"] = [parts, {"type": "null"}]
-    if nullable and isinstance(members := draft.get("enum"), list) and None not in members:
-        draft["enum"] = [*members, None]
-
-
-_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
 
 
 def _bounds(draft: dict[str, Any], note: Note) -> None:
     """Draft 4 wrote ``minimum: 3, exclusiveMinimum: true``."""
-    for bound, exclusive in _EXCLUSIVE.items():
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(strict := draft.get(exclusive), bool):
             note(f"{exclusive} {str(strict).lower()} -> number")
             del draft[exclusive]
@@ -508,47 +440,129 @@ def _tuple(draft: dict[str, Any], note: Note) -> None:
         del draft["items"]
         if places and "prefixItems" not in draft:
             draft["prefixItems"] = places
-        if "additionalItems" in draft:
-            draft["items"] = draft["additionalItems"]
 
 
-def _additional_items(draft: dict[str, Any], note: Note) -> None:
-    """Remove ``additionalItems``, which meant nothing beside one schema for all items."""
-    if "additionalItems" in draft:
-        note("additionalItems -> items")
-        del draft["additionalItems"]
-
-
-def _dependencies(draft: dict[str, Any], note: Note) -> None:
-    """Split ``dependencies``, which held two kinds before 2019-09."""
-    if "dependencies" not in draft:
+def _nullable(draft: dict[str, Any], note: Note) -> None:
+    """OpenAPI 3.0 said ``nullable: true``."""
+    if (nullable := _as_boolean(draft.get("nullable"))) is None:
         return
-    note("dependencies -> dependentRequired, dependentSchemas")
-    dependencies = draft.pop("dependencies")
-    for name, rule in dependencies.items() if isinstance(dependencies, Mapping) else ():
-        keyword = "dependentRequired" if isinstance(rule, list) else "dependentSchemas"
-        known = draft.get(keyword)
-        draft[keyword] = {name: rule, **(known if isinstance(known, Mapping) else {})}
-
-
-def _optional(draft: dict[str, Any], note: Note) -> None:
-    """Replace ``optional``: what is not in ``required`` is optional without a keyword."""
-    if "optional" not in draft:
+    del draft["nullable"]
+    note(f"nullable {str(nullable).lower()} -> type")
+    if not nullable:
         return
-    optional = draft["optional"]
-    if isinstance(optional, list) or _as_boolean(optional) is not None:
-        note("optional dropped")
-        del draft["optional"]
+    whole = {"$ref", "allOf", "oneOf"} & draft.keys()
+    if "type" in draft:
+        draft["type"] = list(dict.fromkeys([*_listed(draft), "null"]))
+    elif "anyOf" not in draft and whole:
+        parts = {key: draft.pop(key) for key in [*draft] if key in whole}
+        draft["anyOf"] = [parts, {"type": "null"}]
+    if isinstance(members := draft.get("enum"), list) and None not in members:
+        draft["enum"] = [*members, None]
 
 
-_Change: TypeAlias = Callable[[dict[str, Any], Note], None]
-
-_TRANSLATIONS: tuple[tuple[str, _Change], ...] = (
+_TRANSLATIONS: tuple[tuple[str, Callable[[dict[str, Any], Note], None]], ...] = (
     ("type", _type),
     ("exclusiveMinimum", _bounds),
     ("items", _tuple),
 )
 """Values of other dialects that 2020-12 forbids, by keyword."""
 
-_EXTENSIONS: tuple[_Change, ...] = (_nullable, _additional_items, _dependencies, _optional)
-"""Keywords that 2020-12 does not know."""
+
+# --- names of types as people write them in Python, Java, JavaScript and Go -----------------------
+
+_SPELLINGS = {
+    "array": (
+        "arraylist collection frozenset hashset iterable iterator linkedlist list sequence set "
+        "slice tuple vector"
+    ),
+    "boolean": "bool",
+    "integer": (
+        "bigint biginteger byte int int16 int32 int64 int8 long short uint uint16 uint32 uint64 "
+        "uint8 unsigned"
+    ),
+    "null": "nil none nonetype undefined void",
+    "number": "bigdecimal decimal double float float32 float64 numeric real",
+    "object": (
+        "defaultdict dict dictionary hashmap hashtable json linkedhashmap map mapping ordereddict "
+        "record struct treemap typeddict"
+    ),
+    "string": (
+        "char character charsequence date datetime email str text time timestamp uri url uuid"
+    ),
+}
+_ANYTHING = frozenset({"any", "interface{}", "mixed", "unknown", "*", "?"})
+_BY_SPELLING: Mapping[str, str] = {
+    spelling: name for name, group in _SPELLINGS.items() for spelling in (name, *group.split())
+}
+_LONGEST_NAME = 200
+_COMPOUND = re.compile(r"[A-Za-z_][\w.]*(?:[\[\]<>,|\s]+(?:[A-Za-z_][\w.]*)?)+")
+_ARRAY_OF = re.compile(r"([\w.]+)\[\]")
+
+
+def read_type_name(text: str) -> dict[str, Any] | None:
+    """The schema that a type's name stands for, or None when nobody could tell.
+
+    Args:
+        text: Such as ``dict``, ``ArrayList<String>``, ``List[float]``, ``int | None``, ``str[]``.
+
+    Returns:
+        A schema with at most ``type``, ``items``, ``additionalProperties`` and ``anyOf``; empty
+        for "any type".
+
+    Example:
+        >>> read_type_name("HashMap"), read_type_name("any"), read_type_name("Date (yyyy)")
+        ({'type': 'object'}, {}, None)
+        >>> read_type_name("list[int] | None")
+        {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
+    """
+    text = text.strip()
+    if (found := _simple_type(text)) is not None or len(text) > _LONGEST_NAME:
+        return found
+    if not text.isascii() or _COMPOUND.fullmatch(text) is None:
+        return None
+    written = _ARRAY_OF.sub(r"list[\1]", text).replace("<", "[").replace(">", "]")
+    try:
+        return _read_expression(ast.parse(written, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _simple_type(name: str) -> dict[str, Any] | None:
+    name = name.casefold().removeprefix("typing.").removeprefix("java.lang.")
+    if name in _ANYTHING:
+        return {}
+    return {"type": _BY_SPELLING[name]} if name in _BY_SPELLING else None
+
+
+def _read_expression(node: ast.expr) -> dict[str, Any] | None:
+    """A type that is written as a Python expression."""
+    if isinstance(node, ast.BinOp):
+        return _union([_read_expression(node.left), _read_expression(node.right)])
+    if not isinstance(node, ast.Subscript):
+        return _simple_type(ast.unparse(node))
+    outer = ast.unparse(node.value).casefold().removeprefix("typing.")
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = list(map(_read_expression, inner))
+    if outer in {"optional", "union"}:
+        return _union([*parts, {"type": "null"}] if outer == "optional" else parts)
+    kind = None if None in parts else _BY_SPELLING.get(outer)
+    item = parts[-1] if kind == "object" or parts.count(parts[0]) == len(parts) else {}
+    if kind == "object":
+        return {"type": kind, "additionalProperties": item} if item else {"type": kind}
+    return {"type": kind, "items": item} if kind == "array" else None
+
+
+def _union(parts: Iterable[dict[str, Any] | None]) -> dict[str, Any] | None:
+    branches: list[dict[str, Any]] = []
+    for part in parts:
+        if not part:
+            return part  # unknown, or anything
+        alternatives = part.get("anyOf", [part])
+        if part.keys() == {"type"}:
+            alternatives = [{"type": kind} for kind in _listed(part)]
+        branches += [one for one in alternatives if one not in branches]
+    if len(branches) == 1:
+        return branches[0]
+    if all(branch.keys() == {"type"} for branch in branches):
+        return {"type": [branch["type"] for branch in branches]}
+    return {"anyOf": branches}

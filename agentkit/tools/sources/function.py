@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -36,13 +37,14 @@ from agentkit.tools.invocation import current_context
 from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.schema_validator import fits
 from agentkit.tools.sources.annotations import (
-    CallableParameter,
     CallableShape,
     annotation_text,
+    is_required,
     plain_schema,
     read_callable,
 )
 from agentkit.tools.sources.docstrings import DocstringText, read_docstring
+from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -78,24 +80,6 @@ class DefinitionOptions:
     examples: Iterable[Example | JsonObject] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FunctionReading:
-    """A function's own description.
-
-    Attributes:
-        definition: The definition.
-        convert: Turns validated JSON arguments into the values that the function expects; None
-            when JSON values will do.
-        is_async: Whether calling it gives a coroutine.
-        context: Annotation of its first parameter, when that takes the ``RunContext``.
-    """
-
-    definition: ToolDefinition
-    convert: Callable[[JsonObject], JsonObject] | None
-    is_async: bool
-    context: Any = None
-
-
 def definition_from_function(
     function: Callable[..., Any], options: DefinitionOptions | None = None
 ) -> ToolDefinition:
@@ -116,10 +100,8 @@ def definition_from_function(
     return read_function(function, options).definition
 
 
-def read_function(
-    function: Callable[..., Any], options: DefinitionOptions | None = None
-) -> FunctionReading:
-    """Read a function's annotations and docstring.
+def read_function(function: Callable[..., Any], options: DefinitionOptions | None = None) -> Tool:
+    """Read a function's annotations and docstring, as a tool that is not yet bound to it.
 
     Args:
         function: A function, bound method, ``functools.partial`` or object with ``__call__``.
@@ -132,7 +114,7 @@ def read_function(
     return read_shape(read_callable(function, name=options.name), options)
 
 
-def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionReading:
+def read_shape(shape: CallableShape, options: DefinitionOptions) -> Tool:
     """The same from what is known of a function, which need not exist: a text gives a shape too.
 
     Args:
@@ -147,13 +129,14 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionRead
         raise DefinitionError("a lambda has no name; write tool(function, name=...)")
     names = [parameter.name for parameter in shape.parameters]
     words = read_docstring(shape.docstring, function_name=shape.name, parameters=names)
-    schema, convert = _parameters_schema(shape.parameters, name)
+    schema, converted = _parameters_schema(shape.parameters, name)
     bare, texts = detach_descriptions(schema)
     documented = {key: text for key, text in words.parameters.items() if key in names and text}
-    result = _result_schema(shape, words, name)
+    result, effects = _result_schema(shape, words, name), options.effects
+    effects = effects if isinstance(effects, Effects) else Effects.of(effects)
     definition = ToolDefinition(
         name=name,
-        signature=Signature(parameters=bare, result=result, effects=_effects(options.effects)),
+        signature=Signature(parameters=bare, result=result, effects=effects),
         description=Description(
             summary=words.summary if options.description is None else options.description,
             tags=tuple(options.tags),
@@ -169,64 +152,44 @@ def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionRead
         examples=_examples(options.examples, words.examples, schema, name),
         origin=Origin(kind="function", reference=shape.reference),
     )
-    taken = shape.context
-    return FunctionReading(
+    convert: dict[str, Any] = {}
+    if converted or shape.context:
+        taken = shape.context.name if shape.context else ""
+        convert["convert"] = _converter(converted, context=taken, tool_name=name)
+    return Tool(
         definition=definition,
-        convert=convert if taken is None else _with_context(taken.name, name, convert),
         is_async=shape.is_async,
-        context=None if taken is None else taken.annotation,
+        context=shape.context.annotation if shape.context else None,
+        **convert,
     )
 
 
-def _with_context(
-    parameter: str, tool_name: str, convert: Callable[[JsonObject], JsonObject] | None
-) -> Callable[[JsonObject], JsonObject]:
-    """A conversion that adds the context of the call to the arguments."""
-
-    def with_context(arguments: JsonObject) -> JsonObject:
-        values = arguments if convert is None else convert(arguments)
-        return {parameter: current_context(tool_name), **values}
-
-    return with_context
-
-
-def _effects(effects: Effects | Iterable[EffectName]) -> Effects:
-    return effects if isinstance(effects, Effects) else Effects.of(effects)
-
-
 def _parameters_schema(
-    parameters: Sequence[CallableParameter], tool_name: str
-) -> tuple[dict[str, Any], Callable[[JsonObject], JsonObject] | None]:
-    plain = {p.name: _plain_property(p) for p in parameters}
+    parameters: Sequence[inspect.Parameter], tool_name: str
+) -> tuple[dict[str, Any], Mapping[str, TypeAdapter[Any]]]:
+    """The schema of the arguments, and by name what converts those that JSON cannot hold."""
+    plain = {p.name: plain_schema(p.annotation) for p in parameters}
     others = [p for p in parameters if plain[p.name] is None]
-    read = pydantic_parameters(others, tool_name=tool_name) if others else None
-    found = {p.name: _with_text(read.properties[p.name], p) for p in others} if read else {}
-    schema: dict[str, Any] = {
+    adapters = _adapters(others, tool_name) if others else {}
+    found, definitions = _pydantic_properties(others, adapters, tool_name) if others else ({}, {})
+    properties: dict[str, Any] = {}
+    for one in parameters:
+        schema = plain[one.name]
+        if schema is None:
+            schema = found[one.name]
+        elif not is_required(one) and is_json(one.default):
+            schema["default"] = one.default
+        text = annotation_text(one.annotation)  # a Field's text takes precedence
+        properties[one.name] = {"description": text, **schema} if text else schema
+    required = [p.name for p in parameters if is_required(p)]
+    schema = {
         "type": "object",
-        "properties": {p.name: plain[p.name] or found.get(p.name, {}) for p in parameters},
-        "required": [p.name for p in parameters if p.is_required],
+        "properties": properties,
+        **({"required": required} if required else {}),
         "additionalProperties": False,
+        **({"$defs": definitions} if definitions else {}),
     }
-    if not schema["required"]:
-        del schema["required"]
-    if read and read.definitions:
-        schema["$defs"] = dict(read.definitions)
-    return schema, read.convert if read else None
-
-
-def _plain_property(parameter: CallableParameter) -> dict[str, Any] | None:
-    schema = plain_schema(parameter.annotation)
-    if schema is None:
-        return None
-    if not parameter.is_required and is_json(parameter.default):
-        schema["default"] = parameter.default
-    return _with_text(schema, parameter)
-
-
-def _with_text(schema: dict[str, Any], parameter: CallableParameter) -> dict[str, Any]:
-    """Add the text of ``Annotated[..., "text"]``; a Field's text takes precedence."""
-    text = annotation_text(parameter.annotation)
-    return {"description": text, **schema} if text else schema
+    return schema, {p.name: adapters[p.name] for p in others if _needs_conversion(p.annotation)}
 
 
 def _in_order(names: Sequence[str], texts: Mapping[str, str]) -> dict[str, str]:
@@ -243,7 +206,7 @@ def _result_schema(
     shape: CallableShape, words: DocstringText, tool_name: str
 ) -> dict[str, Any] | None:
     """The schema of the returned value with the words on it; None when nothing is declared."""
-    if not shape.is_annotated:
+    if shape.returns is inspect.Parameter.empty:
         return None
     schema = plain_schema(shape.returns)
     if schema is None:
@@ -336,75 +299,58 @@ _NOT_FOR_MODELS = (
 _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9.\-_]")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PydanticParameters:
-    """Pydantic's schema of some parameters.
+def _adapters(
+    parameters: Sequence[inspect.Parameter], tool_name: str
+) -> dict[str, TypeAdapter[Any]]:
+    """Pydantic's adapter of each parameter, inside a list.
 
-    Attributes:
-        properties: Schema of each by name.
-        definitions: The ``$defs`` that those schemas refer to.
-        convert: Turns their JSON values into Python values; None when JSON values will do.
-    """
-
-    properties: Mapping[str, dict[str, Any]]
-    definitions: Mapping[str, Any]
-    convert: Callable[[JsonObject], JsonObject] | None
-
-
-def pydantic_parameters(
-    parameters: Sequence[CallableParameter], *, tool_name: str
-) -> PydanticParameters:
-    """Ask pydantic for the schema and the conversion of parameters.
-
-    Args:
-        parameters: Those that ``plain_schema`` does not know.
-        tool_name: For messages.
+    A dataclass or TypedDict alone takes no configuration from outside.
 
     Raises:
         DefinitionError: Pydantic has no schema for a parameter; the message names it.
     """
     from pydantic import ConfigDict, Field, TypeAdapter
 
-    # Inside a list, since a dataclass or TypedDict alone takes no configuration from outside.
-    closed = ConfigDict(extra="forbid")
     adapters: dict[str, TypeAdapter[Any]] = {}
-    for parameter in parameters:
-        annotation = parameter.annotation
-        if not parameter.is_required:
-            annotation = Annotated[annotation, Field(default=parameter.default)]
+    for one in parameters:
+        annotation = one.annotation
+        if not is_required(one):
+            annotation = Annotated[annotation, Field(default=one.default)]
         try:
             inside: Any = types.GenericAlias(list, (annotation,))
-            adapters[parameter.name] = TypeAdapter(inside, config=closed)
-            adapters[parameter.name].json_schema(schema_generator=_generator())
+            adapters[one.name] = TypeAdapter(inside, config=ConfigDict(extra="forbid"))
+            adapters[one.name].json_schema(schema_generator=_generator())
         except _pydantic_errors() as error:
-            place = f"parameter {parameter.name!r}"
-            raise _unusable(
-                parameter.annotation, error, tool_name=tool_name, place=place
-            ) from error
+            place = f"parameter {one.name!r}"
+            raise _unusable(one.annotation, error, tool_name=tool_name, place=place) from error
+    return adapters
+
+
+def _pydantic_properties(
+    parameters: Sequence[inspect.Parameter],
+    adapters: Mapping[str, TypeAdapter[Any]],
+    tool_name: str,
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The schema of each parameter, and the ``$defs`` that these refer to."""
+    from pydantic import TypeAdapter
+
     found, shared = TypeAdapter.json_schemas(
         [(name, "validation", adapter) for name, adapter in adapters.items()],
         schema_generator=_generator(),
     )
     in_order = _generator()().sort
     properties = {name: in_order(found[name, "validation"]["items"]) for name in adapters}
-    for parameter in parameters:
-        if "default" not in properties[parameter.name]:
-            continue
-        if parameter.is_required:
+    for one in parameters:
+        schema = properties[one.name]
+        if "default" in schema and is_required(one):
             raise DefinitionError(
-                f"tool {tool_name}: the default of {parameter.name!r} stands inside Annotated, "
-                f"where Python does not see it; write `{parameter.name}: Annotated[...] = "
-                "<default>`",
+                f"tool {tool_name}: the default of {one.name!r} stands inside Annotated, where "
+                f"Python does not see it; write `{one.name}: Annotated[...] = <default>`",
                 tool_name=tool_name,
             )
-        if not is_json(properties[parameter.name]["default"]):  # such as infinity
-            del properties[parameter.name]["default"]
-    converted = {p.name: adapters[p.name] for p in parameters if _needs_conversion(p.annotation)}
-    return PydanticParameters(
-        properties=properties,
-        definitions=_untitled(in_order(shared)).get("$defs", {}),
-        convert=_converter(converted) if converted else None,
-    )
+        if not is_json(schema.get("default")):  # such as infinity
+            del schema["default"]
+    return properties, _untitled(in_order(shared)).get("$defs", {})
 
 
 def pydantic_schema(annotation: Any, *, tool_name: str, place: str) -> dict[str, Any]:
@@ -494,23 +440,30 @@ def _only_constrains(extra: Any) -> bool:
     return all(type(item).__module__.startswith("annotated_types") for item in extra.metadata)
 
 
-def _converter(adapters: Mapping[str, TypeAdapter[Any]]) -> Callable[[JsonObject], JsonObject]:
-    from pydantic import ValidationError
+def _converter(
+    adapters: Mapping[str, TypeAdapter[Any]], *, context: str, tool_name: str
+) -> Callable[[JsonObject], JsonObject]:
+    """What makes Python values of validated arguments, and adds the context of the call."""
 
     def convert(arguments: JsonObject) -> JsonObject:
-        values: dict[str, Any] = {}
+        values: dict[str, Any] = {context: current_context(tool_name)} if context else {}
         broken: list[str] = []  # rules that a schema cannot state; the values are left out
-        for name, adapter in adapters.items():
-            if name not in arguments:
-                continue
+        for name in (one for one in adapters if one in arguments):
             try:
-                (values[name],) = adapter.validate_python([arguments[name]])
-            except ValidationError as error:
-                found = error.errors(include_url=False, include_context=False, include_input=False)
-                places = [".".join(map(str, (name, *one["loc"][1:]))) for one in found]
-                broken += [f"`{at}`: {one['msg']}" for at, one in zip(places, found, strict=True)]
+                (values[name],) = adapters[name].validate_python([arguments[name]])
+            except ValueError as error:
+                broken += _broken_rules(name, error)
         if broken:
             raise ModelRetry("; ".join(broken))
         return {**arguments, **values} if values else arguments
 
     return convert
+
+
+def _broken_rules(name: str, error: ValueError) -> Iterator[str]:
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        raise error
+    for one in error.errors(include_url=False, include_context=False, include_input=False):
+        yield f"`{'.'.join(map(str, (name, *one['loc'][1:])))}`: {one['msg']}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -17,7 +17,6 @@ from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, planned
 from agentkit.retrieval.retriever import Retrieval, SubGoal
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types import TypedSlot
 from agentkit_bench.paper_judge import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
@@ -26,6 +25,7 @@ from agentkit_bench.paper_judge import (
     Question,
 )
 from agentkit_bench.type_fit import SignatureTypes, signature_types, unify
+from agentkit_bench.type_lattice import TypedSlot, TypeSet, named_type
 
 Surface: TypeAlias = Literal["best", "survivors"]
 """What L4 leaves: ``best`` the one tool v* (Algorithm 2, line 9), ``survivors`` all of S3 in the
@@ -42,9 +42,9 @@ class TypeFilter:
 
     async def __call__(self, query: str, goal: SubGoal, candidates: Candidates) -> Candidates:
         """Keep the tools that each typed slot of the goal can fit."""
-        inputs = [slot for slot in goal.inputs if not slot.is_untyped]
-        output = None if goal.output is None or goal.output.is_untyped else goal.output
-        if not inputs and output is None:
+        inputs = [slot for slot in map(TypedSlot.of, goal.inputs) if not slot.is_untyped]
+        output = named_type(goal.output)
+        if not inputs and output.is_any:
             return candidates
         return candidates.where(lambda definition: _unifies(inputs, output, definition))
 
@@ -53,16 +53,11 @@ _UNIFIES = 0.2
 """A lower fit means that two types exclude each other, or very likely do."""
 
 
-def _unifies(
-    inputs: Sequence[TypedSlot], output: TypedSlot | None, definition: ToolDefinition
-) -> bool:
+def _unifies(inputs: Sequence[TypedSlot], output: TypeSet, definition: ToolDefinition) -> bool:
     types = _signature(definition)
-    sure = [replace(slot, confidence=1.0) for slot in inputs]
-    if not all(_taken(slot, types) >= _UNIFIES for slot in sure):
+    if not all(_taken(slot, types) >= _UNIFIES for slot in inputs):
         return False
-    return output is None or (
-        unify(replace(output, confidence=1.0), types.output, is_output=True) >= _UNIFIES
-    )
+    return unify(TypedSlot(type=output), types.output, is_output=True) >= _UNIFIES
 
 
 def _taken(slot: TypedSlot, types: SignatureTypes) -> float:

@@ -18,11 +18,11 @@ from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.patterns import FORMATS
-from agentkit.tools.types import (
+from agentkit.tools.schema import JsonType
+from agentkit_bench.type_lattice import (
     ANY,
     OWNED_ID,
     Alternative,
-    Base,
     TypeSet,
     declared_type,
     join,
@@ -39,7 +39,7 @@ class Guess:
     """A meaning that values probably have.
 
     Attributes:
-        meaning: One of ``agentkit.tools.MEANINGS``.
+        meaning: One of ``agentkit_bench.type_lattice.MEANINGS``.
         confidence: Between 0 and 1.
     """
 
@@ -290,7 +290,7 @@ def _possible(guesses: Iterable[Guess], declared: TypeSet) -> Iterator[Guess]:
             yield guess
 
 
-def _scalar_bases(declared: TypeSet) -> frozenset[Base]:
+def _scalar_bases(declared: TypeSet) -> frozenset[JsonType]:
     """The JSON types of the values, where a list counts as its items."""
     if "array" not in declared.bases:
         return declared.bases

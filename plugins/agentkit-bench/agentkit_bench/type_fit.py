@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.types import (
+from agentkit.tools.schema import JsonType
+from agentkit_bench.type_evidence import Guess, TypeEvidence, type_of
+from agentkit_bench.type_lattice import (
     ANY,
     WRITTEN_ALSO,
     Alternative,
-    Base,
     TypedSlot,
     TypeSet,
     includes,
 )
-from agentkit_bench.type_evidence import Guess, TypeEvidence, type_of
 
 PARTLY = 0.9
 """The types overlap: some values of the source fit (a number where an integer is asked for)."""
@@ -196,7 +196,7 @@ def _folded(text: str) -> str:
     return " ".join(text.strip('"').split()).casefold()
 
 
-def _holds_number(text: str, base: Base) -> bool:
+def _holds_number(text: str, base: JsonType) -> bool:
     """Whether a JSON text is a string in which a number stands."""
     try:
         number = float(json.loads(text))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit.tools import ANY, TypedSlot, TypeSet
 from agentkit_bench.type_evidence import Guess, TypeEvidence, type_of, type_of_value
 from agentkit_bench.type_fit import flow, unify
+from agentkit_bench.type_lattice import ANY, TypedSlot, TypeSet
 
 STRING, INTEGER, NUMBER = (TypeSet.of(base) for base in ("string", "integer", "number"))
 BOOLEAN, NULL, LIST = (TypeSet.of(base) for base in ("boolean", "null", "array"))

@@ -11,10 +11,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, strategies as st
 
-from agentkit import Episode
+from agentkit import Episode, File
 from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import UsageError
+from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ProviderItem, ToolCall, ToolResult
 
 MAIL = "ann@example.org"
@@ -23,7 +24,7 @@ KEPT = {  # ids, names, digests and fixed words
     "episode_id", "model", "library_digest", "session_id", "resumes", "started_at", "call_id",
     "name", "stage", "goal", "shortlist", "offered", "cards", "ranked", "tool", "verifier", "cause",
     "metrics", "library_names", "episode", "arguments of recoveries", "protocol",
-    "shortened",
+    "shortened", "program",
 }  # fmt: skip
 
 
@@ -32,6 +33,8 @@ def full(hint: Any, where: str = "") -> Any:  # noqa: PLR0911 - one answer a kin
     origin, parts = get_origin(hint), get_args(hint)
     if hint is str:
         return MAIL
+    if hint is Media:
+        return File(data=MAIL.encode(), name=MAIL)
     if hint is Any:
         return {MAIL: [MAIL, 1, None, {"deep": MAIL}]}
     if hint in {int, float, bool}:

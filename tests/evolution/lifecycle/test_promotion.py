@@ -363,3 +363,21 @@ def test_a_new_composite_is_a_proposal_too(manager, store):
     assert manager.library["order_total"](price=4, count=3, fee=2) == 14
     assert manager.roll_back("order_total") == (proposal.proposal_id,)
     assert "order_total" not in store.load()
+
+
+def test_a_composite_that_does_what_a_tool_does_gives_it_its_worked_calls(above, store):
+    """A merge is a change of the other tool like any other, and the candidate's name is not taken."""
+    same = TOTAL.replace("order_total", "bill").replace(
+        '4, "count": 3, "fee": 2}, "result": 14', '5, "count": 3, "fee": 2}, "result": 17'
+    )
+    sound = above.preview(same)
+    assert (sound.outcome, sound.duplicate.name) == ("merged", "order_total")
+    record = above.submit(
+        replace(composite(above, TOTAL), proposal_id="bill-1", candidate=sound.candidate)
+    )
+    assert (record.state, record.tool_name) == ("validated", "order_total")
+    assert record.reason == "it recurs; bill: it is the same program"
+    assert above.advance()[0].after == "active"
+    library = store.load()
+    assert "bill" not in library
+    assert [one.result for one in library["order_total"].definition.examples] == [14, 17]

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.media import PDF, RED, WAV
 
 from agentkit import Agent
 from agentkit.errors import McpConnectionError, ToolFailed
@@ -60,6 +61,33 @@ async def test_text_is_the_value_and_pictures_are_told_of(answered):
     assert result.value == (
         "one\n[image: image/png, 3 bytes]\n[resource: log, file:///log]\ninside"
     )
+
+
+async def test_pictures_sounds_and_files_are_shown_to_the_model(answered):
+    """They are what a function of ours would return; bytes of another type are only told of."""
+    content = [
+        text("Look:"),
+        {"type": "image", "data": RED.base64, "mimeType": "image/png"},
+        {"type": "audio", "data": WAV.base64, "mimeType": "audio/x-wav"},
+        {"type": "image", "data": PDF.base64, "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {
+                "uri": "file:///b/bill.pdf",
+                "blob": PDF.base64,
+                "mimeType": "application/pdf",
+            },
+        },
+    ]
+    result = await answered({"content": content})
+    assert [one.data for one in result.media] == [RED.data, WAV.data, PDF.data]
+    assert result.text.splitlines() == [
+        "Look:",
+        "[image: image/png, 69 bytes]",
+        "[audio: audio/wav, 16 bytes]",
+        "[image: image/png, 15 bytes]",
+        "[file bill.pdf: application/pdf, 13 bytes]",
+    ]
 
 
 async def test_an_error_of_the_tool_is_told_to_the_model(answered):

@@ -17,8 +17,9 @@ from mcp_types import (
     Tool as WireTool,
     ToolListChangedNotification,
 )
+from support.media import PDF, RED, WAV
 
-from agentkit import Library, RunContext, composite, tool
+from agentkit import Audio, File, Image, Library, RunContext, composite, tool
 from agentkit.errors import McpConnectionError
 from agentkit.evolution import ToolManager
 from agentkit.interop.mcp import LibraryServer, McpLimits, McpServer
@@ -98,6 +99,32 @@ async def test_tools_are_listed_and_called(mode):
         absent = await client.call_tool("ad", {})
         assert absent.is_error
         assert "Similar: add" in absent.content[0].text
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_media_are_content_of_their_kind(mode):
+    """A tool's image, audio and file are blocks, and come back as they were through a client of ours."""
+
+    @tool
+    def album() -> list[str | Image | Audio | File]:
+        """Show everything."""
+        return ["Look:", RED, WAV, PDF, Image(url="https://x.example/a.png")]
+
+    server = LibraryServer(Library([album])).sdk_server()
+    async with Client(server, mode=mode) as client:
+        kinds = [one.type for one in (await client.call_tool("album", {})).content]
+    assert kinds == ["text", "image", "audio", "resource", "resource_link"]
+
+    @tool
+    def photo() -> Image:
+        """Show one."""
+        return RED
+
+    served = LibraryServer(Library([photo])).sdk_server()
+    async with McpServer.in_process(served, new_tools="screen") as connected:
+        (shown,) = connected.tools
+        label, medium = await shown.function()
+    assert (label, medium.data) == ("[image red.png: image/png, 69 bytes]", RED.data)
 
 
 @pytest.mark.parametrize("mode", ERAS)

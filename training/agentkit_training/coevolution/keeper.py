@@ -16,12 +16,12 @@ from agentkit.errors import ModelError, UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evolution import (
+    CheckResult,
     CompositeStream,
     EvidenceConfig,
     EvidenceProposer,
     EvolutionStream,
     FeedbackStream,
-    InsertOutcome,
     InsertPolicy,
     MiningConfig,
     Observations,
@@ -242,9 +242,10 @@ def _rejected(tool: str, why: str, *codes: str) -> ProposalOutcome:
     )
 
 
-def _inserted(name: str, outcome: InsertOutcome) -> ProposalOutcome:
-    if outcome.failed is not None:
-        return _rejected(name, outcome.failed.message, outcome.failed.code)
+def _inserted(name: str, outcome: CheckResult) -> ProposalOutcome:
+    if outcome.failed:
+        failed = outcome.failed[0]
+        return _rejected(name, failed.message, failed.code)
     if outcome.duplicate is not None:
         name = outcome.duplicate.name
     state = "active" if outcome.duplicate is None else "merged"

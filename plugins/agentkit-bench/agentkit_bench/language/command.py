@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import click
 
 from agentkit.cli.options import AsJson, StoreUrl, command
-from agentkit.cli.output import Column, fold, plural, print_json, print_table, right, say
+from agentkit.cli.output import Column, fold, print_json, print_table, right, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.evaluation.results.texts import shown, visible, whole
+from agentkit.tools.error_messages import plural
 from agentkit_bench.language.report import (
     LanguageReport,
     Measures,

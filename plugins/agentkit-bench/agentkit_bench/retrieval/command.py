@@ -10,16 +10,9 @@ from typing import Any, TextIO, get_args
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.output import (
-    Column,
-    LineProgress,
-    plural,
-    print_json_line,
-    print_table,
-    say,
-    stdout,
-)
+from agentkit.cli.output import Column, LineProgress, print_json_line, print_table, say, stdout
 from agentkit.errors import UsageError
+from agentkit.tools.error_messages import plural
 from agentkit_bench.retrieval.corpus import CorpusFiles, Identity, Split
 from agentkit_bench.retrieval.leave_one_out import leave_one_out, read_folders, table
 from agentkit_bench.retrieval.measure import RECALL_AT, MethodReport, compare, measure_apart

@@ -25,20 +25,18 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.schema import resolve_local
-from agentkit.tools.sources.type_names import read_type_name
+from agentkit.retrieval.retriever import Slot
+from agentkit.tools.schema import JsonType, resolve_local
+from agentkit.tools.sources.dialects import read_type_name
 
-Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
-"""A JSON type; every ``integer`` is also a ``number``."""
+BASES: tuple[JsonType, ...] = get_args(JsonType)
 
-BASES: tuple[Base, ...] = get_args(Base)
-
-_TOP_BASES: tuple[Base, ...] = ("string", "number", "boolean", "null", "array", "object")
-_WIDER_BASE: Mapping[Base, Base] = {"integer": "number"}
+_TOP_BASES: tuple[JsonType, ...] = ("string", "number", "boolean", "null", "array", "object")
+_WIDER_BASE: Mapping[JsonType, JsonType] = {"integer": "number"}
 
 
 _FAMILIES = """
@@ -128,7 +126,7 @@ class Alternative:
         value: The only value, as canonical JSON text; None for any value.
     """
 
-    base: Base
+    base: JsonType
     meaning: str = ""
     items: TypeSet | None = None
     fields: tuple[tuple[str, TypeSet], ...] = ()
@@ -187,7 +185,7 @@ class TypeSet:
     alternatives: frozenset[Alternative] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, *bases: Base, meaning: str = "") -> TypeSet:
+    def of(cls, *bases: JsonType, meaning: str = "") -> TypeSet:
         """All values of some JSON types, that have a meaning if one is given.
 
         Raises:
@@ -198,8 +196,8 @@ class TypeSet:
                 raise UsageError(f"{base!r} is no JSON type; use one of {', '.join(BASES)}")
         if not _is_meaning(meaning):
             raise UsageError(
-                f"{meaning!r} is not a known meaning; see agentkit.tools.MEANINGS, or write "
-                "an identifier as 'id:owner'"
+                f"{meaning!r} is not a known meaning; see agentkit_bench.type_lattice.MEANINGS, or "
+                "write an identifier as 'id:owner'"
             )
         return _plain(bases, meaning)
 
@@ -241,7 +239,7 @@ class TypeSet:
         return not self.alternatives
 
     @property
-    def bases(self) -> frozenset[Base]:
+    def bases(self) -> frozenset[JsonType]:
         """The JSON types of its values."""
         return frozenset(one.base for one in self.alternatives)
 
@@ -249,13 +247,6 @@ class TypeSet:
     def meanings(self) -> frozenset[str]:
         """The meanings that its alternatives name."""
         return frozenset(one.meaning for one in self.alternatives if one.meaning)
-
-    def constant(self) -> tuple[Any] | None:
-        """The only value of the type in a tuple of one; None when there may be others."""
-        if len(self.alternatives) != 1:
-            return None
-        (only,) = self.alternatives
-        return None if only.value is None else (json.loads(only.value),)
 
     def without_null(self) -> TypeSet:
         """The type without null, unless null is all that it has."""
@@ -297,7 +288,7 @@ class TypeSet:
 
 
 @lru_cache(maxsize=1_024)
-def _plain(bases: tuple[Base, ...], meaning: str) -> TypeSet:
+def _plain(bases: tuple[JsonType, ...], meaning: str) -> TypeSet:
     return TypeSet.union(Alternative(base=base, meaning=meaning) for base in bases)
 
 
@@ -316,7 +307,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
 
 
-def base_of_text(text: str) -> Base:
+def base_of_text(text: str) -> JsonType:
     """The JSON type of a canonical JSON text."""
     known = _BASE_OF_FIRST.get(text[0])
     if known is not None:
@@ -324,7 +315,7 @@ def base_of_text(text: str) -> Base:
     return "integer" if text.lstrip("-").isdigit() else "number"
 
 
-_BASE_OF_FIRST: Mapping[str, Base] = {
+_BASE_OF_FIRST: Mapping[str, JsonType] = {
     '"': "string",
     "[": "array",
     "{": "object",
@@ -340,7 +331,7 @@ NEVER = TypeSet()
 """No value."""
 
 
-def _common_base(left: Base, right: Base) -> Base | None:
+def _common_base(left: JsonType, right: JsonType) -> JsonType | None:
     if left == right or _WIDER_BASE.get(left) == right:
         return left
     return right if _WIDER_BASE.get(right) == left else None
@@ -413,7 +404,7 @@ _MOST_VALUES = 64
 """Maximum length of an ``enum``; a longer one counts as its type."""
 
 _WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
-_SCALARS: tuple[Base, ...] = ("string", "number", "integer", "boolean")
+_SCALARS: tuple[JsonType, ...] = ("string", "number", "integer", "boolean")
 
 _MEANING_OF_FORMAT: Mapping[str, str] = {
     "date": "date",
@@ -502,7 +493,9 @@ class _SchemaReader:
             found = _both(found, TypeSet.one_of(values))
         return found
 
-    def _of_base(self, base: Base, schema: JsonObject, below: Callable[[Any], TypeSet]) -> TypeSet:
+    def _of_base(
+        self, base: JsonType, schema: JsonObject, below: Callable[[Any], TypeSet]
+    ) -> TypeSet:
         if base == "array" and isinstance(schema.get("items"), Mapping):
             listed = TypeSet.list_of(below(schema["items"]))
             return TypeSet.of("array") if listed.is_never else listed
@@ -518,10 +511,10 @@ class _SchemaReader:
         return TypeSet.object_with({name: one for name, one in fields.items() if not one.is_never})
 
 
-def _bases(schema: JsonObject) -> list[Base]:
+def _bases(schema: JsonObject) -> list[JsonType]:
     declared = schema.get("type")
     names = declared if isinstance(declared, list) else [declared]
-    bases: list[Base] = [base for base in BASES if base in names]
+    bases: list[JsonType] = [base for base in BASES if base in names]
     if bases and len(bases) == len(set(map(str, names))):
         return bases
     if declared is None and isinstance(schema.get("properties"), Mapping):
@@ -539,9 +532,9 @@ def _both(left: TypeSet, right: TypeSet) -> TypeSet:
     return left | right if met.is_never else met
 
 
-# --- the values that a request has, and the words of planner models -------------------------------
+# --- the slots of a plan, and the words of planner models -----------------------------------------
 
-WRITTEN_ALSO: frozenset[tuple[Base, Base]] = frozenset(
+WRITTEN_ALSO: frozenset[tuple[JsonType, JsonType]] = frozenset(
     {
         ("integer", "string"),
         ("number", "string"),
@@ -551,31 +544,37 @@ WRITTEN_ALSO: frozenset[tuple[Base, Base]] = frozenset(
         ("string", "number"),
     }
 )
-"""Base types whose values can be written in another one."""
+"""JsonType types whose values can be written in another one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TypedSlot:
-    """A value that a goal brings along, or one that it wants.
+    """A slot of a plan with its type.
 
     Attributes:
         name: What the goal calls it; empty when it has no name.
-        type: Its type; a value that is known is a type of one value (``slot_of_value``).
+        type: Its type; a value that is known is a type of one value.
         confidence: How sure the type is, between 0 and 1.
-        bound: Whether the type was read from a real value of the caller rather than guessed.
-
-    Raises:
-        UsageError: The confidence is not between 0 and 1.
     """
 
     name: str = ""
     type: TypeSet = ANY
     confidence: float = 1.0
-    bound: bool = False
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.confidence <= 1:
-            raise UsageError(f"a confidence is a number from 0 to 1, got {self.confidence!r}")
+    @classmethod
+    def of(cls, slot: Slot) -> TypedSlot:
+        """The type of a known value, or the one that a planner's words name.
+
+        Example:
+            >>> print(TypedSlot.of(Slot(name="hotel_id", value=7, bound=True)).type)
+            integer in {7}
+        """
+        if not slot.bound:
+            return cls(name=slot.name, type=named_type(slot.type))
+        try:
+            return cls(name=slot.name, type=TypeSet.one_of([slot.value]))
+        except (ValueError, RecursionError):  # it holds itself, or is too large for JSON text
+            return cls(name=slot.name)
 
     @property
     def is_untyped(self) -> bool:
@@ -583,42 +582,11 @@ class TypedSlot:
         return self.confidence <= 0 or self.type.is_any
 
 
-def slot_of_value(value: Any, *, name: str = "") -> TypedSlot:
-    """The slot of a value that the caller has; untyped where JSON cannot write the value.
+_TEXT: frozenset[JsonType] = frozenset({"string"})
+_NUMERIC: frozenset[JsonType] = frozenset({"integer", "number"})
+_EITHER: frozenset[JsonType] = _TEXT | _NUMERIC
 
-    Example:
-        >>> slot = slot_of_value(7, name="hotel_id")
-        >>> print(slot.type, slot.bound)
-        integer in {7} True
-    """
-    try:
-        return TypedSlot(name=name, type=TypeSet.one_of([value]), bound=True)
-    except (ValueError, RecursionError):  # it holds itself, or is larger than JSON text can be
-        return TypedSlot(name=name, bound=True)
-
-
-def can_take(declared: TypeSet, offered: TypeSet) -> bool:
-    """Whether a value may serve where a type is declared, written in another form if need be.
-
-    Example:
-        >>> can_take(TypeSet.of("integer"), TypeSet.one_of(["7"]))
-        True
-        >>> can_take(TypeSet.of("boolean"), TypeSet.one_of([7]))
-        False
-    """
-    if not (declared & offered).is_never:
-        return True
-    if any(pair in WRITTEN_ALSO for pair in product(offered.bases, declared.bases)):
-        return True
-    lists = (one.items or ANY for one in declared.alternatives if one.base == "array")
-    return any(can_take(items, offered) for items in lists)
-
-
-_TEXT: frozenset[Base] = frozenset({"string"})
-_NUMERIC: frozenset[Base] = frozenset({"integer", "number"})
-_EITHER: frozenset[Base] = _TEXT | _NUMERIC
-
-_WRITTEN_AS: Mapping[str, frozenset[Base]] = {
+_WRITTEN_AS: Mapping[str, frozenset[JsonType]] = {
     **dict.fromkeys(["date", "time", "weekday"], _TEXT),
     **dict.fromkeys(["moment", "month", "duration", "coordinate", "id"], _EITHER),
     **dict.fromkeys(["phone", "postal_code", "quantity"], _EITHER),
@@ -628,7 +596,7 @@ _WRITTEN_AS: Mapping[str, frozenset[Base]] = {
 
 
 @lru_cache(maxsize=1_024)
-def written_as(meaning: str) -> frozenset[Base]:
+def written_as(meaning: str) -> frozenset[JsonType]:
     """The JSON types that values of a meaning are written in."""
     return next((_WRITTEN_AS[one] for one in wider(meaning) if one in _WRITTEN_AS), _TEXT)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,47 +14,41 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli.demo.questions import Questions, draw_questions
-from agentkit.cli.demo.tools import TOOLS
+from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
 from agentkit.cli.output import (
+    HEADING,
     LineProgress,
-    plural,
     print_json,
     print_line,
     print_table,
     right,
     say,
 )
-from agentkit.cli.review_view import HEADING, print_diff
+from agentkit.cli.review_view import print_diff
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.held_out import HeldOut
-from agentkit.evaluation.loading import load_benchmark
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.runner import evaluate
 from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_of_run, ignore
-from agentkit.evaluation.task import Benchmark, import_catalogue
+from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.learning import has_passed
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
 from agentkit.fetch import cache_directory
-from agentkit.interop.export import artifact_of, formats
 from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.code_registration import bind_code
 from agentkit.library.opening import file_of, open_store
 from agentkit.metrics.statistics import Interval, wilson_interval
 from agentkit.models.base import ChatModel, ModelSettings, resolve_model
-from agentkit.retrieval.cascade import default_retriever
-
-QUERY = "What does a loan of 4800 over four years cost a month?"
-"""The retriever that finds one tool among thousands."""
+from agentkit.tools.error_messages import plural
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -65,7 +58,6 @@ SETTINGS = EvaluationSettings(
 """How every question is asked."""
 
 _SHOWN = 3
-_LINE = 70
 _BAR = 40
 _DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
 
@@ -229,23 +221,16 @@ def demo(
     """
     if model == DEFAULT_MODEL:
         fetched_weights(model.partition(":")[2])
-    chosen = resolve_model(model)
-    drawn = draw_questions(seed, questions)
+    chosen, drawn = resolve_model(model), draw_questions(seed, questions)
     url = store_url or f"sqlite:///{cache_directory() / 'demo.db'}"
     with _own_store(url, fresh=store_url is None) as store:
         if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
             raise UsageError(
                 f"{url} is in use; the demo begins with an empty store, so name a new one"
             )
-        fetched = LineProgress("Fetching the public catalogue")
-        catalogue = load_benchmark("bfcl", progress=fetched)
-        fetched(1, 1)
         began = time.perf_counter()
-        import_catalogue(store, catalogue)
         loop = Demo(store, chosen, drawn, begin=lambda title: listener(LineProgress(title)))
-        view = _View(quiet=as_json)
-        view.catalogue(catalogue.name, store)
-        report = _run(loop, view, chosen.name)
+        report = _run(loop, _View(quiet=as_json), chosen.name)
         report |= {"seconds": round(time.perf_counter() - began, 1), "seed": seed}
         report |= {"model": chosen.name, "store": url}
     print_json(report) if as_json else _print_end(report)
@@ -264,7 +249,7 @@ def _own_store(url: str, *, fresh: bool) -> Iterator[Store]:
 
 
 def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
-    """Everything after the catalogue, each step shown as soon as it is done; what was measured."""
+    """Every step, each shown as soon as it is done; what was measured."""
     original = loop.store.load()
     before = wait_for(loop.score("before"))
     count = plural(len(before.answers), "question")
@@ -278,21 +263,14 @@ def _run(loop: Demo, view: _View, model: str) -> dict[str, Any]:
     after = wait_for(loop.score("after"))
     promoted = [one.record.tool_name for one in outcome.promoted]
     tool = _most_gained(promoted, before, after)
-    changes = library_changes(original, learned).get(tool, ())
     if tool:
+        changes = library_changes(original, learned).get(tool, ())
         view.step(f"what models see of {tool} now", lambda title: print_diff(changes, title=title))
     view.step(f"the same {count}, asked again")
     view.example(after, before, tool)
     view.right(after)
-    again = None
-    if tool:
-        exported = artifact_of(loop.store, history=False, only=(tool,))
-        [provided] = formats.render(exported.library, "openai").value
-        properties = provided["function"]["parameters"]["properties"]
-        view.step("agentkit export --format openai")
-        for name in dict.fromkeys(one.place for one in changes if one.place in properties):
-            view.line(f"{json.dumps(name)}: {json.dumps(properties[name], ensure_ascii=False)}")
-        again = wait_for(loop.roll_back(tool))
+    again = wait_for(loop.roll_back(tool)) if tool else None
+    if again is not None:
         view.step(f"agentkit rollback {tool}")
         view.example(again, before, tool)
         old = {one.metadata["task"]: _arguments(one) for one in before.answers}
@@ -341,21 +319,6 @@ class _View:
         """A line of a step: texts, or texts with a style."""
         if not self._quiet:
             print_line(Text.assemble(*parts), indent=3)
-
-    def catalogue(self, benchmark: str, store: Store) -> None:
-        """Show the number of tools, and which are found."""
-        library, retriever = store.load(), default_retriever()
-        wait_for(retriever.retrieve(QUERY, library))  # the index is made once
-        began = time.perf_counter()
-        found = wait_for(retriever.retrieve(QUERY, library))
-        seconds = time.perf_counter() - began
-        self.step(f"{len(library):,} tools in one library ({benchmark} and five of our own)")
-        self.line(f'"{QUERY}"')
-        for rank, hit in enumerate(found.hits[:_SHOWN], start=1):
-            name = hit.definition.name
-            summary = shown(hit.definition.description.summary, max(_LINE - len(name), 20))
-            self.line(f"  {rank}. {name}  ", (summary, "dim"))
-        self.line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
     def right(self, questions: QuestionRun) -> None:
         """Show the number of right answers."""

@@ -1,1 +1,0 @@
-"""The loop on five small tools: what ``agentkit demo`` asks, learns and measures."""

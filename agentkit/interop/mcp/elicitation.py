@@ -1,0 +1,132 @@
+"""``Elicitation``: a question that a server asks the user while one of its tools runs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentkit.agent.types import Approval, Decision
+from agentkit.errors import UsageError
+from agentkit.interop.mcp.listing import McpLimits, json_length
+from agentkit.messages import JsonObject
+from agentkit.tools.error_messages import problems_of
+from agentkit.tools.invocation import run_in_daemon_thread
+from agentkit.tools.schema_validator import UncheckableError, schema_errors
+
+if TYPE_CHECKING:
+    from mcp.types import ElicitRequestParams, ElicitResult
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Elicitation:
+    """A question of a server. Its words are those of the server: show who asks.
+
+    Attributes:
+        server: Our name for the server.
+        message: What it asks.
+        schema: The fields that it wants, as a JSON Schema of one flat object; empty with a ``url``.
+        url: A page that the user is to visit; None for a form.
+    """
+
+    server: str
+    message: str
+    schema: JsonObject = field(default_factory=dict)
+    url: str | None = None
+
+
+ElicitationAnswer: TypeAlias = Decision | Mapping[str, Any] | None
+"""The values of the form; or True, or an ``Approval``, to agree without any; or False or an
+``Approval`` to decline; or None when nobody answered."""
+
+Elicitor: TypeAlias = Callable[[Elicitation], ElicitationAnswer | Awaitable[ElicitationAnswer]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElicitationHandler:
+    """Puts a server's questions to the user's function, as the callback of the official client.
+
+    Attributes:
+        server: Our name for the server.
+        elicit: Answers; sync or async.
+        limits: How long a question may be.
+        loop: Where an async function runs; None for the connection's own loop.
+    """
+
+    server: str
+    elicit: Elicitor
+    limits: McpLimits
+    loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, context: object, params: ElicitRequestParams) -> ElicitResult:
+        """The answer in the protocol's words; a handler that fails answers nothing."""
+        del context
+        from mcp.types import ElicitResult
+
+        asked = Elicitation(
+            server=self.server,
+            message=params.message,
+            schema=dict(getattr(params, "requested_schema", None) or {}),
+            url=getattr(params, "url", None),
+        )
+        try:
+            return ElicitResult.model_validate(await self._result(asked))
+        except Exception as error:
+            message = "MCP server %r: its question could not be answered (%s)"
+            _logger.exception(message, self.server, type(error).__name__)
+            return ElicitResult(action="cancel")
+
+    async def _result(self, asked: Elicitation) -> dict[str, Any]:
+        most = self.limits.max_text_chars
+        if len(asked.message) + json_length(asked.schema, most) > most:
+            _logger.warning("MCP server %r: its question is longer than %d", self.server, most)
+            return {"action": "decline"}
+        answer = await self._answer(asked)
+        if answer is None:
+            return {"action": "cancel"}
+        if answer is False or (isinstance(answer, Approval) and not answer.approved):
+            return {"action": "decline"}
+        if asked.url is not None:
+            return {"action": "accept"}
+        content = dict(answer) if isinstance(answer, Mapping) else {}
+        if why := await run_in_daemon_thread(lambda: _problem(content, asked.schema)):
+            raise UsageError(f"the answer does not fit the form: {why}")
+        return {"action": "accept", "content": content}
+
+    async def _answer(self, asked: Elicitation) -> ElicitationAnswer:
+        answer: Any
+        if not _is_async(self.elicit):
+            answer = await run_in_daemon_thread(lambda: self.elicit(asked))
+        elif self.loop is None:
+            answer = self.elicit(asked)
+        else:
+            coroutine = _awaited(self.elicit, asked)
+            answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
+        found: ElicitationAnswer = await answer if inspect.isawaitable(answer) else answer
+        return found
+
+
+def _is_async(function: Elicitor) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004 - an object with an async method
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+async def _awaited(elicit: Elicitor, asked: Elicitation) -> ElicitationAnswer:
+    answer: Any = elicit(asked)
+    found: ElicitationAnswer = await answer
+    return found
+
+
+def _problem(content: Mapping[str, Any], schema: JsonObject) -> str:
+    """Why values do not fit what was asked; empty when they do."""
+    try:
+        errors = schema_errors(content, schema, limit=1)
+    except UncheckableError as error:
+        return f"the form cannot be checked: {error}"
+    problems = problems_of(errors, owner="a field", noun="field", whole="answer")
+    return next((problem.rule for problem in problems), "")

@@ -1,0 +1,363 @@
+"""``Image``, ``Audio`` and ``File``: what a message or a tool's result holds beside its text.
+
+Bytes are checked when a medium is made: the type that is stated must be the type that they are, and
+there may not be too many. A URL is checked for its form alone and never fetched; the provider of
+the model does that.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from agentkit.errors import UsageError
+
+MediaKind = Literal["image", "audio", "file"]
+
+MAX_MEDIA_BYTES = 20_000_000
+"""The bytes that one medium may have where nobody says otherwise."""
+
+PLACE = "\ufffc"
+"""Stands in the text of a message where a medium belongs (Unicode's object replacement character).
+The first one is the place of the first medium, and so on; media without a place come last."""
+
+_BEGINNINGS: Mapping[str, tuple[bytes, ...]] = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "audio/mpeg": (b"ID3\3", b"ID3\4", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2"),
+    "audio/ogg": (b"OggS",),
+    "audio/flac": (b"fLaC",),
+    "application/pdf": (b"%PDF-",),
+    "application/zip": (b"PK\3\4",),
+}
+"""How the bytes of a type begin. Of other types whoever makes the medium says what they are."""
+
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+_BRANDS = {b"heic": "image/heic", b"mif1": "image/heic", b"avif": "image/avif"} | dict.fromkeys(
+    (b"M4A ", b"M4B "), "audio/mp4"
+)
+_KNOWN = (*_BEGINNINGS, *_RIFF.values(), *dict.fromkeys(_BRANDS.values()))
+
+_TYPE = re.compile(r"[a-z]+/[a-z0-9!#$&^_.+-]{1,99}")
+_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-m4a": "audio/mp4",
+    "audio/m4a": "audio/mp4",
+    "application/x-yaml": "application/yaml",
+}
+_TEXTS = frozenset(
+    {"application/json", "application/xml", "application/yaml", "application/x-yaml"}
+)
+_IMAGE_TOKENS = 1_600  # the most that Anthropic counts for one, and more than OpenAI mostly does
+_BYTES_A_TOKEN = {"audio": 1_000, "file": 25}  # speech in MP3, and pages of PDF
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Media:
+    """An image, a piece of audio, or a file; see ``Image``, ``Audio`` and ``File``.
+
+    Attributes:
+        data: Its bytes; None for one that is given by its URL, or was kept without its bytes.
+        path: The file to read them from, in place of ``data``.
+        url: Its https URL, in place of ``data``: the provider of the model fetches it.
+        media_type: Such as ``image/png``; found by the bytes where it is left out.
+        name: The file's name, which models may read.
+        max_bytes: The most bytes it may have.
+        sha256: Digest of the bytes, or of the URL.
+        size: How many bytes there are.
+
+    Raises:
+        UsageError: Not exactly one of ``data``, ``path`` and ``url`` is given, or it cannot be
+            read; there are too many bytes, or they are of another type; the URL is not https.
+    """
+
+    kind: ClassVar[MediaKind]
+
+    data: bytes | None = field(default=None, repr=False)
+    path: InitVar[str | os.PathLike[str] | None] = None
+    url: str = ""
+    media_type: str = ""
+    name: str = ""
+    max_bytes: InitVar[int] = MAX_MEDIA_BYTES
+    sha256: str = ""
+    size: int = 0
+
+    def __post_init__(self, path: str | os.PathLike[str] | None, max_bytes: int) -> None:
+        given = [one for one in (self.data, path, self.url or None) if one is not None]
+        if len(given) != 1 and (given or not self.sha256):
+            raise UsageError(
+                f"{type(self).__name__} takes one of data=, path= and url=, and got {len(given)}"
+            )
+        if path is not None:
+            self._set(data=_read(path, self._what, max_bytes), name=self.name or Path(path).name)
+        if self.url:
+            _check_url(self.url)
+            self._set(sha256=hashlib.sha256(self.url.encode()).hexdigest())
+        if self.data is None:
+            return
+        if not isinstance(self.data, bytes):
+            raise UsageError(f"data is bytes, and not of type {type(self.data).__name__}")
+        _check_size(len(self.data), self._what, max_bytes)
+        self._set(
+            media_type=self._checked_type(self.data),
+            size=len(self.data),
+            sha256=hashlib.sha256(self.data).hexdigest(),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: object, handler: Any) -> dict[str, Any]:
+        """Any value, for what a tool returns.
+
+        Raises:
+            TypeError: It is a parameter of a tool.
+        """
+        if handler.mode == "validation":
+            raise TypeError(
+                f"no model can send an {cls.__name__} as an argument; take a path or an id instead"
+            )
+        return {}
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def _what(self) -> str:
+        return f"the {self.kind}{f' {self.name!r}' if self.name else ''}"
+
+    def _checked_type(self, data: bytes) -> str:
+        """The type of the bytes, which is the one that was stated, if one was."""
+        stated = self.media_type.partition(";")[0].strip().lower()
+        stated = _ALIASES.get(stated, stated)
+        if stated and not _TYPE.fullmatch(stated):
+            raise UsageError(f"{stated[:80]!r} is not a media type such as image/png")
+        found = _type_of(data)
+        is_container = found == "application/zip" and stated.startswith("application/")
+        if stated and not is_container and found != stated and (found or stated in _KNOWN):
+            raise UsageError(
+                f"{self._what} is said to be {stated}, and its bytes are "
+                f"{found or 'something else'}; give what it is, or leave media_type out"
+            )
+        own = found.partition("/")[0] if found.startswith(("image/", "audio/")) else "file"
+        if own != self.kind:
+            known = ", ".join(name for name in _KNOWN if name.startswith(self.kind))
+            raise UsageError(
+                f"the bytes of {self._what} are {found or 'of no known type'}; "
+                + (f"it may be {known}" if self.kind != "file" else f"use {own.title()}")
+            )
+        if not stated and not found and not _is_utf8(data):
+            raise UsageError(f"{self._what} is of no known type; tell it with media_type=")
+        return stated or found or "text/plain"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a model that takes nothing but text can read it."""
+        return self.data is not None and (
+            self.media_type.startswith("text/") or self.media_type in _TEXTS
+        )
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether its bytes, or where they are, is known."""
+        return self.data is not None or bool(self.url)
+
+    @property
+    def label(self) -> str:
+        """What stands for it in a text, such as ``[image: image/png, 1,024 bytes]``."""
+        what = self.url or f"{self.media_type or 'a URL'}, {self.size:,} bytes"
+        return f"[{' '.join(filter(None, (self.kind, self.name)))}: {what}]"
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens a model reads for it."""
+        if self.kind == "image":
+            return _IMAGE_TOKENS
+        return self.size // (4 if self.is_text else _BYTES_A_TOKEN[self.kind]) or _IMAGE_TOKENS
+
+    @property
+    def base64(self) -> str:
+        """Its bytes as text."""
+        return binascii.b2a_base64(self.data or b"", newline=False).decode()
+
+    @property
+    def data_url(self) -> str:
+        """Its URL, or one that holds its bytes."""
+        return self.url or f"data:{self.media_type};base64,{self.base64}"
+
+    def reference(self) -> dict[str, Any]:
+        """It as a JSON object without its bytes."""
+        record = {"kind": self.kind, "media_type": self.media_type, "name": self.name}
+        record |= {"url": self.url, "sha256": self.sha256}
+        return {key: text for key, text in record.items() if text} | {"size": self.size}
+
+    def to_json(self) -> dict[str, Any]:
+        """The same with the bytes."""
+        return self.reference() | ({} if self.data is None else {"data": self.base64})
+
+    def forgotten(self, name: str = "") -> Media:
+        """What is left of it where neither its bytes nor its URL may be kept.
+
+        Args:
+            name: The file's name from then on.
+        """
+        return type(self)(media_type=self.media_type, name=name, sha256=self.sha256, size=self.size)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Image(Media):
+    """An image for a model to look at, by its bytes, a path or an https URL; see ``Media``.
+
+    Example:
+        >>> pixel = Image(data=bytes.fromhex("89504e470d0a1a0a"), name="dot.png")
+        >>> pixel.media_type, pixel.size, pixel.label
+        ('image/png', 8, '[image dot.png: image/png, 8 bytes]')
+    """
+
+    kind: ClassVar[MediaKind] = "image"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Audio(Media):
+    """A piece of audio for a model to listen to; see ``Media``."""
+
+    kind: ClassVar[MediaKind] = "audio"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File(Media):
+    """A document for a model to read: a PDF, or a text, which every model takes; see ``Media``."""
+
+    kind: ClassVar[MediaKind] = "file"
+
+
+_KINDS: Mapping[MediaKind, type[Media]] = {"image": Image, "audio": Audio, "file": File}
+
+
+def media_from_json(record: Mapping[str, Any], data: str | None = None) -> Media:
+    """The inverse of ``Media.to_json`` and, without bytes, of ``Media.reference``.
+
+    Args:
+        record: What either gave.
+        data: The bytes in base64, where they are kept elsewhere.
+
+    Raises:
+        ValueError: It is no such record, or its bytes are not those of its digest.
+    """
+    values = dict(record)
+    cls, encoded = _KINDS[values.pop("kind")], values.pop("data", data)
+    if encoded is not None:
+        values |= {"data": binascii.a2b_base64(encoded, strict_mode=True), "size": 0}
+        values["max_bytes"] = len(values["data"])
+    try:
+        made = cls(**values)
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+    if made.sha256 != record.get("sha256", ""):
+        raise ValueError(f"the bytes of a medium do not have the digest {record.get('sha256')!r}")
+    return made
+
+
+def placed(parts: Iterable[str | Media]) -> tuple[str, tuple[Media, ...]]:
+    """The text and the media of a message that is told in parts.
+
+    Example:
+        >>> text, media = placed(["Is", Image(url="https://x.example/a.png"), "red?"])
+        >>> text.replace(PLACE, "_"), len(media)
+        ('Is_red?', 1)
+
+    Raises:
+        UsageError: A part is neither.
+    """
+    text, media = "", []
+    for part in parts:
+        if isinstance(part, Media):
+            text += PLACE
+            media.append(part)
+        elif isinstance(part, str):
+            text += "\n" * bool(text and not text.endswith(PLACE)) + part.replace(PLACE, " ")
+        else:
+            raise UsageError(
+                f"a message consists of texts, Image, Audio and File; got {part!r:.80}"
+            )
+    return text.rstrip(PLACE) or text, tuple(media)
+
+
+def parts_of(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
+    """The parts that ``placed`` made a text and media of."""
+    for words, one in zip_longest(text.split(PLACE, len(media)), media):
+        if words:
+            yield words
+        if one is not None:
+            yield one
+
+
+def pieces(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
+    """The parts of a message, as a model reads them.
+
+    Files of text, and media of which the bytes were not kept, are texts.
+    """
+    for part in parts_of(text, media):
+        if isinstance(part, str) or (part.is_kept and not part.is_text):
+            yield part
+        elif part.data is None:
+            yield f"{part.label[:-1]}, not kept]"
+        else:
+            yield f"{part.label}\n{part.data.decode('utf-8', 'replace')}"
+
+
+def _type_of(data: bytes) -> str:
+    """The type that bytes have by how they begin; empty for an unknown one."""
+    if data.startswith(b"RIFF"):
+        return _RIFF.get(data[8:12], "")
+    if data[4:8] == b"ftyp":
+        return _BRANDS.get(data[8:12], "")
+    return next((name for name, begins in _BEGINNINGS.items() if data.startswith(begins)), "")
+
+
+def _read(path: str | os.PathLike[str], what: str, max_bytes: int) -> bytes:
+    place = Path(path)
+    if not place.is_file():  # a pipe may never end
+        raise UsageError(f"{what} cannot be read: {str(place)!r} is no file")
+    try:
+        with place.open("rb") as file:
+            _check_size(os.fstat(file.fileno()).st_size, f"{what} {str(place)!r}", max_bytes)
+            return file.read(max_bytes + 1)  # it may grow meanwhile
+    except OSError as error:
+        raise UsageError(f"{what} cannot be read: {error}") from error
+
+
+def _check_size(size: int, what: str, max_bytes: int) -> None:
+    if size > max_bytes:
+        raise UsageError(
+            f"{what} has {size:,} bytes, and at most {max_bytes:,} are sent to a model; make it "
+            "smaller, or allow more with max_bytes="
+        )
+    if not size:
+        raise UsageError(f"{what} is empty")
+
+
+def _check_url(url: str) -> None:
+    host = url.removeprefix("https://").partition("/")[0]
+    if not url.startswith("https://") or not host or "@" in host or not url.isprintable():
+        raise UsageError(
+            f"{url[:80]!r} is not an https URL that a provider can fetch; give the bytes with "
+            "data= or path="
+        )
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        return "\0" not in data.decode()
+    except UnicodeDecodeError:
+        return False
