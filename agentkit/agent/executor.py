@@ -154,6 +154,11 @@ class Executor:
         self._calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
 
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still be started."""
+        return self._calls_left
+
     def remember(self, results: Iterable[ToolResult]) -> None:
         """Count calls that were run elsewhere among those that came before."""
         for result in results:

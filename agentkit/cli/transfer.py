@@ -43,7 +43,6 @@ from agentkit.cli.stores import is_there, manager_of, opened, person, read_sourc
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
@@ -260,9 +259,8 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     if any(not tool.failed for tool in held):
         first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
-    failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
-    if is_written and any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
-        say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
+    if is_written and any(tool.failed for tool in held):
+        say("'agentkit review show ID' tells what speaks against a tool")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
