@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
@@ -220,6 +220,7 @@ class RunFacts:
         media: What the user sent beside the text.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
+        hand_over: Lets another agent answer in its place; None where there is no run.
     """
 
     deps: Any = None
@@ -231,6 +232,7 @@ class RunFacts:
     media: tuple[Media, ...] = ()
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
+    hand_over: Callable[[Any], Awaitable[Any]] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -305,6 +307,16 @@ class RunContext(Generic[DepsT]):
         on_progress = self._live.on_progress
         if on_progress is not None:
             on_progress(self.call_id, self.tool_name, text)
+
+    async def hand_over(self, agent: Any) -> Any:
+        """Let another agent go on with the conversation; see ``Agent.handoff``.
+
+        Raises:
+            UsageError: No run calls the tool.
+        """
+        if self._live.hand_over is None:
+            raise UsageError("a conversation is handed over by a run; there is none here")
+        return await self._live.hand_over(agent)
 
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool itself spent on models, for the limits and the record of the run."""
