@@ -79,7 +79,7 @@ unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=
 # local model says the same either way.
 MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade embedders exact_names \
 	index_exactness kept_index monotone unusual_input variants))) \
-	tests/docs/test_pages.py tests/cli/test_commands.py tests/agent/test_tool_search.py
+	tests/docs/test_pages.py tests/cli/test_tools_command.py tests/agent/test_tool_search.py
 
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"

@@ -47,7 +47,7 @@ from agentkit.tools.tool import Tool
 if TYPE_CHECKING:
     from agentkit.composites.contracts import Conditions
     from agentkit.composites.rules import RuleChecker
-    from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.rules.records import EarlierCall
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500

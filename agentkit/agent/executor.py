@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from agentkit.agent.guardrails import Guardrails
     from agentkit.composites.guards import TracedCall
     from agentkit.tools.error_messages import ArgumentProblem
-    from agentkit.tools.rules.checking import EarlierCall
+    from agentkit.tools.rules.records import EarlierCall
     from agentkit.tools.validation import ArgumentValidator
     from agentkit.tracing.spans import GuardrailName
     from agentkit.tracing.tracing import Span, Tracing
@@ -154,6 +154,11 @@ class Executor:
         self._validators = self.shared.validators(self.library)
         self._calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still be started."""
+        return self._calls_left
 
     def remember(self, results: Iterable[ToolResult]) -> None:
         """Count calls that were run elsewhere among those that came before."""

@@ -23,11 +23,12 @@ from agentkit.tools.canonical import is_finite, same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import why_unsafe
-from agentkit.tools.rules.checking import EarlierCall, holds, missing_call, nearest_allowed
+from agentkit.tools.rules.checking import holds, missing_call, nearest_allowed
 from agentkit.tools.rules.records import (
     Between,
     CallBefore,
     Condition,
+    EarlierCall,
     Form,
     Measure,
     NamedFormat,

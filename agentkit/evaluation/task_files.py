@@ -52,10 +52,9 @@ from agentkit.messages import (
 from agentkit.metrics import AllowedCall
 from agentkit.metrics.calls import remembered
 from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.validation import ArgumentValidator, coerce
 
 CATEGORY = "tasks"
 """The category of a task that names none."""

@@ -267,26 +267,13 @@ def _gain(pattern: Pattern, uses: int) -> int:
 # keeps one answer to a question, and worked calls that rely on another one are left out.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recordings:
-    """What has to be known of the children before composites can be tried out.
-
-    Attributes:
-        worked_calls: Further worked calls of primitives, by name.
-        composites: The composites, with worked calls that agree with these records.
-    """
-
-    worked_calls: Mapping[str, tuple[Example, ...]]
-    composites: tuple[MinedComposite, ...]
-
-
 def with_recordings(
     library: Library,
     composites: Iterable[MinedComposite],
     *,
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-) -> Recordings:
-    """Choose worked calls for composites, and keep the recorded calls behind them.
+) -> tuple[tuple[MinedComposite, ...], dict[str, list[Example]]]:
+    """The composites with worked calls, and the recorded calls of primitives that these rely on.
 
     Tools that may run while a candidate is tried out need no records.
 
@@ -300,10 +287,7 @@ def with_recordings(
         with_worked_calls(one, islice(filter(shelf.take, one.worked), MOST_EXAMPLES))
         for one in composites
     ]
-    return Recordings(
-        worked_calls={name: tuple(examples) for name, examples in shelf.new.items()},
-        composites=tuple(chosen),
-    )
+    return tuple(chosen), shelf.new
 
 
 class _Shelf:
@@ -365,16 +349,16 @@ def _recorded(
     manager: ToolManager, composites: Sequence[MinedComposite]
 ) -> tuple[MinedComposite, ...]:
     """Record the calls that the composites need; the composites with what agrees with them."""
-    recordings = with_recordings(manager.library, composites, policy=manager.policy)
-    if recordings.worked_calls:
+    chosen, recorded = with_recordings(manager.library, composites, policy=manager.policy)
+    if recorded:
         manager.record(
-            recordings.worked_calls,
+            recorded,
             evidence=tuple(dict.fromkeys(id_ for one in composites for id_ in one.evidence)),
             reason="recorded calls, to try mined composites on",
         )
         # another writer may have recorded other answers in between
-        recordings = with_recordings(manager.library, composites, policy=manager.policy)
-    return recordings.composites
+        chosen, _ = with_recordings(manager.library, composites, policy=manager.policy)
+    return chosen
 
 
 # --- Handing them to the Tool Manager -------------------------------------------------------------

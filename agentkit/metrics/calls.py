@@ -18,8 +18,8 @@ from functools import lru_cache, wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from agentkit.messages import JsonObject, ToolCall
-from agentkit.tools.coercion import canonical_arguments
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import canonical_arguments
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

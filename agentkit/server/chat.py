@@ -11,7 +11,14 @@ from typing import Any
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import Watched
-from agentkit.agent.types import RunFinished, RunResult, RunStarted, ToolProgress, TurnFinished
+from agentkit.agent.types import (
+    HandedOver,
+    RunFinished,
+    RunResult,
+    RunStarted,
+    ToolProgress,
+    TurnFinished,
+)
 from agentkit.episodes import StopReason
 from agentkit.errors import (
     AgentKitError,
@@ -257,6 +264,8 @@ class ChatCompletions:
                         await stream.think(text)
                     case ToolProgress(tool_name=name, text=text):
                         await stream.progress(name, text)
+                    case HandedOver(agent=name):
+                        await stream.progress(name, "takes over")
                     case TurnFinished(turn=turn) if turn.message.text:
                         stream.paragraph_ended()
                     case RunFinished(result=result):

@@ -1,8 +1,4 @@
 from .canonical import canonical_json as canonical_json
-from .coercion import (
-    canonical_arguments as canonical_arguments,
-    coerce as coerce,
-)
 from .definition import (
     ChildReference as ChildReference,
     Description as Description,
@@ -19,11 +15,11 @@ from .error_messages import (
     close_to as close_to,
     problems_of as problems_of,
 )
-from .rules.checking import EarlierCall as EarlierCall
 from .rules.records import (
     Between as Between,
     CallBefore as CallBefore,
     Condition as Condition,
+    EarlierCall as EarlierCall,
     Form as Form,
     OneOf as OneOf,
     Requires as Requires,
@@ -59,5 +55,7 @@ from .sources.json_records import (
 from .tool import Tool as Tool
 from .validation import (
     ArgumentValidator as ArgumentValidator,
+    canonical_arguments as canonical_arguments,
+    coerce as coerce,
     validate_arguments as validate_arguments,
 )

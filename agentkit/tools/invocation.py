@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
@@ -236,6 +236,7 @@ class RunFacts:
         returned: Media that children of composites returned, by their digests.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
+        hand_over: Lets another agent answer in its place; None where there is no run.
     """
 
     deps: Any = None
@@ -248,6 +249,7 @@ class RunFacts:
     returned: dict[str, Media] = field(default_factory=dict)
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
+    hand_over: Callable[[Any], Awaitable[Any]] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -322,6 +324,16 @@ class RunContext(Generic[DepsT]):
         on_progress = self._live.on_progress
         if on_progress is not None:
             on_progress(self.call_id, self.tool_name, text)
+
+    async def hand_over(self, agent: Any) -> Any:
+        """Let another agent go on with the conversation; see ``Agent.handoff``.
+
+        Raises:
+            UsageError: No run calls the tool.
+        """
+        if self._live.hand_over is None:
+            raise UsageError("a conversation is handed over by a run; there is none here")
+        return await self._live.hand_over(agent)
 
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool itself spent on models, for the limits and the record of the run."""

@@ -149,7 +149,7 @@ class _TooManyStepsError(UncheckableError):
 
 
 Errors: TypeAlias = Sequence[SchemaError]
-_Keyword: TypeAlias = "Callable[[_Walk, Any, Any, _At], Errors]"
+_Check: TypeAlias = "Callable[[_Walk, Any, Any, _At], bool | Errors]"
 _FINE: Errors = ()
 
 
@@ -180,22 +180,27 @@ class _Walk:
     ) -> Errors:
         """The errors of a value under a schema, ``depth`` schemas down."""
         if not isinstance(schema, dict):
-            if schema is True:
-                return _FINE
-            if schema is False:
-                return _error("", False, value, _At({}, path, depth))
-            raise UncheckableError(f"the schema is not usable: {schema!r:.80} is not a schema")
+            return _FINE if _allows_anything(schema) else _error("", False, value, _At({}, path))
         if depth > _MAX_DEPTH:
             raise UncheckableError("a value is nested too deeply")
         self.spend(1 + len(schema) // _NAMES_A_STEP + _steps_of(value))
         found: Errors = _FINE
         at = _At(schema, path, depth + 1)
         for keyword, rule in schema.items():
-            check = _KEYWORDS.get(keyword)
-            if check is not None and (more := check(self, rule, value, at)):
-                if self.is_brief:
-                    return more
-                found = [*found, *more]
+            if (known := _KEYWORDS.get(keyword)) is None:
+                continue
+            check, kind, of_type = known
+            if kind is not None and (type(rule) is bool or not isinstance(rule, kind)):
+                raise UncheckableError(f"the schema is not usable: its {keyword} is {rule!r:.80}")
+            if of_type is not None and not of_type(value):
+                continue
+            holds = check(self, rule, value, at)
+            if holds is True or (holds is not False and not holds):
+                continue
+            more = holds or _error(keyword, rule, value, at)
+            if self.is_brief:
+                return more
+            found = [*found, *more]
         return found
 
     def below(self, value: Any, schema: Any, at: _At, *steps: str | int) -> Errors:
@@ -247,6 +252,13 @@ class _Walk:
         return found
 
 
+def _allows_anything(schema: Any) -> bool:
+    """Whether the schema ``true`` or ``false`` is the first."""
+    if isinstance(schema, bool):
+        return schema
+    raise UncheckableError(f"the schema is not usable: {schema!r:.80} is not a schema")
+
+
 def _steps_of(value: Any) -> int:
     """The extra cost of a long value."""
     if isinstance(value, str):
@@ -276,98 +288,71 @@ def _error(
     )
 
 
-def _must_be(rule: Any, kind: type | tuple[type, ...], keyword: str) -> None:
-    if not isinstance(rule, kind) or (kind in (_NUMBER, int) and isinstance(rule, bool)):
-        raise UncheckableError(f"the schema is not usable: its {keyword} is {rule!r:.80}")
-
-
 # --- one value by itself --------------------------------------------------------------------------
 
-_NUMBER = (int, float)
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
 
 _TYPE_TESTS: Mapping[str, Callable[[Any], bool]] = {
-    "array": lambda value: isinstance(value, list),
+    "array": _is_array,
     "boolean": lambda value: isinstance(value, bool),
     "integer": lambda value: (
         (isinstance(value, int) and not isinstance(value, bool))
         or (isinstance(value, float) and value.is_integer())
     ),
     "null": lambda value: value is None,
-    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
-    "object": lambda value: isinstance(value, dict),
-    "string": lambda value: isinstance(value, str),
+    "number": _is_number,
+    "object": _is_object,
+    "string": _is_string,
 }
 
-JSON_TYPES = (*_TYPE_TESTS,)
-"""The type names of JSON Schema."""
 
-
-def is_of_type(value: Any, name: object) -> bool | None:
-    """Whether ``value`` has the JSON Schema type ``name``; None for a type that is not one."""
-    test = _TYPE_TESTS.get(name) if isinstance(name, str) else None
-    return None if test is None else test(value)
-
-
-def _type(_walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
+def _type(_walk: _Walk, rule: Any, value: Any, _at: _At) -> bool:
     if isinstance(rule, str) and (test := _TYPE_TESTS.get(rule)) is not None:  # nearly always
-        return _FINE if test(value) else _error("type", rule, value, at)
+        return test(value)
     names = rule if isinstance(rule, list) else [rule]
-    are = [is_of_type(value, name) for name in names]
-    if True in are:
-        return _FINE
-    if None in are or not are:
+    tests = [_TYPE_TESTS.get(name) if isinstance(name, str) else None for name in names]
+    if any(test is not None and test(value) for test in tests):
+        return True
+    if None in tests or not tests:
         raise UncheckableError(f"the schema is not usable: its type is {rule!r:.80}")
-    return _error("type", rule, value, at)
+    return False
 
 
-def _format(_walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
+def _format(_walk: _Walk, rule: Any, value: Any, _at: _At) -> bool:
     check = FORMATS.get(rule) if isinstance(rule, str) else None
-    if check is None or not isinstance(value, str) or check(value):
-        return _FINE
-    return _error("format", rule, value, at)
+    return check is None or check(value)
 
 
-def _bound(keyword: str, kind: str, holds: Callable[[Any, Any], bool]) -> _Keyword:
-    """A check of one bound on values of one type; it says nothing about values of other types."""
-    test = _TYPE_TESTS[kind]
-
-    def check(_walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-        _must_be(rule, _NUMBER, keyword)
-        return _FINE if not test(value) or holds(value, rule) else _error(keyword, rule, value, at)
-
-    return check
-
-
-def _at_least(value: Any, limit: Any) -> bool:
-    return bool(len(value) >= limit)
-
-
-def _at_most(value: Any, limit: Any) -> bool:
-    return bool(len(value) <= limit)
-
-
-_SIZES = {"Length": "string", "Items": "array", "Properties": "object"}
-_BOUNDS: Mapping[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "minimum": ("number", lambda value, limit: value >= limit),
-    "maximum": ("number", lambda value, limit: value <= limit),
-    "exclusiveMinimum": ("number", lambda value, limit: value > limit),
-    "exclusiveMaximum": ("number", lambda value, limit: value < limit),
-    "multipleOf": ("number", is_multiple),
-    **{f"min{size}": (kind, _at_least) for size, kind in _SIZES.items()},
-    **{f"max{size}": (kind, _at_most) for size, kind in _SIZES.items()},
-}
-
-
-def _enum(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "enum")
+def _enum(walk: _Walk, rule: Any, value: Any, _at: _At) -> bool:
     _count_parts(walk, value, times=1 + len(rule) // _NAMES_A_STEP)
-    is_member = any(same_json(value, item) for item in rule)
-    return _FINE if is_member else _error("enum", rule, value, at)
+    return any(same_json(value, item) for item in rule)
 
 
-def _const(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
+def _const(walk: _Walk, rule: Any, value: Any, _at: _At) -> bool:
     _count_parts(walk, value)
-    return _FINE if same_json(value, rule) else _error("const", rule, value, at)
+    return same_json(value, rule)
+
+
+def _unique(walk: _Walk, rule: Any, value: Any, _at: _At) -> bool:
+    if rule is not True:
+        return True
+    _count_parts(walk, value)
+    return len(set(map(json_key, value))) == len(value)  # equal as JSON, so True is not 1
 
 
 def _count_parts(walk: _Walk, value: Any, *, times: int = 0) -> None:
@@ -387,20 +372,6 @@ def _count_parts(walk: _Walk, value: Any, *, times: int = 0) -> None:
         waiting = following
 
 
-def _pattern(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    if not isinstance(value, str) or walk.matches(rule, value):
-        return _FINE
-    return _error("pattern", rule, value, at)
-
-
-def _unique(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    if rule is not True or not isinstance(value, list):
-        return _FINE
-    _count_parts(walk, value)
-    is_repeated = len(set(map(json_key, value))) < len(value)  # equal as JSON, so True is not 1
-    return _error("uniqueItems", rule, value, at) if is_repeated else _FINE
-
-
 # --- several schemas for one value ----------------------------------------------------------------
 
 
@@ -408,19 +379,17 @@ def _reference(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     return walk.below(value, walk.target(rule), at)
 
 
-def _own_base(_walk: _Walk, rule: Any, _value: Any, at: _At) -> Errors:
-    if at.schema is not _walk.root:
+def _own_base(walk: _Walk, rule: Any, _value: Any, at: _At) -> bool:
+    if at.schema is not walk.root:
         raise UncheckableError(f"a part of the schema has an $id of its own, {rule!r:.80}")
-    return _FINE
+    return True
 
 
 def _all_of(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "allOf")
     return _joined(walk, (walk.below(value, branch, at) for branch in rule))
 
 
 def _any_of(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "anyOf")
     branches: list[Errors] = []
     for branch in rule:
         if not (found := walk.below(value, branch, at)):
@@ -430,7 +399,6 @@ def _any_of(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
 
 
 def _one_of(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "oneOf")
     branches = [walk.below(value, branch, at) for branch in rule]
     fitting = sum(not found for found in branches)
     if fitting == 1:
@@ -438,8 +406,8 @@ def _one_of(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     return _error("oneOf", rule, value, at, branches=() if fitting else branches)
 
 
-def _not(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    return _error("not", rule, value, at) if walk.holds(value, rule, at) else _FINE
+def _not(walk: _Walk, rule: Any, value: Any, at: _At) -> bool:
+    return not walk.holds(value, rule, at)
 
 
 def _if(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
@@ -460,12 +428,9 @@ def _joined(walk: _Walk, several: Iterable[Errors]) -> Errors:
 
 
 def _properties(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, dict, "properties")
-    if not isinstance(value, dict):
-        return _FINE
     walk.spend(len(rule) // _NAMES_A_STEP)
     found: list[SchemaError] = []
-    for name, part in rule.items():
+    for name, part in rule.items():  # in nearly every schema, so without a generator
         if name in value and (more := walk.below(value[name], part, at, name)):
             found.extend(more)
             if walk.is_brief:
@@ -474,48 +439,37 @@ def _properties(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
 
 
 def _required(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "required")
-    if not isinstance(value, dict):
-        return _FINE
     walk.spend(len(rule) // _NAMES_A_STEP)
     missing = [name for name in rule if name not in value]
     return _error("required", rule, value, at, names=missing) if missing else _FINE
 
 
 def _dependent_required(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, dict, "dependentRequired")
-    needed = [names for name, names in rule.items() if isinstance(value, dict) and name in value]
+    needed = [names for name, names in rule.items() if name in value]
     missing = [name for names in needed for name in names if name not in value]
     walk.spend(len(missing))
     return _error("dependentRequired", rule, value, at, names=missing) if missing else _FINE
 
 
 def _dependent_schemas(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, dict, "dependentSchemas")
-    parts = [part for name, part in rule.items() if isinstance(value, dict) and name in value]
+    parts = [part for name, part in rule.items() if name in value]
     return _joined(walk, (walk.below(value, part, at) for part in parts))
 
 
 def _pattern_properties(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, dict, "patternProperties")
-    named = value if isinstance(value, dict) else {}
-    pairs = ((name, one) for name in named for one in rule if walk.matches(one, name))
-    return _joined(walk, (walk.below(named[name], rule[one], at, name) for name, one in pairs))
+    pairs = ((name, one) for name in value for one in rule if walk.matches(one, name))
+    return _joined(walk, (walk.below(value[name], rule[one], at, name) for name, one in pairs))
 
 
 def _property_names(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    names = value if isinstance(value, dict) else ()
-    return _joined(walk, (walk.below(name, rule, at) for name in names))
+    return _joined(walk, (walk.below(name, rule, at) for name in value))
 
 
 def _additional(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     """Fields that nothing else speaks of: refused, or held against the rule."""
-    properties = at.schema.get("properties", {})
-    if not isinstance(value, dict) or value.keys() <= properties.keys():
+    properties, patterns = at.schema.get("properties", {}), at.schema.get("patternProperties", {})
+    if value.keys() <= properties.keys():
         return _FINE
-    patterns = at.schema.get("patternProperties", {})
-    _must_be(properties, dict, "properties")
-    _must_be(patterns, dict, "patternProperties")
     others = [
         name
         for name in value
@@ -530,58 +484,67 @@ def _additional(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
 
 
 def _prefix(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    _must_be(rule, list, "prefixItems")
-    pairs = zip(value, rule, strict=False) if isinstance(value, list) else ()
-    return _joined(walk, (walk.below(item, part, at, n) for n, (item, part) in enumerate(pairs)))
+    pairs = enumerate(zip(value, rule, strict=False))
+    return _joined(walk, (walk.below(item, part, at, n) for n, (item, part) in pairs))
 
 
 def _items(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
     if isinstance(rule, list):
         raise UncheckableError("the schema is not usable: its items is a list; write prefixItems")
-    if not isinstance(value, list) or rule is True:
-        return _FINE
-    prefix = at.schema.get("prefixItems", [])
-    _must_be(prefix, list, "prefixItems")
-    rest = range(len(prefix), len(value))
+    rest = range(len(at.schema.get("prefixItems", ())), len(value) if rule is not True else 0)
     return _joined(walk, (walk.below(value[n], rule, at, n) for n in rest))
 
 
-def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> Errors:
-    if not isinstance(value, list):
-        return _FINE
+def _contains(walk: _Walk, rule: Any, value: Any, at: _At) -> bool:
     count = sum(walk.holds(item, rule, at) for item in value)
     least, most = at.schema.get("minContains", 1), at.schema.get("maxContains", len(value))
-    _must_be(least, _NUMBER, "minContains")
-    _must_be(most, _NUMBER, "maxContains")
-    return _FINE if least <= count <= most else _error("contains", rule, value, at)
+    return bool(least <= count <= most)
 
 
-_KEYWORDS: Mapping[str, _Keyword] = {
-    "$id": _own_base,
-    "$ref": _reference,
-    "$dynamicRef": _reference,
-    "$recursiveRef": _reference,
-    "additionalProperties": _additional,
-    "allOf": _all_of,
-    "anyOf": _any_of,
-    "const": _const,
-    "contains": _contains,
-    "dependentRequired": _dependent_required,
-    "dependentSchemas": _dependent_schemas,
-    "enum": _enum,
-    "format": _format,
-    "if": _if,
-    "items": _items,
-    "not": _not,
-    "oneOf": _one_of,
-    "pattern": _pattern,
-    "patternProperties": _pattern_properties,
-    "prefixItems": _prefix,
-    "properties": _properties,
-    "propertyNames": _property_names,
-    "required": _required,
-    "type": _type,
-    "uniqueItems": _unique,
-    **{keyword: _bound(keyword, kind, holds) for keyword, (kind, holds) in _BOUNDS.items()},
+_NUMBER = (int, float)
+
+
+def _bound(
+    of_type: Callable[[Any], bool], holds: Callable[[Any, Any], bool]
+) -> tuple[_Check, Any, Callable[[Any], bool]]:
+    """A check of one bound on values of one type."""
+    return lambda _walk, rule, value, _at: holds(value, rule), _NUMBER, of_type
+
+
+_SIZES = {"Length": _is_string, "Items": _is_array, "Properties": _is_object}
+_KEYWORDS: Mapping[str, tuple[_Check, Any, Callable[[Any], bool] | None]] = {
+    "$id": (_own_base, None, None),
+    "$ref": (_reference, None, None),
+    "$dynamicRef": (_reference, None, None),
+    "$recursiveRef": (_reference, None, None),
+    "additionalProperties": (_additional, None, _is_object),
+    "allOf": (_all_of, list, None),
+    "anyOf": (_any_of, list, None),
+    "const": (_const, None, None),
+    "contains": (_contains, None, _is_array),
+    "dependentRequired": (_dependent_required, dict, _is_object),
+    "dependentSchemas": (_dependent_schemas, dict, _is_object),
+    "enum": (_enum, list, None),
+    "exclusiveMaximum": _bound(_is_number, lambda value, limit: value < limit),
+    "exclusiveMinimum": _bound(_is_number, lambda value, limit: value > limit),
+    "format": (_format, None, _is_string),
+    "if": (_if, None, None),
+    "items": (_items, None, _is_array),
+    "maximum": _bound(_is_number, lambda value, limit: value <= limit),
+    "minimum": _bound(_is_number, lambda value, limit: value >= limit),
+    "multipleOf": _bound(_is_number, is_multiple),
+    "not": (_not, None, None),
+    "oneOf": (_one_of, list, None),
+    "pattern": (lambda walk, rule, value, _: walk.matches(rule, value), None, _is_string),
+    "patternProperties": (_pattern_properties, dict, _is_object),
+    "prefixItems": (_prefix, list, _is_array),
+    "properties": (_properties, dict, _is_object),
+    "propertyNames": (_property_names, None, _is_object),
+    "required": (_required, list, _is_object),
+    "type": (_type, None, None),
+    "uniqueItems": (_unique, None, _is_array),
+    **{f"min{size}": _bound(of, lambda v, limit: len(v) >= limit) for size, of in _SIZES.items()},
+    **{f"max{size}": _bound(of, lambda v, limit: len(v) <= limit) for size, of in _SIZES.items()},
 }
-"""The keywords that constrain; others do not, among them ``unevaluatedProperties`` and anchors."""
+"""The keywords that constrain: their check, the type of what they say if it matters, and the type
+of values they speak of. Others do not, among them ``unevaluatedProperties`` and anchors."""

@@ -1,27 +1,46 @@
-"""Arguments against the schema of their tool, before anything runs.
+"""Arguments against the schema of their tool, before anything runs; clear slips are corrected.
 
-What ``agentkit.tools.schema_validator`` finds is put into plain sentences, and clear slips are
-corrected (``agentkit.tools.coercion``).
+Models write ``"3"`` for an integer, ``"true"`` for a boolean or a list as JSON text. ``coerce``
+converts such values where they break the schema, and ``canonical_arguments`` brings arguments into
+one form, so that two calls that mean the same compare equal (the canonical calls of self-refine and
+of the metrics). The rules are few and none of them loses anything: a string that is the JSON text
+of a declared type becomes that value; an enum member is found when exactly one differs only in case
+or white space (or is the same number as text); of several alternatives the first counts that fits
+then. Anything else is returned unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools import sources  # a door: it loads when a schema is read
-from agentkit.tools.coercion import coerce
+from agentkit.tools.canonical import same_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import ArgumentProblem, problems_of, value_text
 from agentkit.tools.schema import (
     MAX_DEPTH,
     attach_descriptions,
     check_bounds,
+    for_same_value,
     references,
     resolve_local,
 )
-from agentkit.tools.schema_validator import UncheckableError, fits, schema_errors
+from agentkit.tools.schema_validator import (
+    SchemaError,
+    StepBudget,
+    UncheckableError,
+    fits,
+    schema_errors,
+)
 
 
 def validate_arguments(
@@ -171,3 +190,284 @@ class ArgumentValidator:
             "with agentkit.tools.definition_from_json, which repairs known dialects",
             tool_name=name,
         )
+
+
+# --- clear slips, corrected -----------------------------------------------------------------------
+
+_MAX_FILLED = 64
+_MAX_STEPS = 40_000
+_MAX_ROUNDS = 4
+_MAX_EXACT_INTEGER = 2**53
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
+
+
+def coerce(value: Any, schema: Any) -> Any:
+    """The value in the form that ``schema`` asks for, where that is clear.
+
+    Applying it twice gives what applying it once gives. The value given is never changed in
+    place; when there is nothing to do it is returned itself.
+
+    Args:
+        value: Decoded JSON, usually the arguments of a call.
+        schema: The JSON Schema (2020-12); ``$ref`` into the same document is followed.
+
+    Returns:
+        The coerced value. It need not satisfy the schema: what does not clearly coerce stays.
+
+    Example:
+        >>> properties = {"days": {"type": "integer"}, "unit": {"enum": ["celsius", "kelvin"]}}
+        >>> schema = {"type": "object", "properties": properties}
+        >>> coerce({"days": "3", "unit": " Kelvin"}, schema)
+        {'days': 3, 'unit': 'kelvin'}
+        >>> coerce({"days": "a few"}, schema)
+        {'days': 'a few'}
+    """
+    coercion = _Coercion(root=schema if isinstance(schema, dict) else {})
+    try:
+        return coercion.repaired(value, schema)
+    except UncheckableError:  # the schema is broken, or asks for too much work
+        return value
+
+
+def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[str, Any]:
+    """Arguments in the one form that all calls of the same meaning share.
+
+    Coerced, with every default filled in, keys sorted at each level, and whole numbers as
+    integers. Python calls ``True`` and ``1`` equal; compare
+    ``agentkit.tools.canonical.canonical_json`` of the result where that matters.
+
+    Args:
+        arguments: The arguments of a call.
+        parameters: The tool's parameters schema.
+
+    Raises:
+        UncheckableError: They are nested too deeply.
+
+    Example:
+        >>> parameters = {"properties": {"n": {"type": "number"}, "unit": {"default": "km"}}}
+        >>> canonical_arguments({"unit": "km", "n": "3.0"}, parameters)
+        {'n': 3, 'unit': 'km'}
+        >>> canonical_arguments({"n": 3}, parameters)
+        {'n': 3, 'unit': 'km'}
+    """
+    try:
+        found = coerce(dict(arguments), parameters)
+        with suppress(UncheckableError):  # its defaults multiply each other
+            found = _Coercion(root=parameters).filled(found, parameters)
+        return {key: _canonical(found[key]) for key in sorted(found)}
+    except RecursionError as error:
+        message = "the arguments, or defaults of their schema, are nested too deeply"
+        raise UncheckableError(message) from error
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    """A float without a fraction as the integer it is, where floats are exact."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER:
+        return int(value)
+    return value
+
+
+@dataclass(kw_only=True, slots=True)
+class _Coercion:
+    """One run over a value. Each step returns its input itself when it changes nothing."""
+
+    root: JsonObject
+    steps: StepBudget = field(default_factory=lambda: StepBudget(_MAX_STEPS))
+
+    def repaired(self, value: Any, schema: Any) -> Any:
+        """The value with what breaks the schema put right, as far as it is clear how.
+
+        Under a contradictory schema, which one repair after the other breaks, nothing changes.
+        """
+        current = value
+        for _ in range(_MAX_ROUNDS):
+            if fits(current, schema, root=self.root, steps=self.steps):
+                return current
+            errors = schema_errors(current, schema, root=self.root, steps=self.steps, limit=None)
+            changes = ((error.path, error.value, self._meant(error)) for error in errors)
+            following = _replaced(current, changes)
+            if following is current:
+                return current
+            current = following
+        return value
+
+    def _meant(self, error: SchemaError) -> Any:
+        """The value meant by one that breaks a keyword; itself when that is not clear."""
+        value = error.value
+        if error.keyword == "type" and isinstance(value, str):
+            return _read(value.strip(), error.limit, value)
+        if error.keyword in {"enum", "const"}:
+            return _member(value, error.limit if error.keyword == "enum" else [error.limit])
+        for branch in error.limit if error.branches else ():
+            candidate = self.repaired(value, branch)
+            if candidate is not value and fits(candidate, branch, root=self.root, steps=self.steps):
+                return candidate
+        return value
+
+    def filled(
+        self, value: Any, schema: Any, depth: int = 0, followed: frozenset[str] = frozenset()
+    ) -> Any:
+        """The value with defaults for what it leaves out; a schema inside itself has none."""
+        if not isinstance(value, dict | list) or depth > _MAX_FILLED:
+            return value
+        changed: dict[Any, Any] = {}
+        for part in for_same_value(schema, self.root, "allOf"):
+            self._spend(1 + len(part))
+            if isinstance(reference := part.get("$ref"), str):
+                if reference in followed:
+                    return value
+                followed |= {reference}
+            if isinstance(value, list):
+                rest = {} if "prefixItems" in part else part.get("items")
+                pairs = [(at, item, rest) for at, item in enumerate(value)]
+            else:
+                properties = part.get("properties")
+                properties = properties if isinstance(properties, dict) else {}
+                pairs = [(name, value[name], properties.get(name)) for name in value]
+                changed |= self._defaults(value, part, properties, depth + 1, followed)
+            for key, item, below in pairs:
+                if (new := self.filled(item, below, depth + 1, followed)) is not item:
+                    changed[key] = new
+        if isinstance(value, list):
+            return [changed.get(at, item) for at, item in enumerate(value)] if changed else value
+        return {**value, **changed} if changed else value
+
+    def _defaults(
+        self,
+        value: JsonObject,
+        part: JsonObject,
+        properties: JsonObject,
+        depth: int,
+        followed: frozenset[str],
+    ) -> dict[str, Any]:
+        """The defaults of omitted optional properties, their own or their reference's."""
+        needed = part.get("required", ())
+        found: dict[str, Any] = {}
+        for name, schema in properties.items():
+            if name in value or name in needed or not isinstance(schema, dict):
+                continue
+            stated: Any = schema
+            reference = schema.get("$ref")
+            if "default" not in schema and isinstance(reference, str):
+                stated = resolve_local(self.root, reference)
+            if reference in followed or not isinstance(stated, dict) or "default" not in stated:
+                continue
+            default = self.repaired(copy.deepcopy(stated["default"]), schema)
+            found[name] = self.filled(default, schema, depth, followed)
+        return found
+
+    def _spend(self, steps: int) -> None:
+        self.steps.left -= steps
+        if self.steps.left < 0:
+            raise UncheckableError("too expensive to coerce")
+
+
+_Path = tuple[str | int, ...]
+
+
+def _replaced(whole: Any, changes: Iterable[tuple[_Path, Any, Any]]) -> Any:
+    """A value with parts replaced that are still the old ones; what holds them is copied once."""
+    holder: list[Any] = [whole]
+    copied = {id(holder)}
+    for path, old, new in changes:
+        if new is old or _part(holder[0], path) is not old:
+            continue
+        inside: Any = holder
+        step: str | int = 0
+        for following in path:
+            if id(inside[step]) not in copied:
+                inside[step] = copy.copy(inside[step])
+                copied.add(id(inside[step]))
+            inside, step = inside[step], following
+        inside[step] = new
+    return holder[0]
+
+
+def _part(whole: Any, path: _Path) -> Any:
+    """The part of a value that a path leads to, if there is one."""
+    for step in path:
+        known: Any = whole if isinstance(whole, dict) else ()
+        if isinstance(whole, list):
+            known = range(len(whole))
+        if step not in known:
+            return _NOTHING
+        whole = whole[step]
+    return whole
+
+
+# --- what a text or a member means ----------------------------------------------------------------
+
+_NOTHING = object()  # None is a value here
+
+
+def _read(text: str, declared: Any, otherwise: Any) -> Any:
+    """A text as a value of one of the declared types, the first that it clearly is."""
+    for name in declared if isinstance(declared, list) else (declared,):
+        read = _READERS.get(name) if isinstance(name, str) else None
+        found = _NOTHING if read is None else read(text)
+        if found is not _NOTHING:
+            return found
+    return otherwise
+
+
+def _read_number(text: str) -> Any:
+    if _NUMBER.fullmatch(text) is None:
+        return _NOTHING
+    number = json.loads(text)
+    return number if math.isfinite(number) else _NOTHING
+
+
+def _read_integer(text: str) -> Any:
+    whole = _whole(_read_number(text))
+    return whole if isinstance(whole, int) else _NOTHING
+
+
+def _read_container(text: str, opening: str) -> Any:
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant} is not JSON")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(pairs)) != len(pairs):
+            raise ValueError("a key is repeated, so reading the text would lose one of its values")
+        return found
+
+    try:
+        read = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+        return read if text.startswith(opening) else _NOTHING
+    except (ValueError, RecursionError):
+        return _NOTHING
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "array": lambda text: _read_container(text, "["),
+    "boolean": lambda text: {"true": True, "false": False}.get(text.casefold(), _NOTHING),
+    "integer": _read_integer,
+    "null": lambda text: None if text.casefold() in {"null", "none"} else _NOTHING,
+    "number": _read_number,
+    "object": lambda text: _read_container(text, "{"),
+}
+
+
+def _member(value: Any, members: Any) -> Any:
+    """The one of the members that the value means, if exactly one is."""
+    if not isinstance(members, list) or isinstance(value, list | dict):
+        return value
+    folded = _folded(value)
+    matches = [member for member in members if _folded(member) == folded]
+    return matches[0] if len(matches) == 1 and not same_json(matches[0], value) else value
+
+
+def _folded(value: Any) -> str | None:
+    if isinstance(value, str):
+        return " ".join(value.split()).casefold()
+    return None if isinstance(value, list | dict) else json.dumps(_whole(value))

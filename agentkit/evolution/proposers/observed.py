@@ -29,7 +29,6 @@ from agentkit.evolution.validation.texts import name_key
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.patterns import FORMAT_EXAMPLES
@@ -45,9 +44,10 @@ from agentkit.tools.rules import (
     rule_sentence,
     rule_to_json,
 )
-from agentkit.tools.rules.checking import EarlierCall
+from agentkit.tools.rules.records import EarlierCall
 from agentkit.tools.schema import allowed_types, places, values_at
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.validation import coerce
 
 # --- The calls of a tool as evidence: which were taken, which were refused, and in what words ----
 

@@ -32,7 +32,7 @@ from agentkit.evolution.validation.texts import folded, numbers_in
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import Form, OneOf, Rule, rule_sentence
-from agentkit.tools.rules.demands import ToolsByName
+from agentkit.tools.rules.checking import ToolsByName
 
 # --- Where the texts of a rule came from, and which of its values accepted calls have used -------
 

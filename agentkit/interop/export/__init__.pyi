@@ -1,6 +1,5 @@
 from .artifact import (
     Artifact as Artifact,
-    GateEvidence as GateEvidence,
     artifact_of as artifact_of,
 )
 from .file import (

@@ -10,10 +10,8 @@ from itertools import takewhile
 from typing import Any
 
 from agentkit._version import __version__
-from agentkit.errors import ArtifactError, CompositeError, StoreError, ToolNotFoundError
-from agentkit.evolution.gates import GateReport
+from agentkit.errors import CompositeError, StoreError, ToolNotFoundError
 from agentkit.evolution.ledger import Ledger
-from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.repository import LibraryStore
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -39,7 +37,8 @@ class Artifact:
         changes: How the library came about, oldest first. Where the history was left out, one
             change that brings everything.
         events: The chain of events up to that version, as the store held it.
-        evidence: What gates, judges and persons said of the proposals that these tools came from.
+        evidence: What gates, judges and persons said of the proposals that these tools came from,
+            as JSON data (``gate_evidence``).
         made_with: Version of agentkit that collected it.
         signature: Signs ``digest``, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
     """
@@ -47,7 +46,7 @@ class Artifact:
     library: Library
     changes: tuple[AppliedChange, ...] = ()
     events: tuple[LibraryEvent, ...] = ()
-    evidence: tuple[GateEvidence, ...] = ()
+    evidence: tuple[JsonObject, ...] = ()
     made_with: str = ""
     signature: str = ""
 
@@ -92,94 +91,30 @@ def dag_of(library: Library) -> dict[str, dict[str, Any]]:
     return nodes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GateEvidence:
-    """Why one proposal serves.
-
-    Attributes:
-        tool: The tool that it changed.
-        proposal_id: The proposal.
-        state: Where it stands: ``active``, or what became of it since.
-        digest: Digest of the new definition.
-        author: Who suggested it.
-        reason: Why, in words.
-        agreed: Who agreed to it: ``judge``, ``person``.
-        reports: What each gate said, oldest first.
-    """
-
-    tool: str
-    proposal_id: str
-    state: str
-    digest: str
-    author: str
-    reason: str = ""
-    agreed: tuple[str, ...] = ()
-    reports: tuple[GateReport, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The evidence as a JSON object."""
-        return {
-            "tool": self.tool,
-            "proposal_id": self.proposal_id,
-            "state": self.state,
-            "digest": self.digest,
-            "author": self.author,
-            "reason": self.reason,
-            "agreed": list(self.agreed),
-            "reports": [report.to_json() for report in self.reports],
-        }
-
-    @classmethod
-    def from_json(cls, record: JsonObject) -> GateEvidence:
-        """The inverse of ``to_json``.
-
-        Raises:
-            ArtifactError: The record holds something else.
-            StoreFormatError: A report in it is none.
-        """
-        texts = ("tool", "proposal_id", "state", "digest", "author", "reason")
-        try:
-            return cls(
-                **{name: _text(record[name]) for name in texts},
-                agreed=tuple(_text(one) for one in record["agreed"]),
-                reports=tuple(map(GateReport.from_json, record["reports"])),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ArtifactError(f"not gate evidence ({error}): {str(record)[:200]}") from error
-
-
-def gate_evidence(events: Iterable[LibraryEvent]) -> tuple[GateEvidence, ...]:
-    """The evidence of every proposal that became active, in the order of the proposals.
+def gate_evidence(events: Iterable[LibraryEvent]) -> tuple[JsonObject, ...]:
+    """Why each proposal that became active serves: what gates, judges and persons said of it.
 
     Raises:
         StoreFormatError: The events are not a chain, or of a kind that this agentkit does not know.
     """
-    records = Ledger().after(events).proposals.values()
-    return tuple(_evidence(record) for record in records if record.activation is not None)
-
-
-def _evidence(record: ProposalRecord) -> GateEvidence:
-    activation = record.activation
-    reports = (
-        GateReport.from_json({key: value for key, value in event.facts.items() if key != "stage"})
-        for event in record.assessments
-    )
-    return GateEvidence(
-        tool=record.tool_name,
-        proposal_id=record.proposal_id,
-        state=record.state,
-        digest="" if activation is None else activation.digest_after,
-        author=record.author.name,
-        reason=record.reason,
-        agreed=record.agreed,
-        reports=tuple(reports),
-    )
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected a text, got {value!r:.80}")
-    return value
+    found: list[JsonObject] = []
+    for record in Ledger().after(events).proposals.values():
+        if record.activation is None:
+            continue
+        facts = (event.facts for event in record.assessments)
+        found.append(
+            {
+                "tool": record.tool_name,
+                "proposal_id": record.proposal_id,
+                "state": record.state,
+                "digest": record.activation.digest_after,
+                "author": record.author.name,
+                "reason": record.reason,
+                "agreed": list(record.agreed),
+                "reports": [{k: v for k, v in one.items() if k != "stage"} for one in facts],
+            }
+        )
+    return tuple(found)
 
 
 def artifact_of(
@@ -227,7 +162,7 @@ def artifact_of(
     if names or not history:
         part = _part(library, names)
         bare = _of_library(part)
-        kept = tuple(one for one in evidence if one.tool in part)
+        kept = tuple(one for one in evidence if one["tool"] in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
     return Artifact(
         library=library,

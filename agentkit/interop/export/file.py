@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +17,6 @@ from agentkit.errors import AgentKitError, ArtifactError, ReadingLimitError
 from agentkit.interop.export.artifact import (
     FORMAT_VERSION,
     Artifact,
-    GateEvidence,
     dag_of,
 )
 from agentkit.library.chain import verify_chain
@@ -25,13 +26,13 @@ from agentkit.library.store import AppliedChange, LibraryChange
 from agentkit.reading import MOST_OF_A_FILE, open_plain, read_json, read_stored, unpacked
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.schema_validator import StepBudget, schema_errors
 from agentkit.tools.sources.json_records import record_faults
 
 FORMAT_KEY = "agentkit_artifact"
 """The first key of an artifact, by which it is recognised; its value is the format version."""
 
 SECTIONS = ("library", "dag", "licences", "evidence", "changes", "events")
-_KEYS = (FORMAT_KEY, "made_with", *SECTIONS, "digests", "signature")
 
 
 def to_record(artifact: Artifact) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def to_record(artifact: Artifact) -> dict[str, Any]:
         },
         "dag": artifact.dag,
         "licences": {licence: list(names) for licence, names in artifact.licences.items()},
-        "evidence": [one.to_json() for one in artifact.evidence],
+        "evidence": list(artifact.evidence),
         "changes": [_change_to_record(change, held) for change in artifact.changes],
         "events": [event.to_json() for event in artifact.events],
     }
@@ -87,7 +88,7 @@ def from_record(record: Mapping[str, Any], *, expected: str = "") -> Artifact:
             library=library,
             changes=tuple(_changes(record["changes"], library)),
             events=tuple(map(LibraryEvent.from_json, record["events"])),
-            evidence=tuple(map(GateEvidence.from_json, record["evidence"])),
+            evidence=tuple(record["evidence"]),
             made_with=record["made_with"],
             signature=record.get("signature", ""),
         )
@@ -139,44 +140,27 @@ def _check_outline(record: Mapping[str, Any]) -> None:
             "upgrade agentkit-evolve",
             place=FORMAT_KEY,
         )
-    unknown = sorted(record.keys() - set(_KEYS))
-    if unknown:
-        raise ArtifactError(
-            f"the artifact holds {', '.join(map(repr, unknown))}, which format {form} does not "
-            "have and no digest covers; it was changed after it was written",
-            place=unknown[0],
-        )
-    for place, kind in _SHAPES.items():
-        part: Any = record
-        for name in place.split("."):
-            part = part.get(name) if isinstance(part, Mapping) else None
-        is_wrong = not isinstance(part, kind) or isinstance(part, bool)
-        if is_wrong or (isinstance(part, int) and part < 0):
-            found = "is missing" if part is None else f"is {str(part)[:40]!r}"
+    errors = schema_errors(record, _outline(), steps=StepBudget(sys.maxsize), limit=1)
+    for error in errors:
+        place = ".".join(map(str, (*error.path, *error.names[:1])))
+        if error.keyword == "additionalProperties":
             raise ArtifactError(
-                f"the artifact is damaged: {place} {found}; export it again", place=place
+                f"the artifact holds {place!r}, which format {form} does not have and no digest "
+                "covers; it was changed after it was written",
+                place=place,
             )
-    if not isinstance(record.get("signature", ""), str):
-        raise ArtifactError("the artifact's signature is not text", place="signature")
+        found = "is missing" if error.names else f"is {str(error.value)[:40]!r}"
+        raise ArtifactError(
+            f"the artifact is damaged: {place} {found}; export it again", place=place
+        )
 
 
-_SHAPES: Mapping[str, type] = {
-    "library": dict,
-    "library.version": int,
-    "library.digest": str,
-    "library.definitions": list,
-    "dag": dict,
-    "licences": dict,
-    "evidence": list,
-    "changes": list,
-    "events": list,
-    "made_with": str,
-    "digests": dict,
-    "digests.content": str,
-    "digests.sections": dict,
-    "digests.tools": dict,
-}
-"""What an artifact holds, by place."""
+@cache
+def _outline() -> Mapping[str, Any]:
+    """The schema of an artifact, as far as its digests and readers do not say more."""
+    text = Path(__file__).with_name("artifact.schema.json").read_text(encoding="utf-8")
+    schema: Mapping[str, Any] = json.loads(text)
+    return schema
 
 
 def _library(section: Mapping[str, Any], recorded: Mapping[str, Any]) -> Library:
@@ -196,7 +180,7 @@ def _library(section: Mapping[str, Any], recorded: Mapping[str, Any]) -> Library
             "was changed after it was written",
             place="library.definitions",
         )
-    library = Library(found.values(), version=section["version"])
+    library = Library(found.values(), version=int(section["version"]))
     if library.digest != section["digest"]:
         _tampered("library.digest", section["digest"], library.digest)
     return library

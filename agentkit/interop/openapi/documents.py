@@ -41,7 +41,6 @@ MAX_PATH = 2_000
 _LEAST_VALUES = 25_000  # a value of YAML takes ten times as long as one of JSON
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
 _SUPPORTED = re.compile(r"3\.[012](\.\d+)?([-+].*)?")
-_STRING = "tag:yaml.org,2002:str"
 
 
 class OpenedDocument(NamedTuple):
@@ -190,15 +189,9 @@ def _loader() -> Any:
     # C's scanner is ten times as fast and is there in nearly every wheel.
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-    class Loader(base):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            for key, _ in node.value:
-                if key.id == "scalar":
-                    key.tag = _STRING  # 1.10 is another key than 1.1
-            return super().construct_mapping(node, deep)
-
-    know_json(Loader)
-    return Loader
+    loader: Any = type("Loader", (base,), {})
+    know_json(loader)
+    return loader
 
 
 def _is_path(text: str) -> bool:

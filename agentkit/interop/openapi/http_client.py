@@ -165,17 +165,12 @@ class HttpClient:
 
         policy = self._policy
         deadline = time.monotonic() + policy.timeout_seconds
+        answer: HttpAnswer | None = None
         for attempt in range(policy.max_retries + 1):
-            answer: HttpAnswer | None = None
-            failure: Exception | None = None
-            wait = policy.backoff_seconds * 2**attempt
+            answer, failure = None, None
             try:
                 async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
                     answer = await self._once(request, secrets)
-                if not _may_repeat(plan, answer):
-                    return answer
-                if answer.retry_after is not None:
-                    wait = answer.retry_after
             except NotPublicError as error:
                 raise ToolFailed(
                     f"{error}, and the API's description comes from elsewhere: such a call could "
@@ -186,14 +181,16 @@ class HttpClient:
                 raise ModelRetry(f"the arguments cannot be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
                 failure = error
-                if not (plan.repeatable or isinstance(error, _unsent())):
-                    break
-            if attempt == policy.max_retries or time.monotonic() + wait >= deadline:
+            wait = policy.backoff_seconds * 2**attempt
+            if answer is not None and answer.retry_after is not None:
+                wait = answer.retry_after
+            is_late = time.monotonic() + wait >= deadline
+            if is_late or attempt == policy.max_retries or not _may_repeat(plan, answer, failure):
                 break
             await policy.sleep(wait)
-        if answer is not None:
-            return answer
-        raise self._unanswered(plan, failure, secrets) from failure
+        if answer is None:
+            raise self._unanswered(plan, failure, secrets) from failure
+        return answer
 
     def _unanswered(
         self, plan: RequestPlan, error: Exception | None, secrets: Secrets
@@ -301,8 +298,10 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
     )
 
 
-def _may_repeat(plan: RequestPlan, answer: HttpAnswer) -> bool:
+def _may_repeat(plan: RequestPlan, answer: HttpAnswer | None, failure: Exception | None) -> bool:
     """Whether another try may do better, and does nothing twice."""
+    if answer is None:
+        return plan.repeatable or isinstance(failure, _unsent())
     retry_requested = answer.status == 503 and answer.retry_after is not None
     is_safe = plan.repeatable or answer.status == 429 or retry_requested
     return answer.status in _AGAIN_LATER and is_safe
@@ -348,6 +347,19 @@ def value_of(answer: HttpAnswer) -> Any:
     return answer.text
 
 
+_RETRIED: Mapping[int, str] = {
+    **dict.fromkeys((400, 409, 413, 414, 416, 422), "Change the arguments accordingly"),
+    **dict.fromkeys((404, 410), "There is nothing of that name or id; look it up first"),
+}
+_REFUSED = "The credentials do not allow this call, and other arguments will not change that"
+_FAILED: Mapping[int, str] = {
+    **dict.fromkeys((401, 403), _REFUSED),
+    **dict.fromkeys(range(300, 400), "It leads elsewhere, and that is not followed"),
+    **dict.fromkeys(_AGAIN_LATER, "The server is in trouble or too busy{wait}; try later"),
+}
+"""What a model is told of statuses, where it may try again and where not."""
+
+
 def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
     """The signal for an answer that is not a success.
 
@@ -358,21 +370,9 @@ def signal_of(answer: HttpAnswer, *, what: str) -> ToolSignal:
     detail = " ".join((answer.text or "")[: 4 * _LONGEST_DETAIL].split())[:_LONGEST_DETAIL]
     detail = "an HTML page" if "html" in answer.media_type else detail
     message = f"{what} was answered with {answer.status}" + (f": {detail}" if detail else "")
-    match answer.status:
-        case 400 | 409 | 413 | 414 | 416 | 422:
-            return ModelRetry(f"{message}. Change the arguments accordingly")
-        case 404 | 410:
-            return ModelRetry(f"{message}. There is nothing of that name or id; look it up first")
-        case 401 | 403:
-            return ToolFailed(
-                f"{message}. The credentials do not allow this call, and other arguments will not "
-                "change that"
-            )
-        case status if status in _AGAIN_LATER:
-            retry_after = answer.retry_after
-            wait = f"; the server asks to wait {retry_after:g} s" if retry_after else ""
-            return ToolFailed(f"{message}. The server is in trouble or too busy{wait}; try later")
-        case status if 300 <= status < 400:
-            return ToolFailed(f"{message}. It leads elsewhere, and that is not followed")
-        case _:
-            return ToolFailed(message)
+    if advice := _RETRIED.get(answer.status):
+        return ModelRetry(f"{message}. {advice}")
+    seconds = answer.retry_after
+    wait = f"; the server asks to wait {seconds:g} s" if seconds else ""
+    advice = _FAILED.get(answer.status, "").format(wait=wait)
+    return ToolFailed(f"{message}. {advice}" if advice else message)

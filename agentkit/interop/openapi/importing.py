@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -37,7 +37,7 @@ from agentkit.interop.openapi.documents import (
 from agentkit.interop.openapi.http_client import CallPolicy, HttpClient
 from agentkit.interop.openapi.public_addresses import chosen_server, is_remote, same_origin
 from agentkit.interop.openapi.requests import RequestPlan, is_json, leaves_its_path
-from agentkit.interop.openapi.schemas import Budget, SchemaPool
+from agentkit.interop.openapi.schemas import Budget, Converted, SchemaPool
 from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
 from agentkit.tools.schema import detach_descriptions, inline_root
 from agentkit.tools.tool import Tool
@@ -364,7 +364,8 @@ class _Importer:
         except Unmappable as error:
             self._report(operation, "unusable", reason=str(error))
         else:
-            self._report(operation, "mapped", tool=name, notes=arguments.notes)
+            notes = tuple(arguments.notes)
+            self._report(operation, "mapped", tool_name=name, notes=notes)
 
     def _map(
         self, operation: Operation, name: str, arguments: Arguments
@@ -430,24 +431,9 @@ class _Importer:
                 "operations= and server="
             )
 
-    def _report(
-        self,
-        operation: Operation,
-        status: OperationStatus,
-        *,
-        reason: str = "",
-        tool: str | None = None,
-        notes: Iterable[str] = (),
-    ) -> None:
-        entry = OperationReport(
-            method=operation.method,
-            path=operation.path,
-            pointer=operation.source.pointer,
-            status=status,
-            tool_name=tool,
-            reason=reason,
-            notes=tuple(notes),
-        )
+    def _report(self, operation: Operation, status: OperationStatus, **more: Any) -> None:
+        method, path, pointer = operation.method, operation.path, operation.source.pointer
+        entry = OperationReport(method=method, path=path, pointer=pointer, status=status, **more)
         self.entries.append(entry)
 
     def report(self) -> OpenApiReport:
@@ -478,9 +464,7 @@ def _contract(arguments: Arguments) -> tuple[dict[str, Any], Mapping[str, str]]:
     size = sum(one.size for one in arguments.converted)
     if size > MAX_OWN_SIZE:
         raise Unmappable(f"its parameters take {size:,} characters, over {MAX_OWN_SIZE:,}")
-    definitions, cut = arguments.pool.closed(arguments.converted, budget=MAX_SIZE)
-    if cut:
-        arguments.notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
+    definitions = _closed(arguments.pool, arguments.converted, MAX_SIZE, arguments.notes)
     schema = arguments.schema(definitions)
     arguments.pool.check(schema, arguments.converted)
     return detach_descriptions(schema)
@@ -512,7 +496,8 @@ def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dic
         media = found.at(media_type, "schema")
         if media.value is None or (converted := pool.convert(media)).size > MAX_OWN_SIZE:
             return None
-        definitions, cut = pool.closed((converted,), budget=MAX_RESULT_SCHEMA)
+        cut: list[str] = []
+        definitions = _closed(pool, (converted,), MAX_RESULT_SCHEMA, cut)
         schema = converted.schema
         if schema and definitions:
             schema = inline_root({**schema, "$defs": definitions})
@@ -520,6 +505,15 @@ def _result(operation: Operation, pool: SchemaPool, arguments: Arguments) -> dic
     except Unmappable as error:
         arguments.notes.append(f"the result stays undeclared: {error}")
         return None
-    if cut:
-        arguments.notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
+    arguments.notes += cut
     return schema or None
+
+
+def _closed(
+    pool: SchemaPool, roots: Sequence[Converted], budget: int, notes: list[str]
+) -> dict[str, Any]:
+    """The definitions that schemas reach, with a note where some were cut."""
+    definitions, cut = pool.closed(roots, budget=budget)
+    if cut:
+        notes.append(f"far schemas that allow anything: {', '.join(cut[:3])}")
+    return definitions

@@ -1,10 +1,8 @@
-from .checking import (
-    EarlierCall as EarlierCall,
-)
 from .records import (
     Between as Between,
     CallBefore as CallBefore,
     Condition as Condition,
+    EarlierCall as EarlierCall,
     Form as Form,
     JsonScalar as JsonScalar,
     NamedFormat as NamedFormat,

@@ -10,17 +10,18 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from agentkit.tools.canonical import exact, is_finite
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import close_to, path_text, value_text
 from agentkit.tools.patterns import FORMAT_EXAMPLES
-from agentkit.tools.rules.records import Between, CallBefore, Form, OneOf
+from agentkit.tools.rules.records import Between, CallBefore, EarlierCall, Form, OneOf
 from agentkit.tools.rules.rendering import keywords, scalar_text
 from agentkit.tools.schema_validator import fits
+from agentkit.tools.tool import Tool
 
 _MOST_NEAREST = 3
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -117,19 +118,6 @@ Given = tuple[tuple[str | int, ...], Any]
 """A value of the arguments with its path."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EarlierCall:
-    """A call that succeeded earlier in the conversation.
-
-    Attributes:
-        name: The tool.
-        text: Its result as text.
-    """
-
-    name: str
-    text: str
-
-
 def missing_call(
     rule: CallBefore, values: Iterable[Given], earlier: Sequence[EarlierCall]
 ) -> tuple[str, tuple[str | int, ...]] | None:
@@ -188,3 +176,42 @@ def _is_in(part: str | float, text: str) -> bool:
             return '""' in where
         return _occurs_in(needle, where) or _occurs_in(json.dumps(needle)[1:-1], where)
     return any(float(number[0]) == part for number in _NUMBER.finditer(text))
+
+
+# --- the tools that calls lead to -----------------------------------------------------------------
+
+
+class ToolsByName(Protocol):
+    """A library, or any other mapping of names to tools."""
+
+    def get(self, name: str, /) -> Tool | None:
+        """The tool of a name; None when there is none."""
+        ...
+
+
+def demanded(definition: ToolDefinition, tools: ToolsByName) -> dict[str, ToolDefinition | None]:
+    """The tools that calls of a tool lead to: what its rules demand first, and its children.
+
+    The demands of demanded tools and of children count too, so a rule has the effects of every
+    tool that it makes models call.
+
+    Args:
+        definition: The tool.
+        tools: The tools that there are.
+
+    Returns:
+        By name, in the order found, without the tool itself; None for a tool that is not there.
+    """
+    found: dict[str, ToolDefinition | None] = {}
+    waiting = [definition]
+    while waiting:
+        one = waiting.pop()
+        names = [rule.tool for rule in one.specification.rules if isinstance(rule, CallBefore)]
+        for name in (*names, *(child.name for child in one.signature.children)):
+            if name in found or name == definition.name:
+                continue
+            tool = tools.get(name)
+            found[name] = None if tool is None else tool.definition
+            if tool is not None:
+                waiting.append(tool.definition)
+    return found

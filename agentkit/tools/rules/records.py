@@ -137,6 +137,19 @@ class CallBefore:
     kind: Literal["call_before"] = "call_before"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EarlierCall:
+    """A call that succeeded earlier in the conversation.
+
+    Attributes:
+        name: The tool.
+        text: Its result as text.
+    """
+
+    name: str
+    text: str
+
+
 Rule: TypeAlias = OneOf | Between | Form | Requires | Condition | CallBefore
 
 

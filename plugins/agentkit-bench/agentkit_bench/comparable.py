@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import remembered
-from agentkit.tools.coercion import canonical_arguments
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import canonical_arguments
 
 _DEEPEST = 100
 """Arguments nested deeper than this are not read: no tool means them, and recursion would end."""

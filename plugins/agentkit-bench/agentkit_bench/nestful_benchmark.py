@@ -40,10 +40,10 @@ from agentkit.evaluation.task_files import (
 from agentkit.evolution.trajectories import Trajectory
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics import CanonicalCall, canonical_calls
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool
+from agentkit.tools.validation import coerce
 from agentkit_bench.data_flow import compare_data_flow
 from agentkit_bench.data_flow_expected import DataFlow, refers
 from agentkit_bench.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful

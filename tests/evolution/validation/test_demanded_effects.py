@@ -22,7 +22,7 @@ from agentkit.interop.export import (
 from agentkit.library.events import Author
 from agentkit.tools.definition import ChildReference, Effects
 from agentkit.tools.rules import CallBefore
-from agentkit.tools.rules.demands import demanded
+from agentkit.tools.rules.checking import demanded
 
 BOTH = ("judge", "person")
 ADA = Author(kind="person", name="ada")

@@ -44,8 +44,8 @@ def test_gate_evidence_stands_beside_the_tools(store: Store) -> None:
     """Why a revision serves is told without reading the chain."""
     (evidence,) = artifact_of(store, history=False).evidence
 
-    assert (evidence.tool, evidence.state, evidence.author) == ("add", "active", "small-model")
-    assert [(one.gate, one.decision) for one in evidence.reports] == [("offline", "pass")]
+    assert [evidence[k] for k in ("tool", "state", "author")] == ["add", "active", "small-model"]
+    assert [(one["gate"], one["decision"]) for one in evidence["reports"]] == [("offline", "pass")]
 
 
 def test_an_earlier_version_tells_nothing_later(store: Store) -> None:
