@@ -13,7 +13,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, BinaryIO
 
 from agentkit.errors import ReadingLimitError, UsageError
@@ -191,15 +191,75 @@ def check_values(text: str | bytes) -> None:
     Raises:
         ReadingLimitError: It does.
     """
-    if len(text) <= _VALUES:  # each value takes a character
-        return
     most = value_limit(len(text))
-    if _separators(text) < most:  # also counts what stands in texts, so it is never too low
-        return
-    bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    count = 1 + _separators(_STRING.sub(b"", bare))
+    count = _values(text, most)
     if count > most:
         raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
+
+
+def _values(text: str | bytes, most: int) -> int:
+    """The values of a JSON text; 0 where they are plainly no more than ``most``."""
+    if len(text) <= _VALUES or _separators(text) < most:  # texts are counted with it: never too low
+        return 0
+    bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return 1 + _separators(_STRING.sub(b"", bare))
+
+
+def is_readable(text: str, data: object) -> bool:
+    """Whether ``read_json`` takes a text anywhere, whatever this environment raises.
+
+    Args:
+        text: JSON.
+        data: What it was written of.
+    """
+    most = _VALUES + len(text) // _BYTES_A_VALUE
+    if _values(text, most) > most:
+        return False
+    return len(text) <= MAX_DEPTH or _openings(text) <= MAX_DEPTH or is_shallow(data)
+
+
+MAX_SENT_DEPTH = 150
+MAX_SENT_VALUES = 400_000
+"""Bounds on JSON data that a client gives and a record is to hold: a reader's, less the rest of
+the record."""
+
+
+def check_sent(data: object) -> None:
+    """Refuse JSON data that a record could not hold.
+
+    Raises:
+        ReadingLimitError: It is nested too deeply, or holds too many values; a ``ValueError``.
+    """
+    levels, count = measured(data, most_levels=MAX_SENT_DEPTH, most_values=MAX_SENT_VALUES)
+    if levels > MAX_SENT_DEPTH:
+        raise ReadingLimitError(f"it is nested deeper than {MAX_SENT_DEPTH} levels")
+    if count > MAX_SENT_VALUES:
+        raise ReadingLimitError(f"it holds more than {MAX_SENT_VALUES:,} values")
+
+
+def measured(
+    data: object, *, most_levels: int = 10_000, most_values: int = 10_000_000
+) -> tuple[int, int]:
+    """Levels and values of JSON data, lists and objects twice as readers count them.
+
+    Counting ends soon after one of the bounds; it takes no recursion.
+    """
+    level, levels, count = [data], 0, 1
+    while levels <= most_levels and count <= most_values:
+        below: list[Any] = []
+        holders = 0
+        for value in level:
+            if isinstance(value, Mapping):
+                below.extend(value.values())
+            elif isinstance(value, list | tuple):
+                below.extend(value)
+            else:
+                continue
+            holders += 1
+        if not holders:
+            break
+        levels, count, level = levels + 1, count + holders + len(below), below
+    return levels, count
 
 
 _YAML = (
@@ -264,7 +324,7 @@ def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:
         for value in level:
             if isinstance(value, dict):
                 below.extend(value.values())
-            elif isinstance(value, list):
+            elif isinstance(value, list | tuple):
                 below.extend(value)
         if not below:
             return True

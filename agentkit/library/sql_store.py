@@ -19,6 +19,7 @@ from agentkit.library.changes import (
     no_such_version,
     stored_definition,
 )
+from agentkit.library.episode_stores import read_episode
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (
@@ -287,9 +288,9 @@ class SQLStore(ABC):
         while left is None or left > 0:
             size = size if left is None else min(size, left)
             rows = self._rows(sql, [*bounds, position, *parameters, size])
-            for _, body in rows:
-                episode = decode_episode(body)
-                if matching.labels.items() <= episode.metadata.items():
+            for _, key, body in rows:
+                episode = read_episode(self._restored(key), body)
+                if episode is not None and matching.labels.items() <= episode.metadata.items():
                     left = None if left is None else left - 1
                     yield episode
             if len(rows) < size:
@@ -317,7 +318,7 @@ class SQLStore(ABC):
             conditions += more
             parameters += values
         sql = (
-            f"SELECT sequence, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
+            f"SELECT sequence, episode_id, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
             f"ORDER BY sequence {order} LIMIT ?"
         )
         return sql, parameters

@@ -17,6 +17,7 @@ from agentkit.errors import AgentKitError
 from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject
+from agentkit.reading import check_sent
 from agentkit.server.chat_answer import ANSWER_PREFIX
 from agentkit.server.chat_request import is_whole, refused
 from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
@@ -62,6 +63,7 @@ class CorrectedCall(BaseModel):
     def _is_data(cls, value: Any) -> Any:
         if not is_json(value):
             raise ValueError("this is not JSON data that can be kept")
+        check_sent(value)
         return value
 
 
