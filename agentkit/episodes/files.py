@@ -6,16 +6,25 @@ One object a line, append-only, readable by anything.
 from __future__ import annotations
 
 import json
+import logging
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO, cast
+from typing import IO, Any, BinaryIO, TextIO, TypeAlias, cast
 
 from agentkit.episodes.episode import Episode
 from agentkit.episodes.labels import as_imported
 from agentkit.episodes.replacing import for_owner, replaced
-from agentkit.errors import EpisodeFormatError, MissingExtraError, ReadingLimitError
+from agentkit.errors import (
+    EpisodeFormatError,
+    MissingExtraError,
+    NewerEpisodeError,
+    ReadingLimitError,
+)
 from agentkit.reading import (
     LIMIT_VARIABLE,
     MAX_SENT_DEPTH,
@@ -28,6 +37,8 @@ from agentkit.reading import (
     streamed_limit,
     unpacked_lines,
 )
+
+logger = logging.getLogger(__name__)
 
 _EXCERPT = 80
 _PARQUET = b"PAR1"
@@ -158,6 +169,55 @@ def decode_episode(text: str | bytes) -> Episode:
         return Episode.from_json(record)
     except (TypeError, AttributeError) as error:  # a part of it has another JSON type
         raise EpisodeFormatError(f"not an episode ({error}): {text[:_EXCERPT]!r}") from error
+
+
+Unreadable: TypeAlias = Callable[[str, str], None]
+"""Is told the id of a kept episode that cannot be read, and why."""
+
+_TOLD: OrderedDict[str, None] = OrderedDict()
+_MOST_TOLD = 1_000
+
+
+def _warn(episode_id: str, reason: str) -> None:
+    """Warn of an episode, once in a process."""
+    if episode_id in _TOLD:
+        return
+    _TOLD[episode_id] = None
+    while len(_TOLD) > _MOST_TOLD:
+        _TOLD.popitem(last=False)
+    message = "episode %s cannot be read and is left out ('agentkit check' lists such): %s"
+    logger.warning(message, episode_id, reason)
+
+
+_UNREADABLE: ContextVar[Unreadable] = ContextVar("agentkit_unreadable", default=_warn)
+
+
+@contextmanager
+def telling_unreadable(tell: Unreadable) -> Iterator[None]:
+    """Inside, ``tell`` hears of kept episodes that cannot be read; otherwise the log does."""
+    token = _UNREADABLE.set(tell)
+    try:
+        yield
+    finally:
+        _UNREADABLE.reset(token)
+
+
+def read_episode(episode_id: str, body: str | bytes) -> Episode | None:
+    """A kept episode for a listing, which one that cannot be read must not end.
+
+    Returns:
+        None, once it was told, for a damaged one.
+
+    Raises:
+        NewerEpisodeError: It is not damaged but of a newer agentkit.
+    """
+    try:
+        return decode_episode(body)
+    except NewerEpisodeError:
+        raise
+    except EpisodeFormatError as error:
+        _UNREADABLE.get()(episode_id, str(error))
+        return None
 
 
 def write_episodes(

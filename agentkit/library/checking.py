@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentkit.episodes.files import telling_unreadable
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.changes import actual_digest
 from agentkit.library.copying import Progress, counted, episode_count, episodes_of, silent
-from agentkit.library.episode_stores import telling_unreadable
 from agentkit.library.events import Verifier
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults

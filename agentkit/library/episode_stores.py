@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import decode_episode
-from agentkit.errors import EpisodeFormatError, NewerEpisodeError, UsageError
+from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -27,8 +22,6 @@ from agentkit.library.store import (
 
 if TYPE_CHECKING:
     from agentkit.library.events import LibraryEvent
-
-logger = logging.getLogger(__name__)
 
 _CAPABILITIES_OF_TOOLS = ("follow", "refresh", "check_staleness")
 _CAPABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
@@ -150,55 +143,6 @@ def pruning(store: object) -> Pruning:
             "(agentkit.library.store.Pruning); use the retention of what keeps them"
         )
     return store
-
-
-Unreadable: TypeAlias = Callable[[str, str], None]
-"""Is told the id of a kept episode that cannot be read, and why."""
-
-_TOLD: OrderedDict[str, None] = OrderedDict()
-_MOST_TOLD = 1_000
-
-
-def _warn(episode_id: str, reason: str) -> None:
-    """Warn of an episode, once in a process."""
-    if episode_id in _TOLD:
-        return
-    _TOLD[episode_id] = None
-    while len(_TOLD) > _MOST_TOLD:
-        _TOLD.popitem(last=False)
-    message = "episode %s cannot be read and is left out ('agentkit check' lists such): %s"
-    logger.warning(message, episode_id, reason)
-
-
-_UNREADABLE: ContextVar[Unreadable] = ContextVar("agentkit_unreadable", default=_warn)
-
-
-@contextmanager
-def telling_unreadable(tell: Unreadable) -> Iterator[None]:
-    """Inside, ``tell`` hears of kept episodes that cannot be read; otherwise the log does."""
-    token = _UNREADABLE.set(tell)
-    try:
-        yield
-    finally:
-        _UNREADABLE.reset(token)
-
-
-def read_episode(episode_id: str, body: str | bytes) -> Episode | None:
-    """A kept episode for a listing, which one that cannot be read must not end.
-
-    Returns:
-        None, once it was told, for a damaged one.
-
-    Raises:
-        NewerEpisodeError: It is not damaged but of a newer agentkit.
-    """
-    try:
-        return decode_episode(body)
-    except NewerEpisodeError:
-        raise
-    except EpisodeFormatError as error:
-        _UNREADABLE.get()(episode_id, str(error))
-        return None
 
 
 def holds_episode(store: EpisodeStore, episode_id: str) -> bool:

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import decode_episode
+from agentkit.episodes.files import decode_episode, read_episode
 from agentkit.errors import StoreFormatError
 from agentkit.library.changes import (
     changed_definition,
@@ -19,7 +19,6 @@ from agentkit.library.changes import (
     no_such_version,
     stored_definition,
 )
-from agentkit.library.episode_stores import read_episode
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (

@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import decode_episode, encode_episode
+from agentkit.episodes.files import decode_episode, encode_episode, read_episode
 from agentkit.library.changes import begun_at, check_filter
-from agentkit.library.episode_stores import read_episode
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, Retention
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.reading import FORMAT, LibraryReader, raw, refused
