@@ -38,8 +38,14 @@ from agentkit.errors import (
     ToolFailed,
     UsageError,
 )
-from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure
-from agentkit.reading import MAX_SENT_VALUES, measured
+from agentkit.messages import (
+    MAX_SENT_VALUES,
+    AssistantMessage,
+    FailureKind,
+    ToolCall,
+    ToolFailure,
+    measured,
+)
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import UnserialisableError, described, shortened

@@ -25,13 +25,11 @@ from agentkit.errors import (
     NewerEpisodeError,
     ReadingLimitError,
 )
+from agentkit.messages import MAX_SENT_DEPTH, MAX_SENT_VALUES, measured
 from agentkit.reading import (
     LIMIT_VARIABLE,
-    MAX_SENT_DEPTH,
-    MAX_SENT_VALUES,
     expanded_limit,
     is_readable,
-    measured,
     open_plain,
     read_json,
     streamed_limit,

@@ -16,8 +16,7 @@ from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
 from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
-from agentkit.messages import JsonObject
-from agentkit.reading import check_sent
+from agentkit.messages import JsonObject, check_sent
 from agentkit.server.chat_answer import ANSWER_PREFIX
 from agentkit.server.chat_request import is_whole, refused
 from agentkit.server.limits import Bodies

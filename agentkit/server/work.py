@@ -27,8 +27,8 @@ from agentkit.evolution.validation.texts import name_key
 from agentkit.library.episode_stores import holds_episode
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 from agentkit.media import Media, parts_of
-from agentkit.messages import Message, ToolCall
-from agentkit.reading import check_sent, read_json
+from agentkit.messages import Message, ToolCall, check_sent
+from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
 from agentkit.server.middleware import NO_RETRY, Exchange, RequestError

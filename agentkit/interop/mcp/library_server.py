@@ -30,7 +30,7 @@ from agentkit.interop.mcp.serving import (
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
-from agentkit.reading import check_sent
+from agentkit.messages import check_sent
 from agentkit.tools.invocation import DepsFactory, made_deps
 from agentkit.tools.tool import Tool
 
