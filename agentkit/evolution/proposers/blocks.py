@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck
@@ -136,8 +138,8 @@ def _parts(answer: str) -> Iterator[tuple[str | FailedCheck, str]]:
 def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) -> Proposal:
     if isinstance(block, FailedCheck):
         raise _UnreadableError(block)
-    said = _fields(*_given(block))
-    name = said["tool"]
+    said = _said(block)
+    name = said.tool
     tool = question.library.get(name)
     if tool is None:
         failed = _unreadable("unknown_tool", f"there is no tool {name[:60]!r}", block)
@@ -146,7 +148,7 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
         asked = ", ".join(sorted(question.tools))
         why = f"the block is about {name!r}, asked was for {asked[:200]}"
         raise _UnreadableError(_unreadable("other_tool", why, block), tool=name)
-    candidate = _amended(tool.definition, said)
+    candidate = said.applied_to(tool.definition)
     if candidate.digest in seen:
         why = f"the same change of {name!r} is suggested twice"
         raise _UnreadableError(_unreadable("duplicate_block", why, block), tool=name)
@@ -161,142 +163,85 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
     )
 
 
-def _amended(base: ToolDefinition, said: Mapping[str, Any]) -> ToolDefinition:
-    """The definition as a block would have it; what the block does not name stays."""
-    texts = {**base.description.parameters, **said.get("parameters", {})}
-    words = {name: said[name] for name in ("summary", "usage_rules", "tags") if name in said}
-    words["parameters"] = {name: text for name, text in texts.items() if text}
-    rules = said.get("rules", base.specification.rules)
-    return replace(
-        base,
-        description=replace(base.description, **words),
-        specification=replace(base.specification, rules=rules),
-    )
-
-
 # --- What a block says ----------------------------------------------------------------------------
 
 
-def _given(text: str) -> tuple[Mapping[str, Any], str]:
-    """The fields of a block: a JSON object, or lines with labels as in ToolDNA's figure 3."""
-    if not is_json(text):
-        why = "the block holds half of a surrogate pair"
-        raise _UnreadableError(_unreadable("invalid_text", why, ""))
-    body = text.strip().removeprefix("\ufeff").strip()
-    if body.startswith("```") and body.endswith("```") and len(body) >= 6:
-        body = body[:-3].partition("\n")[2].strip()
-    return _decoded(body) if body.startswith(("{", "[")) else _labelled(body), body
-
-
-_NAMES = {
-    "tool": "tool",
-    "tool_name": "tool",
-    "name": "tool",
-    "summary": "summary",
-    "description": "summary",
-    "parameters": "parameters",
-    "usage_rules": "usage_rules",
-    "rules": "rules",
-    "tags": "tags",
-    "examples": "",
-    "first_example": "",
-}
-"""How models name the fields; those without a name of ours are left out."""
-
-
-def _fields(given: Mapping[str, Any], body: str) -> Mapping[str, Any]:
-    """The fields by our names, each of its type."""
-    failed: list[FailedCheck] = []
-    values: dict[str, Any] = {}
-    for name, value in given.items():
-        ours = _NAMES.get(name)
-        if ours is None:
-            known = ", ".join(sorted(set(filter(None, _NAMES.values()))))
-            why = f"there is no field {name[:60]!r}; known are {known}"
-            failed.append(_unreadable("unknown_field", why, body, field=name[:60]))
-        elif ours in values:
-            failed.append(_duplicate(ours, body))
-        elif ours:
-            values[ours] = value
-    tool = values.get("tool")
-    values["tool"] = tool.strip() if isinstance(tool, str) else ""
-    if not values["tool"]:
-        failed.append(_unreadable("no_tool_name", "the block does not name its tool", body))
-    for ours in set(_READERS) & set(values):
-        try:
-            values[ours] = _READERS[ours](values[ours])
-        except (TypeError, ValueError) as error:
-            code = "invalid_rule" if ours == "rules" else "wrong_field_type"
-            failed.append(_unreadable(code, f"{ours}: {error}", body, field=ours))
-    if failed:
-        raise _UnreadableError(*failed, tool=values["tool"])
-    return values
-
-
-def _duplicate(field: str, body: str) -> FailedCheck:
-    return _unreadable("duplicate_field", f"{field} is given twice", body, field=field)
-
-
-def _decoded(body: str) -> dict[str, Any]:
-    try:
-        record = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
-        is_data = is_json(record)
-    except (ValueError, RecursionError) as error:
-        why = f"not JSON: {str(error)[:200] or 'it is nested too deeply'}"
-        raise _UnreadableError(_unreadable("invalid_json", why, body)) from error
-    if not is_data or not isinstance(record, dict):
-        why = f"a block is one JSON object of finite values, this is a {type(record).__name__}"
-        raise _UnreadableError(_unreadable("invalid_json", why, body))
-    return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in made:
-            raise ValueError(f"the field {name[:60]!r} is given twice")
-        made[name] = value
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _expect(value: Any, kind: type[Any], words: str) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {words}, got {type(value).__name__}")
-    return value
-
-
-def _text(value: Any) -> str:
-    text: str = _expect(value, str, "a text").strip()
-    return text
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(filter(None, map(_text, _expect(value, list, "a list"))))
-
-
-def _parameters(value: Any) -> dict[str, str]:
+def _descriptions(value: Any) -> Any:
     """Texts by parameter; of a schema, which models give as well, the descriptions."""
-    value = _expect(value, dict, "an object with a text for each parameter")
+    if not isinstance(value, dict):
+        return value
     if isinstance(value.get("properties"), dict) and value.get("type", "object") == "object":
         value = value["properties"]
     parts = {
         name: said.get("description") if isinstance(said, dict) else said
         for name, said in value.items()
     }
-    return {name: _text(said) for name, said in parts.items() if said is not None}
+    return {name: said for name, said in parts.items() if said is not None}
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "summary": _text,
-    "parameters": _parameters,
-    "usage_rules": _texts,
-    "rules": lambda value: tuple(map(rule_from_json, _expect(value, list, "a list"))),
-    "tags": _texts,
-}
+def _rules(value: Any) -> Any:
+    try:
+        return tuple(map(rule_from_json, value)) if isinstance(value, list) else value
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+class _Block(BaseModel):
+    """The fields of a block, under the names that models give them; examples are left out."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    tool: str = Field(min_length=1, validation_alias=AliasChoices("tool", "tool_name", "name"))
+    summary: str | None = Field(None, validation_alias=AliasChoices("summary", "description"))
+    parameters: Annotated[dict[str, str], BeforeValidator(_descriptions)] = {}
+    usage_rules: tuple[str, ...] | None = None
+    rules: Annotated[tuple[Any, ...] | None, BeforeValidator(_rules)] = None
+    tags: tuple[str, ...] | None = None
+    examples: Any = None
+    first_example: Any = None
+
+    def applied_to(self, base: ToolDefinition) -> ToolDefinition:
+        """The definition as the block would have it; what the block does not name stays."""
+        texts = {**base.description.parameters, **self.parameters}
+        words: dict[str, Any] = {"parameters": {name: text for name, text in texts.items() if text}}
+        if self.summary is not None:
+            words["summary"] = self.summary
+        for name in ("usage_rules", "tags"):
+            if (listed := getattr(self, name)) is not None:
+                words[name] = tuple(filter(None, listed))
+        rules = base.specification.rules if self.rules is None else self.rules
+        return replace(
+            base,
+            description=replace(base.description, **words),
+            specification=replace(base.specification, rules=rules),
+        )
+
+
+def _said(text: str) -> _Block:
+    """The fields of a block: a JSON object, or lines with labels as in ToolDNA's figure 3."""
+    body = text.strip().removeprefix("\ufeff").strip()
+    if body.startswith("```") and body.endswith("```") and len(body) >= 6:
+        body = body[:-3].partition("\n")[2].strip()
+    try:
+        given = json.loads(body) if body.startswith(("{", "[")) else _labelled(body)
+        problem = (
+            "" if is_json([text, given]) else "it holds half of a surrogate pair, or no number"
+        )
+    except (ValueError, RecursionError) as error:
+        problem = str(error)[:200] or "it is nested too deeply"
+    if problem:
+        shown = body if is_json(body) else ""
+        raise _UnreadableError(_unreadable("invalid_json", f"not JSON: {problem}", shown))
+    try:
+        return _Block.model_validate(given)
+    except ValidationError as error:
+        found = [
+            (".".join(map(str, one["loc"]))[:_SHOWN], one["msg"])
+            for one in error.errors(include_url=False, include_input=False)
+        ]
+    failed = [_unreadable("invalid_block", why, body, field=at) for at, why in found]
+    tool = given.get("tool", "") if isinstance(given, dict) else ""
+    raise _UnreadableError(*failed, tool=str(tool))
 
 
 # --- ToolDNA's own form of a block: lines with labels ---------------------------------------------
@@ -332,7 +277,7 @@ def _labelled(body: str) -> dict[str, Any]:
         head, colon, rest = line.partition(":")
         found = _LABELS.get(head.strip(_DECORATION).casefold(), "") if colon else ""
         if found in sections and found not in _MAY_COME_TWICE:
-            raise _UnreadableError(_duplicate(found, body))
+            raise ValueError(f"{found} is given twice")
         label = found or label
         text = rest.strip().removeprefix("**").strip() if found else line.strip()
         if label:
@@ -341,13 +286,13 @@ def _labelled(body: str) -> dict[str, Any]:
     if "tool" in given:
         given["tool"] = "".join(sections["tool"][:1]).strip("`* ")
     if "parameters" in given:
-        given["parameters"] = _labelled_parameters(sections["parameters"], body)
+        given["parameters"] = _labelled_parameters(sections["parameters"])
     if "usage_rules" in given:
         given["usage_rules"] = [_BULLET.sub("", line) for line in sections["usage_rules"]]
     return given
 
 
-def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
+def _labelled_parameters(lines: list[str]) -> dict[str, str]:
     """Texts by parameter; one goes on until the next parameter, and the type is left out."""
     found: dict[str, str] = {}
     name = ""
@@ -359,7 +304,7 @@ def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
             continue
         name = said["name"]
         if name in found:
-            raise _UnreadableError(_duplicate(f"parameters.{name[:60]}", body))
+            raise ValueError(f"{name[:60]} is given twice")
         found[name] = said["text"].strip()
     return found
 
