@@ -5,7 +5,7 @@
 FOLDER holds BFCL as ``tools.jsonl.gz`` and ``queries.jsonl.gz``. Each tool that demands something of
 a parameter loses the statement: enums, bounds, formats, and the text of a parameter that states a range
 or the form of a date. It goes on enforcing all of it, is called wrongly ``k`` times for each demand, once
-an episode, and refuses in the words of six validators; half of the questions' gold calls are made too,
+an episode, and refuses in the words of five validators; half of the questions' gold calls are made too,
 and accepted. No model takes part. Counted is what ``EvidenceProposer`` learns: exact, narrower or wider
 than the demand, or nothing; *stray* rules about other parameters; and *rejected* gold values.
 """

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
-
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from typing import Any
 
 from agentkit.evolution.proposal import Proposal, Stream, Suggestion, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck
@@ -139,7 +137,7 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
     if isinstance(block, FailedCheck):
         raise _UnreadableError(block)
     said = _said(block)
-    name = said.tool
+    name = said["tool"]
     tool = question.library.get(name)
     if tool is None:
         failed = _unreadable("unknown_tool", f"there is no tool {name[:60]!r}", block)
@@ -148,7 +146,7 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
         asked = ", ".join(sorted(question.tools))
         why = f"the block is about {name!r}, asked was for {asked[:200]}"
         raise _UnreadableError(_unreadable("other_tool", why, block), tool=name)
-    candidate = said.applied_to(tool.definition)
+    candidate = _amended(tool.definition, said)
     if candidate.digest in seen:
         why = f"the same change of {name!r} is suggested twice"
         raise _UnreadableError(_unreadable("duplicate_block", why, block), tool=name)
@@ -163,85 +161,116 @@ def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) ->
     )
 
 
+def _amended(base: ToolDefinition, said: Mapping[str, Any]) -> ToolDefinition:
+    """The definition as a block would have it; what the block does not name stays."""
+    texts = {**base.description.parameters, **said.get("parameters", {})}
+    words = {name: said[name] for name in ("summary", "usage_rules", "tags") if name in said}
+    words["parameters"] = {name: text for name, text in texts.items() if text}
+    rules = said.get("rules", base.specification.rules)
+    return replace(
+        base,
+        description=replace(base.description, **words),
+        specification=replace(base.specification, rules=rules),
+    )
+
+
 # --- What a block says ----------------------------------------------------------------------------
 
 
-def _descriptions(value: Any) -> Any:
-    """Texts by parameter; of a schema, which models give as well, the descriptions."""
-    if not isinstance(value, dict):
-        return value
-    if isinstance(value.get("properties"), dict) and value.get("type", "object") == "object":
-        value = value["properties"]
-    parts = {
-        name: said.get("description") if isinstance(said, dict) else said
-        for name, said in value.items()
-    }
-    return {name: said for name, said in parts.items() if said is not None}
+_NAMES = {
+    "tool": "tool",
+    "tool_name": "tool",
+    "name": "tool",
+    "summary": "summary",
+    "description": "summary",
+    "parameters": "parameters",
+    "usage_rules": "usage_rules",
+    "rules": "rules",
+    "tags": "tags",
+    "examples": "",
+    "first_example": "",
+}
+"""How models name the fields; those without a name of ours are left out."""
 
 
-def _rules(value: Any) -> Any:
-    try:
-        return tuple(map(rule_from_json, value)) if isinstance(value, list) else value
-    except TypeError as error:
-        raise ValueError(str(error)) from error
-
-
-class _Block(BaseModel):
-    """The fields of a block, under the names that models give them; examples are left out."""
-
-    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
-
-    tool: str = Field(min_length=1, validation_alias=AliasChoices("tool", "tool_name", "name"))
-    summary: str | None = Field(None, validation_alias=AliasChoices("summary", "description"))
-    parameters: Annotated[dict[str, str], BeforeValidator(_descriptions)] = {}
-    usage_rules: tuple[str, ...] | None = None
-    rules: Annotated[tuple[Any, ...] | None, BeforeValidator(_rules)] = None
-    tags: tuple[str, ...] | None = None
-    examples: Any = None
-    first_example: Any = None
-
-    def applied_to(self, base: ToolDefinition) -> ToolDefinition:
-        """The definition as the block would have it; what the block does not name stays."""
-        texts = {**base.description.parameters, **self.parameters}
-        words: dict[str, Any] = {"parameters": {name: text for name, text in texts.items() if text}}
-        if self.summary is not None:
-            words["summary"] = self.summary
-        for name in ("usage_rules", "tags"):
-            if (listed := getattr(self, name)) is not None:
-                words[name] = tuple(filter(None, listed))
-        rules = base.specification.rules if self.rules is None else self.rules
-        return replace(
-            base,
-            description=replace(base.description, **words),
-            specification=replace(base.specification, rules=rules),
-        )
-
-
-def _said(text: str) -> _Block:
-    """The fields of a block: a JSON object, or lines with labels as in ToolDNA's figure 3."""
+def _said(text: str) -> Mapping[str, Any]:
+    """The fields of a block by our names: a JSON object, or lines with labels (figure 3)."""
     body = text.strip().removeprefix("\ufeff").strip()
     if body.startswith("```") and body.endswith("```") and len(body) >= 6:
         body = body[:-3].partition("\n")[2].strip()
     try:
         given = json.loads(body) if body.startswith(("{", "[")) else _labelled(body)
-        problem = (
-            "" if is_json([text, given]) else "it holds half of a surrogate pair, or no number"
-        )
+        problem = "" if is_json([text, given]) else "it holds NaN, or half of a surrogate pair"
     except (ValueError, RecursionError) as error:
         problem = str(error)[:200] or "it is nested too deeply"
     if problem:
         shown = body if is_json(body) else ""
         raise _UnreadableError(_unreadable("invalid_json", f"not JSON: {problem}", shown))
     try:
-        return _Block.model_validate(given)
-    except ValidationError as error:
-        found = [
-            (".".join(map(str, one["loc"]))[:_SHOWN], one["msg"])
-            for one in error.errors(include_url=False, include_input=False)
-        ]
-    failed = [_unreadable("invalid_block", why, body, field=at) for at, why in found]
-    tool = given.get("tool", "") if isinstance(given, dict) else ""
-    raise _UnreadableError(*failed, tool=str(tool))
+        return _fields(_expect(given, dict, "an object"))
+    except (TypeError, ValueError) as error:
+        tool = given.get("tool", "") if isinstance(given, dict) else ""
+        failed = _unreadable("invalid_block", str(error)[:500], body)
+        raise _UnreadableError(failed, tool=str(tool)) from error
+
+
+def _fields(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields by our names, each of its type.
+
+    Raises:
+        TypeError: A field has another type.
+        ValueError: A field is unknown or given twice, or no tool is named.
+    """
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        ours = _NAMES.get(name)
+        if ours is None:
+            known = ", ".join(sorted({*_NAMES.values()} - {""}))
+            raise ValueError(f"there is no field {name[:60]!r}; known are {known}")
+        if ours in values:
+            raise ValueError(f"{ours} is given twice")
+        if ours:
+            values[ours] = _READERS[ours](value)
+    if not values.get("tool"):
+        raise ValueError("the block does not name its tool")
+    return values
+
+
+def _expect(value: Any, kind: type[Any], words: str) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {words}, got {type(value).__name__}")
+    return value
+
+
+def _text(value: Any) -> str:
+    text: str = _expect(value, str, "a text").strip()
+    return text
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(filter(None, map(_text, _expect(value, list, "a list"))))
+
+
+def _parameters(value: Any) -> dict[str, str]:
+    """Texts by parameter; of a schema, which models give as well, the descriptions."""
+    value = _expect(value, dict, "an object with a text for each parameter")
+    if isinstance(value.get("properties"), dict) and value.get("type", "object") == "object":
+        value = value["properties"]
+    parts = {
+        name: said.get("description") if isinstance(said, dict) else said
+        for name, said in value.items()
+    }
+    return {name: _text(said) for name, said in parts.items() if said is not None}
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "tool": _text,
+    "summary": _text,
+    "parameters": _parameters,
+    "usage_rules": _texts,
+    "rules": lambda value: tuple(map(rule_from_json, _expect(value, list, "a list"))),
+    "tags": _texts,
+}
 
 
 # --- ToolDNA's own form of a block: lines with labels ---------------------------------------------
