@@ -64,7 +64,6 @@ def export(
     form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
     output: Annotated[str | None, option("-o", "--output")] = None,
     at: AtVersion,
-    no_history: bool = False,
     sign: bool = False,
     store_url: StoreUrl,
 ) -> Output:
@@ -78,7 +77,6 @@ def export(
         form: What to write. An artifact holds everything, and
             'agentkit import' reads it.
         output (FILE): Where to write; .gz is compressed.
-        no_history: Leave earlier revisions and the events out of an artifact.
         sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
 
     Examples:
@@ -92,8 +90,7 @@ def export(
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
     with read_source(store_url) as store:
-        history = is_artifact and not no_history
-        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+        artifact = exporting.artifact_of(store, version=at, history=is_artifact, only=names)
     if sign:
         signer = chain.environment_signer()
         if signer is None:
