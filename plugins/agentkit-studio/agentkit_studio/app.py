@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,11 +22,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from agentkit.agent.agent import Agent
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, UsageError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import Store
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
 from agentkit_studio.access import (
@@ -44,6 +48,13 @@ _MOST_FORM_FIELDS = 200
 
 Managed: TypeAlias = Callable[[LifecyclePolicy | None], ToolManager]
 """Makes a Tool Manager; None stands for the project's own policy."""
+
+Agents: TypeAlias = Callable[[int | None, str], Agent[Any, Any]]
+"""Makes an agent: pinned to a library version, or None for the newest; and with a model, by name,
+or an empty text for the project's."""
+
+_MOST_AGENTS = 8
+"""Agents that are kept for the playground."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +109,8 @@ class Asked:
 
 
 Answer: TypeAlias = Page | Goto | Response
-View: TypeAlias = Callable[[Asked], Answer]
-"""A page or an act: plain code that reads the store, and runs in a thread."""
+View: TypeAlias = Callable[[Asked], Answer | Awaitable[Answer]]
+"""A page or an act: plain code that reads the store and runs in a thread, or async code."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +142,7 @@ class Studio:
         manager: Of the library; every act goes through it, as at the command line.
         managed: Makes a manager of the same library with another policy.
         store: Where library and episodes are.
-        agent: For the playground, and to go on with runs that wait; None for none.
+        agents: For the playground, and to go on with runs that wait; None for none.
         access: Who may do what.
         title: Name of the project.
         places: All addresses.
@@ -141,9 +152,35 @@ class Studio:
     managed: Managed
     store: Store
     access: Access
-    agent: Agent[Any, Any] | None = None
+    agents: Agents | None = None
     title: str = "agentkit"
     places: Sequence[Place] = ()
+    _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    def agent_at(self, version: int | None = None, model: str = "") -> Agent[Any, Any]:
+        """The agent of a library version and a model, made when it is first asked for.
+
+        Raises:
+            UsageError: The studio was started without tools, so there is none.
+        """
+        if self.agents is None:
+            raise UsageError(
+                "the studio has no agent: start it with the agent's tools, "
+                "agentkit studio --tools FILE.py"
+            )
+        key = version, model
+        with self._making:
+            if key not in self._made:
+                while len(self._made) >= _MOST_AGENTS:
+                    self._made.pop(next(iter(self._made)))
+                self._made[key] = self.agents(version, model)
+            return self._made[key]
+
+    @cached_property
+    def retriever(self) -> Retriever:
+        """Ranks tools as an agent's retriever does."""
+        return default_retriever()
 
     @cached_property
     def templates(self) -> Environment:
@@ -168,7 +205,7 @@ class Studio:
             notice=request.session.pop("notice", ""),
             pages=[(place.name, place.title) for place in self.places if place.title],
             section=page.section,
-            url=lambda name, **parts: request.url_for(name, **parts).path,
+            url=lambda route, /, **parts: request.url_for(route, **parts).path,
             **page.values,
         )
         return HTMLResponse(html, status_code=page.status)
@@ -184,7 +221,7 @@ def create_studio(
     store: Store,
     *,
     access: Access,
-    agent: Agent[Any, Any] | None = None,
+    agents: Agents | None = None,
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -196,20 +233,22 @@ def create_studio(
             project.
         store: Where library and episodes are.
         access: Who may do what.
-        agent: Answers in the playground; without it there is none.
+        agents: Makes the agents that answer in the playground; without it there is none.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
-    from agentkit_studio import inbox
+    from agentkit_studio import calls, episodes, inbox, playground, tools
 
-    places = (*inbox.PLACES,)
+    places = tuple(
+        place for pages in (inbox, tools, episodes, playground, calls) for place in pages.PLACES
+    )
     studio = Studio(
         manager=managed(None),
         managed=managed,
         store=store,
         access=access,
-        agent=agent,
+        agents=agents,
         title=title,
         places=places,
     )
@@ -244,6 +283,7 @@ def create_studio(
             HTTPException: _sorry(studio),
             ForbiddenError: _sorry(studio),
             AgentKitError: _sorry(studio),
+            Exception: _sorry(studio),
         },
     )
     app.state.studio = studio
@@ -272,7 +312,12 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             query=dict(request.query_params),
             form=form,
         )
-        found = await run_in_threadpool(place.view, asked)
+        given: Any
+        if inspect.iscoroutinefunction(place.view):
+            given = await place.view(asked)
+        else:
+            given = await run_in_threadpool(place.view, asked)
+        found: Answer = given
         if isinstance(found, Page):
             return await run_in_threadpool(studio.written, request, user, found)
         if isinstance(found, Goto):
@@ -315,8 +360,18 @@ def _sorry(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]
     """What could not be done, in words, on a page of its own or as a notice on the page."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        status = getattr(error, "status_code", 403 if isinstance(error, ForbiddenError) else 409)
-        words = {404: f"There is no page {request.url.path[:200]}."}.get(status, str(error))
+        words = str(error)
+        match error:
+            case HTTPException(status_code=404):
+                status, words = 404, f"There is no page {request.url.path[:200]}."
+            case HTTPException(status_code=status):
+                pass
+            case ForbiddenError():
+                status = 403
+            case AgentKitError():
+                status = 409
+            case _:  # Starlette raises it again, so that the log has it
+                status, words = 500, "Something unexpected went wrong; the studio's log has it."
         user = studio.access.user_of(request) or User(name="", role="viewer")
         page = Page(template="sorry.html", values={"words": words, "status": status}, status=status)
         return await run_in_threadpool(studio.written, request, user, page)
