@@ -12,13 +12,19 @@ import hmac
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
-from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier
+from agentkit.library.events import (
+    ChainHead,
+    EventKind,
+    LibraryEvent,
+    Signer,
+    Verifier,
+    moment_of,
+)
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
 
@@ -369,7 +375,7 @@ def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[Cha
             "changed after it was written"
         )
         yield _fault(before, "link", words)
-    earlier, later = None if before is None else _moment(before), _moment(event)
+    earlier, later = None if before is None else moment_of(before.at), moment_of(event.at)
     if before is not None and earlier and later and later < earlier:
         words = f"is of {event.at}, before event {before.sequence} ({before.at}): a clock was set"
         yield _fault(event, "clock", words)
@@ -384,15 +390,6 @@ def _hash(event: LibraryEvent) -> str:
         return event.hash
     except (ValueError, TypeError, RecursionError):
         return ""
-
-
-def _moment(event: LibraryEvent) -> datetime | None:
-    """The time of an event; None for one that cannot be compared with others."""
-    try:
-        moment = datetime.fromisoformat(event.at)
-    except ValueError:
-        return None
-    return None if moment.tzinfo is None else moment
 
 
 # Checking a library.

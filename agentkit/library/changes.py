@@ -21,7 +21,7 @@ from agentkit.errors import (
     ToolNotFoundError,
     UsageError,
 )
-from agentkit.library.events import ChainHead, LibraryEvent, check_types
+from agentkit.library.events import ChainHead, LibraryEvent, check_types, moment_of
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -65,7 +65,7 @@ def check_change(change: LibraryChange) -> None:
             f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once; "
             "one change holds one step for each tool"
         )
-    if change.created_at and not _is_moment(change.created_at):
+    if change.created_at and moment_of(change.created_at) is None:
         raise StoreError(
             f"change {change.proposal_id!r} says that it was made at {change.created_at!r}; write "
             "ISO 8601 with a time zone, or nothing for the time of the commit"
@@ -82,13 +82,6 @@ def check_change(change: LibraryChange) -> None:
     for event in change.events:
         _check_event(event, before, change)
         before = event
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _check_event(event: LibraryEvent, before: LibraryEvent | None, change: LibraryChange) -> None:
