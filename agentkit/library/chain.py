@@ -498,20 +498,12 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
 def _unrecorded_versions(
     events: Iterable[LibraryEvent], versions: Iterable[int]
 ) -> Iterator[ChainFault]:
-    """Notes on versions without an event; those in a row are one note."""
+    """A note on versions without an event."""
     stated = {
-        e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"
+        event.library_version for event in events if event.digest_after or event.kind == "written"
     }
-    after = 0
-    rows: list[tuple[int, list[int]]] = []
-    for version in versions:
-        if version in stated:
-            after = stated[version]
-        elif rows and rows[-1][1][-1] == version - 1:
-            rows[-1][1].append(version)
-        else:
-            rows.append((after, [version]))
-    for sequence, row in rows:
-        which = f"version {row[0]}" if len(row) == 1 else f"versions {row[0]} to {row[-1]}"
-        message = f"no event tells of library {which}"
-        yield ChainFault(sequence=sequence, code="untold", message=message)
+    untold = [version for version in versions if version not in stated]
+    if untold:
+        more = f" and {len(untold) - 1:,} others" if len(untold) > 1 else ""
+        message = f"no event tells of library version {untold[0]}{more}"
+        yield ChainFault(sequence=0, code="untold", message=message)

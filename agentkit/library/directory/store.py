@@ -301,7 +301,8 @@ class DirectoryStore(ForwardingStore):
         with self._held_still():
             found = tuple(self._file_faults())
         yield from found
-        yield from self._episodes.check()
+        if isinstance(episodes := self._episodes, SQLiteStore):
+            yield from episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
         """Half a change, and differences between the files and the newest library."""
