@@ -350,9 +350,7 @@ def _at_end(
             message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
         yield ChainFault(sequence=expected, code="head", message=message)
     if unchecked:
-        carry = "1 event carries a signature"
-        carry = f"{unchecked:,} events carry signatures" if unchecked > 1 else carry
-        message = f"{carry} that nobody checked: no key was given"
+        message = f"signatures that nobody checked, because no key was given: {unchecked:,}"
         yield ChainFault(sequence=last, code="unchecked", message=message)
 
 
@@ -360,11 +358,11 @@ def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[Cha
     """Whether an event follows the one before it, in place, by hash and in time."""
     last = 0 if before is None else before.sequence
     if event.sequence > last + 1:
-        first, end = last + 1, event.sequence - 1
-        lost = f"event {first} is" if first == end else f"events {first} to {end} are"
+        lost = f"events {last + 1} to {event.sequence - 1} are"
+        lost = f"event {last + 1} is" if event.sequence == last + 2 else lost
         where = f"follows event {last}" if before is not None else "is the first"
         message = f"{lost} missing: event {event.sequence} {where}"
-        yield ChainFault(sequence=first, code="gap", message=message)
+        yield ChainFault(sequence=last + 1, code="gap", message=message)
     elif event.sequence <= last:
         yield _fault(event, "order", f"stands behind event {last}: it was moved, or is there twice")
     elif before is None and event.previous:
