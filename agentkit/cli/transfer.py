@@ -47,8 +47,8 @@ from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
-from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
+from agentkit.library.store import append_all
 from agentkit.reading import open_plain
 from agentkit.tools.error_messages import plural
 

@@ -13,7 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest, change_to_json
-from agentkit.library.episode_stores import append_all
 from agentkit.library.events import LibraryEvent, moment_of, storable
 from agentkit.library.library import Library
 from agentkit.library.store import (
@@ -22,6 +21,7 @@ from agentkit.library.store import (
     LibraryChange,
     Store,
     ToolStore,
+    append_all,
 )
 
 T = TypeVar("T")

@@ -22,13 +22,14 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.episode_stores import ForwardingStore, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
 from agentkit.library.store import (
+    ForwardingStore,
     LibraryChange,
     Store,
+    append_all,
 )
 
 ReplicaState = Literal["current", "behind", "away"]
