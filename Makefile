@@ -15,7 +15,7 @@ SAY     := @printf '\n==> %s\n'
 
 # Every project file whose change means "install again".
 CORE_FILES   := pyproject.toml agentkit/_version.py
-PLUGINS      := bench local postgres redis
+PLUGINS      := bench local postgres redis studio
 PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 
 .DEFAULT_GOAL := help

@@ -39,9 +39,10 @@ from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.learning import has_passed
+from agentkit.evolution.lifecycle import ProposalOutcome
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
+from agentkit.evolution.round import EvolutionReport, evolve, evolving
 from agentkit.fetch import cache_directory
 from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.code_registration import bind_code

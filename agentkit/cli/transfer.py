@@ -42,7 +42,6 @@ from agentkit.cli.stores import is_there, manager_of, opened, person, read_sourc
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
@@ -64,7 +63,6 @@ def export(
     form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
     output: Annotated[str | None, option("-o", "--output")] = None,
     at: AtVersion,
-    no_history: bool = False,
     sign: bool = False,
     store_url: StoreUrl,
 ) -> Output:
@@ -78,7 +76,6 @@ def export(
         form: What to write. An artifact holds everything, and
             'agentkit import' reads it.
         output (FILE): Where to write; .gz is compressed.
-        no_history: Leave earlier revisions and the events out of an artifact.
         sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
 
     Examples:
@@ -92,8 +89,7 @@ def export(
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
     with read_source(store_url) as store:
-        history = is_artifact and not no_history
-        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+        artifact = exporting.artifact_of(store, version=at, history=is_artifact, only=names)
     if sign:
         signer = chain.environment_signer()
         if signer is None:
@@ -262,9 +258,8 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     if any(not tool.failed for tool in held):
         first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
-    failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
-    if is_written and any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
-        say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
+    if is_written and any(tool.failed for tool in held):
+        say("'agentkit review show ID' tells what speaks against a tool")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:

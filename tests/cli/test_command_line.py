@@ -48,7 +48,6 @@ ONE_MEANING: Mapping[str, str] = {
     "--output": "the file to write",
     "-o": "the file to write",
     "--own": "the episodes are of one's own agents",
-    "--overrule": "the person knows better than a check; tools import names tools, review names checks",
     "--pin": "the library version that is held",
     "--refine": "how the model looks over its calls",
     "--run": "the name of an evaluation's run",

@@ -346,7 +346,7 @@ def test_an_artifact_goes_to_another_library(invoke, library):
     assert "weather_forecast" in listed.stdout
     last = invoke("import", "new.json", "--approve-all", "--json", *target)
     (held,) = (one for one in json.loads(last.stdout)["tools"] if one["outcome"] == "held")
-    read = ("--overrule", "directive", "--reason", "they have")
+    read = ("--reason", "they have")
     assert invoke("review", "approve", held["proposal_id"], *read, *target).exit_code == 0
 
 

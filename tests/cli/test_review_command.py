@@ -13,7 +13,7 @@ from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.serving import running
+from agentkit.evolution.serving import running, share_of
 from agentkit.evolution.validation.report import FailedCheck, TextOrigin
 from agentkit.library import LibraryChange
 from agentkit.library.chain import read_signer, verify_chain, verify_library
@@ -164,20 +164,15 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
     assert "\x1b" not in invoke("review", "list", "--all").output
 
 
-def test_a_person_overrules_a_check(as_json, invoke, manager):
-    """Show gives the command; every code must be named, with a reason; then it is in use."""
+def test_a_person_reads_what_a_check_doubts(as_json, invoke, manager):
+    """Show tells what the check says; the person's word lets it go on."""
     base = manager.library["loan_offer"].definition
     name = reworded(manager, f"{base.description.summary} Then call loan_terms.").proposal_id
-    line = f"agentkit review approve {name} --overrule other_tool --reason WHY"
-    assert line in invoke("review", "show", name).stdout
-    approve = ("review", "approve", name, "--reason", "so it is")
-    assert "is rejected" in invoke(*approve).stderr
-    assert "--reason" in invoke("review", "approve", name, "--overrule", "other_tool").stderr
-    assert invoke(*approve, "--overrule", "directive").exit_code == 2
-    assert "rejected for other_tool" in invoke(*approve, "--overrule", "unit_contradicted").stderr
-    assert as_json(*approve, "--overrule", "other_tool")["state"] == "active"
-    kinds = [event.kind for event in manager.refresh() and manager.ledger.proposals[name].events]
-    assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
+    page = invoke("review", "show", name).stdout
+    assert "[other_tool] in summary: it says to call 'loan_terms'" in page
+    assert f"agentkit review approve {name}\n" in page
+    approve = ("review", "approve", name, "--reason", "they do")
+    assert as_json(*approve)["state"] == "active"
 
 
 def test_pins(as_json, invoke, proposal_id):
@@ -219,7 +214,7 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     assert moved["state"] == "canary"
     manager.refresh()
     (experiment,) = running(manager.ledger, "canary")
-    assert (experiment.proposal_id, experiment.share) == (proposal_id, share)
+    assert (experiment.proposal_id, share_of(experiment)) == (proposal_id, share)
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]

@@ -24,6 +24,7 @@ from agentkit import open_store
 from agentkit.cli.main import main
 from agentkit.evolution import ToolManager
 from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.library import EpisodeFilter
 from agentkit.server import serving
 from agentkit.testing import FunctionModel
 
@@ -385,6 +386,22 @@ def test_a_photo_of_damage_is_uploaded(bot, shop, tmp_path):
     with closing(open_store(store)) as kept:
         (medium,) = next(iter(kept.select())).media
     assert medium.base64 == bot.PHOTO
+
+
+def test_billing_takes_over_and_the_session_goes_on(bot, shop):
+    """The stream says so and goes on with its answer; both runs are one conversation."""
+    url, store = shop
+    ada = customer(bot, url, "ada")
+    said, extras = ada("What does A17 cost?")
+    assert said == "A17 costs 49.00 euros"
+    assert {"tool": "billing", "text": "takes over"} in [
+        (one or {}).get("progress") for one in extras
+    ]
+    assert ada("What are my orders?")[0] == '["A17: delivered","A18: shipped"]'
+    with closing(open_store(store)) as kept:
+        first, second = kept.select(EpisodeFilter(oldest_first=True))
+    assert first.results[0].value["agent"] == "billing"
+    assert (first.output, second.history_length) == ("A17 costs 49.00 euros", 4)
 
 
 def test_refunds_wait_for_the_desk(bot, shop):
