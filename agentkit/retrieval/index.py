@@ -22,7 +22,7 @@ from zipfile import BadZipFile
 from agentkit.episodes.replacing import plain_here, replaced
 from agentkit.errors import UsageError
 from agentkit.fetch import cache_directory
-from agentkit.library.library import Snapshot
+from agentkit.library.derived import Snapshot
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 

@@ -40,7 +40,7 @@ from agentkit.evolution.validation.texts import (
     sequence,
     words,
 )
-from agentkit.library.library import Snapshot
+from agentkit.library.derived import Snapshot
 from agentkit.tools.definition import ToolDefinition
 
 # --- Characters that nobody sees -----------------------------------------------------------------
@@ -403,7 +403,7 @@ NO_DIRECTIVES = PatternCheck(
 
 
 class _Names:
-    """A library's names by their words, once a version (``agentkit.library.library``)."""
+    """A library's names by their words, once a version (``agentkit.library.derived``)."""
 
     def build(self, library: Snapshot) -> Mapping[str, str]:
         return {spoken(name): name for name in library.tools}

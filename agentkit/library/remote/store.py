@@ -17,8 +17,7 @@ from agentkit.library.changes import check_change, check_filter
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.memory import MemoryStore
-from agentkit.library.remote.client import KEY_VARIABLE, LibraryClient, read_address
-from agentkit.library.remote.wire import Answer, Head
+from agentkit.library.remote.client import KEY_VARIABLE, Answer, Head, LibraryClient, read_address
 from agentkit.library.store import AppliedChange, EpisodeFilter, ForwardingStore, LibraryChange
 from agentkit.tools.canonical import digest
 
