@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
-from agentkit.errors import UsageError
+from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
@@ -454,6 +454,14 @@ def pruning(store: object) -> Pruning:
             "(agentkit.library.store.Pruning); use the retention of what keeps them"
         )
     return store
+
+
+def holds_episode(store: EpisodeStore, episode_id: str) -> bool:
+    """Whether a store has an episode of that id, readable or not."""
+    try:
+        return store.get(episode_id) is not None
+    except EpisodeFormatError:
+        return True
 
 
 def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
