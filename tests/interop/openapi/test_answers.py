@@ -419,7 +419,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
 
 @pytest.fixture
-def answers(monkeypatch):
+def addresses_of(monkeypatch):
     """What names lead to, one list of addresses after another; the last one stays."""
     queue = []
 
@@ -436,9 +436,9 @@ def answers(monkeypatch):
     return queue
 
 
-async def test_the_connection_goes_to_the_address_that_was_checked(answers):
+async def test_the_connection_goes_to_the_address_that_was_checked(addresses_of):
     """A name that leads elsewhere when it is asked again, does not lead there."""
-    answers += [["1.1.1.1"], ["127.0.0.1"]]
+    addresses_of += [["1.1.1.1"], ["127.0.0.1"]]
     network = Network(OK)
     async with httpx.AsyncClient(transport=public_transport(backend=network)) as client:
         response = await client.get("https://rebind.example/x")
@@ -450,9 +450,9 @@ async def test_the_connection_goes_to_the_address_that_was_checked(answers):
     assert network.asked == ["1.1.1.1"]
 
 
-async def test_one_private_address_among_public_ones_refuses_the_name(answers):
+async def test_one_private_address_among_public_ones_refuses_the_name(addresses_of):
     """Nothing is tried out: a name with a private address is not connected to at all."""
-    answers += [["1.1.1.1", "10.0.0.1"]]
+    addresses_of += [["1.1.1.1", "10.0.0.1"]]
     network = Network(OK)
     async with httpx.AsyncClient(transport=public_transport(backend=network)) as client:
         with pytest.raises(NotPublicError):
@@ -460,18 +460,18 @@ async def test_one_private_address_among_public_ones_refuses_the_name(answers):
     assert network.asked == []
 
 
-async def test_the_next_address_is_tried(answers):
+async def test_the_next_address_is_tried(addresses_of):
     """A server with an address that is out of order answers at its other one."""
-    answers += [["1.1.1.1", "8.8.8.8"]]
+    addresses_of += [["1.1.1.1", "8.8.8.8"]]
     network = Network(OK, unreachable=("1.1.1.1",))
     async with httpx.AsyncClient(transport=public_transport(backend=network)) as client:
         assert (await client.get("http://twice.example/")).status_code == 200
     assert network.asked == ["1.1.1.1", "8.8.8.8"]
 
 
-async def test_a_redirect_is_checked_like_a_call(answers):
+async def test_a_redirect_is_checked_like_a_call(addresses_of):
     """Whoever follows redirects through this transport is held to it at each step."""
-    answers += [["1.1.1.1"], ["169.254.169.254"]]
+    addresses_of += [["1.1.1.1"], ["169.254.169.254"]]
     away = b"HTTP/1.1 302 Found\r\nLocation: http://other.example/\r\nContent-Length: 0\r\n\r\n"
     network = Network(away)
     transport = public_transport(backend=network)
