@@ -386,19 +386,6 @@ def test_every_option_reaches_the_tool() -> None:
     assert made(1, 2) == 3
 
 
-async def test_async_function() -> None:
-    """An async function stays awaitable and is marked as such."""
-
-    @tool
-    async def fetch(url: str) -> str:
-        """Fetch a page."""
-        return url
-
-    assert fetch.is_async
-    assert await fetch("x") == "x"
-    assert not tool(add).is_async
-
-
 async def test_bound_methods() -> None:
     """A method bound to its instance does not show ``self`` to the model."""
     counter = Counter(10)
@@ -432,6 +419,7 @@ async def test_partials_hide_what_they_bind() -> None:
         ({"effects": "reads"}, r"effects=\['reads'\]"),
         ({"timeout_seconds": 0}, "timeout_seconds must be positive"),
         ({"max_retries": -1}, "max_retries must be 0 or more"),
+        ({"effect": ("reads",)}, "@tool knows no effect"),
     ],
 )
 def test_misused_options(options, message) -> None:
@@ -479,8 +467,6 @@ def test_objects_of_python_take_no_further_fields():
         "Area": False,
     }
 
-
-# --- pydantic --------------------------------------------------------------------------------------
 
 # --- conversion of arguments ----------------------------------------------------------------------
 
@@ -575,12 +561,6 @@ def test_rules_beyond_the_schema_ask_the_model_again(arguments, fragments) -> No
     with pytest.raises(ModelRetry) as caught:
         book.convert(arguments)
     assert all(fragment in caught.value.message for fragment in fragments)
-
-
-def test_an_option_that_is_none_is_refused() -> None:
-    """A slip in the name of an option is told, not ignored."""
-    with pytest.raises(UsageError, match="@tool knows no effect"):
-        tool(effect=("reads",))
 
 
 def google(make: str, price: float = 3.0) -> list[str]:
