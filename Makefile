@@ -15,7 +15,7 @@ SAY     := @printf '\n==> %s\n'
 
 # Every project file whose change means "install again".
 CORE_FILES   := pyproject.toml agentkit/_version.py
-PLUGINS      := bench local postgres redis
+PLUGINS      := bench local postgres redis studio
 PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 
 .DEFAULT_GOAL := help
@@ -79,7 +79,7 @@ unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=
 # local model says the same either way.
 MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade embedders exact_names \
 	index_exactness kept_index monotone unusual_input variants))) \
-	tests/docs/test_pages.py tests/cli/test_commands.py tests/agent/test_tool_search.py
+	tests/docs/test_pages.py tests/cli/test_tools_command.py tests/agent/test_tool_search.py
 
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"

@@ -217,11 +217,17 @@ _YAML = (
 )
 
 
-def know_json(loader: Any) -> None:
-    """Let a loader of YAML know the words of JSON alone: ``on`` and dates are texts."""
-    loader.yaml_implicit_resolvers = {}
+def know_json(kind: Any, *, also: Any = None) -> None:
+    """Let a loader of YAML know the words of JSON alone: ``on`` and dates are texts.
+
+    Args:
+        kind: The class of the loader, or of a dumper.
+        also: A class whose words it knows as well, so that a dumper puts them in quotes.
+    """
+    known = {} if also is None else also.yaml_implicit_resolvers
+    kind.yaml_implicit_resolvers = {first: list(words) for first, words in known.items()}
     for name, pattern, first in _YAML:
-        loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
+        kind.add_implicit_resolver(f"tag:yaml.org,2002:{name}", pattern, first)
 
 
 def check_yaml(text: str, loader: Any, *, least: int, levels: int = MAX_DEPTH) -> None:

@@ -1,5 +1,10 @@
 from .code_mode import program_tool as program_tool, signature as signature
-from .delegation import agent_tool as agent_tool
+from .delegation import (
+    HANDED_OVER_BY as HANDED_OVER_BY,
+    agent_tool as agent_tool,
+    handoff_tool as handoff_tool,
+    linked_labels as linked_labels,
+)
 from .guardrails import (
     Ask as Ask,
     Block as Block,
@@ -35,6 +40,7 @@ from .types import (
     CallsRefined as CallsRefined,
     Decision as Decision,
     FinishedRun as FinishedRun,
+    HandedOver as HandedOver,
     Limits as Limits,
     Observer as Observer,
     RefineSettings as RefineSettings,

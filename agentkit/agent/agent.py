@@ -358,6 +358,58 @@ class Agent(Generic[DepsT, OutputT]):
             self, name=name, description=description, timeout_seconds=timeout_seconds
         )
 
+    def handoff(
+        self, *, name: str = "", description: str = "", timeout_seconds: float = 300.0
+    ) -> Tool:
+        """A tool by which another agent hands its conversation over to this one.
+
+        This agent sees the history, the request and what was called since, gets the caller's deps
+        and what is left of its limits, and its answer ends the run. Its run is an episode of its
+        own, linked by the labels ``parent_run`` and ``handed_over_by``. Where it does not come to
+        an answer, and where it had the conversation before, the call fails and the caller goes on.
+
+        Args:
+            name: The tool's name; ``transfer_to_`` and the agent's by default.
+            description: What models read of it.
+            timeout_seconds: Longest run.
+
+        Example:
+            >>> from agentkit import Agent
+            >>> from agentkit.messages import ToolCall
+            >>> from agentkit.testing import ScriptedModel
+            >>> billing = Agent(ScriptedModel(["A17 costs 12 euros."]), name="billing")
+            >>> call = ToolCall(call_id="1", name="transfer_to_billing", arguments={})
+            >>> desk = Agent(ScriptedModel([[call]]), tools=[billing.handoff()])
+            >>> desk.run_sync("What does A17 cost?").output
+            'A17 costs 12 euros.'
+        """
+        return agent_door.handoff_tool(
+            self, name=name, description=description, timeout_seconds=timeout_seconds
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of its runs."""
+        return self._runner.execution.limits
+
+    def is_run_by(self, runner: object) -> bool:
+        """Whether a chain of hand-offs names this agent by its runner."""
+        return runner is self._runner
+
+    async def take_over(self, start: RunStart) -> RunResult[OutputT]:
+        """Go on with a conversation that another agent hands over; see ``handoff``.
+
+        Args:
+            start: The conversation, with what is left of that agent's limits.
+
+        Raises:
+            RunError: As for ``run``.
+        """
+        await self._queue.check()
+        check_deps(start.deps, self._deps_type)
+        start = replace(start, library=self._libraries.for_run())
+        return await self._run(await self._preparation.of_request(start, start.history))
+
     async def resume(
         self, waiting: RunResult[OutputT] | Episode, **options: Unpack[ResumeOptions[DepsT]]
     ) -> RunResult[OutputT]:

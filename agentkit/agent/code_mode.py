@@ -36,11 +36,10 @@ from agentkit.errors import (
     ToolFailed,
     ToolSignal,
 )
-from agentkit.media import Media
 from agentkit.messages import JsonObject, ToolCall, ToolResult
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import Effects, Specification, ToolDefinition
-from agentkit.tools.invocation import current_context
+from agentkit.tools.invocation import current_context, with_media
 from agentkit.tools.tool import Tool
 
 LIMITS = CompositeLimits(
@@ -145,7 +144,7 @@ class _Programs:
             value = await composite.run_async({})
             made = self._executor.calls_of(call_id)
             media = {one.sha256: one for made_call in made for one in made_call.result.media}
-            return _with_media(value, media) if media else value
+            return with_media(value, media) if media else value
         except (CompositeRunError, ToolSignal) as error:
             raise activity.outcome(error) from error
 
@@ -239,16 +238,6 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
 def _invalid(problems: Sequence[SourceProblem]) -> str:
     more = [f"and {len(problems) - _PROBLEMS} more"] * (len(problems) > _PROBLEMS)
     return "\n".join(["nothing of the program was run:", *map(str, problems[:_PROBLEMS]), *more])
-
-
-def _with_media(value: Any, media: Mapping[str, Media]) -> Any:
-    """The value with the media that its references stand for, so that the model is shown them."""
-    if isinstance(value, Mapping):
-        known = media.get(str(value.get("sha256")))
-        return known or {key: _with_media(one, media) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_with_media(one, media) for one in value]
-    return value
 
 
 def _line(made: ProgramCall) -> str:

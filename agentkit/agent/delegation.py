@@ -1,21 +1,25 @@
-"""``agent_tool``: an agent as a tool of another one, with linked episodes."""
+"""An agent as a tool of another one, or as the one that it hands over to; episodes are linked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Unpack
 
-from agentkit.agent.types import RunOptions, RunResult
+from agentkit.agent.session import RunStart
+from agentkit.agent.types import Limits, RunOptions, RunResult
 from agentkit.episodes.labels import CONVERSATION
 from agentkit.errors import RunError, ToolFailed
 from agentkit.library.library import Library
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import EffectName
-from agentkit.tools.invocation import RunContext
+from agentkit.tools.invocation import RunContext, RunFacts
 from agentkit.tools.tool import Tool
 
 PARENT_LABEL, DEPTH_LABEL = "parent_run", "delegation_depth"
 """Labels of an episode that another run asked for: that run's id, and how many stand above it."""
+
+HANDED_OVER_BY = "handed_over_by"
+"""Label of an episode in which an agent took a conversation over: the name of the one before."""
 
 _DEEPEST = 8
 _SHARED_LABELS = ("user", "key")
@@ -45,6 +49,64 @@ class Delegate(Protocol):
         ...
 
 
+class TakesOver(Delegate, Protocol):
+    """An ``Agent``, as far as one that hands a conversation over to it needs to know."""
+
+    @property
+    def limits(self) -> Limits:
+        """Its own limits."""
+        ...
+
+    def is_run_by(self, runner: object) -> bool:
+        """Whether these are its runs."""
+        ...
+
+    async def take_over(self, start: RunStart) -> RunResult[Any]:
+        """Go on with a conversation."""
+        ...
+
+
+def linked_labels(facts: RunContext[Any] | RunFacts, further: Mapping[str, str]) -> dict[str, str]:
+    """Labels of a run that another one asks for."""
+    above = facts.metadata
+    shared = {label: above[label] for label in _SHARED_LABELS if label in above}
+    conversation = above.get(CONVERSATION) or facts.session_id or facts.run_id
+    return {**shared, **further, PARENT_LABEL: facts.run_id, CONVERSATION: conversation}
+
+
+def handoff_tool(
+    agent: TakesOver, *, name: str = "", description: str = "", timeout_seconds: float = 300.0
+) -> Tool:
+    """A tool that hands the conversation over to the agent; see ``Agent.handoff``."""
+    called = name or f"transfer_to_{agent.name}"
+    summary = description or (
+        f"Hand the conversation over to the agent {agent.name}, which sees all of it and answers."
+    )
+
+    async def transfer(ctx: RunContext[Any]) -> Any:
+        try:
+            result = await ctx.hand_over(agent)
+        except RunError as error:
+            raise ToolFailed(f"{agent.name} could not answer: its model failed") from error
+        _answer(result, agent.name)
+        return {"agent": agent.name, "run": result.episode.episode_id}
+
+    return _agents_tool(transfer, agent, called, summary, timeout_seconds)
+
+
+def _agents_tool(
+    function: Callable[..., Any], agent: Delegate, name: str, summary: str, seconds: float
+) -> Tool:
+    function.__annotations__["ctx"] = RunContext[agent.deps_type]  # type: ignore[name-defined]
+    return tool(
+        function,
+        name=name,
+        description=summary,
+        effects=_effects(agent),
+        timeout_seconds=seconds,
+    )
+
+
 def agent_tool(
     agent: Delegate,
     *,
@@ -63,10 +125,7 @@ def agent_tool(
                 f"{called} was not asked: {_DEEPEST} agents stand above it, and some ask each "
                 "other in a circle; answer without it"
             )
-        shared = {label: ctx.metadata[label] for label in _SHARED_LABELS if label in ctx.metadata}
-        conversation = ctx.metadata.get(CONVERSATION) or ctx.session_id or ctx.run_id
-        links = {PARENT_LABEL: ctx.run_id, DEPTH_LABEL: str(depth), CONVERSATION: conversation}
-        labels = {**shared, **links}
+        labels = linked_labels(ctx, {DEPTH_LABEL: str(depth)})
         try:
             result = await agent.run(request, deps=ctx.deps, metadata=labels)
         except RunError as error:
@@ -74,14 +133,7 @@ def agent_tool(
         ctx.add_usage(result.usage)
         return _answer(result, called)
 
-    ask.__annotations__["ctx"] = RunContext[agent.deps_type]  # type: ignore[name-defined]
-    return tool(
-        ask,
-        name=called,
-        description=summary,
-        effects=_effects(agent),
-        timeout_seconds=timeout_seconds,
-    )
+    return _agents_tool(ask, agent, called, summary, timeout_seconds)
 
 
 def _depth(ctx: RunContext[Any]) -> int:

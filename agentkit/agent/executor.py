@@ -70,6 +70,7 @@ from agentkit.tools.invocation import (
     entered,
     is_tool_error,
     run_in_daemon_thread,
+    with_media,
 )
 from agentkit.tools.tool import Tool
 
@@ -153,6 +154,11 @@ class Executor:
         self._validators = self.shared.validators(self.library)
         self._calls_left = self.shared.limits.max_calls
         self._history = CallHistory(self.said)
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still be started."""
+        return self._calls_left
 
     def remember(self, results: Iterable[ToolResult]) -> None:
         """Count calls that were run elsewhere among those that came before."""
@@ -476,6 +482,8 @@ class Executor:
             async with deadline:
                 with self._context(call, tool, number):
                     value = await _invoked(tool, function, arguments)
+            if tool.definition.is_composite and self.run.returned:
+                value = with_media(value, self.run.returned)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
         except AskedLater as waits:  # of a program, for one of its calls

@@ -23,7 +23,7 @@ from agentkit.tools.invocation import (
     RunFacts,
     T,
     described,
-    encode_result,
+    encode_shown,
     run_in_daemon_thread,
 )
 
@@ -238,6 +238,6 @@ def _rewritten(value: Any, new: Any) -> Any:
     if isinstance(value, ToolCall):
         return replace(value, arguments=new)
     if isinstance(value, ToolResult):
-        data, text = encode_result(new)
-        return replace(value, value=data, text=text)
+        data, text, media = encode_shown(new)
+        return replace(value, value=data, text=text, media=media)
     return new

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit import (
     agent as agent_door,  # doors: refinement and spans load when they are on
+    models as models_door,
     tracing as spans,
 )
 from agentkit.agent.checks import normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
-from agentkit.agent.session import RunStart
+from agentkit.agent.session import RunStart, new_episode_id
 from agentkit.agent.types import (
     NO_SPAN,
     AskedLater,
@@ -28,6 +29,7 @@ from agentkit.agent.types import (
     Decision,
     Emit,
     FinishedRun,
+    HandedOver,
     Instructions,
     NoSpan,
     Observers,
@@ -58,9 +60,11 @@ from agentkit.errors import (
     ModelError,
     ModelResponseError,
     RunError,
+    ToolFailed,
     UsageError,
 )
 from agentkit.messages import (
+    AssistantMessage,
     Message,
     SystemMessage,
     ToolCall,
@@ -83,6 +87,7 @@ from agentkit.tools.invocation import RunFacts, encode_shown
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.agent.delegation import TakesOver
     from agentkit.agent.guardrails import Guardrail, Guardrails
     from agentkit.agent.history import HistoryProcessor, HistoryRun
     from agentkit.agent.output import OutputFormat
@@ -186,7 +191,17 @@ class Run:
             metadata=start.metadata,
             library_version=start.library.version,
             on_progress=None if start.emit is ignore else _telling(start.emit),
+            hand_over=self._hand_over,  # a circle, which ``_ended`` breaks
         )
+        self._limits = start.limits or agent.execution.limits
+        self._execution, self._price = agent.execution, agent.price
+        if start.limits is not None:
+            self._execution = replace(agent.execution, limits=start.limits)
+            if start.limits.max_cost_usd is not None:
+                self._price = models_door.limit_price(agent.model)
+        self._steps_of_others = 0
+        self._is_handing_over = False
+        self._answered_by: RunResult | None = None
         self._under_way: Callable[[], Turn] | None = None
         self._output_retries = _OUTPUT_RETRIES
         self._guards: Guardrails | None = None
@@ -199,6 +214,7 @@ class Run:
         self._messages: list[Message] = [*start.history]
         if start.request:
             self._messages.append(UserMessage(text=start.request, media=start.media))
+        self._messages.extend(start.said)
         self._has_media = bool([one for one in self._messages if one.media])
         if self._has_media:
             said = [one.media for one in self._messages if isinstance(one, UserMessage)]
@@ -213,9 +229,9 @@ class Run:
         self._emit(RunStarted(library_version=self._start.library.version, labels=labels))
         try:
             asked, (stop_reason, output) = await self._work(answers)
-            self._facts.is_over = True
+            self._ended()
         except BaseException as error:
-            self._facts.is_over = True
+            self._ended()
             if self._guards is not None and isinstance(error, agent_door.RunBlocked):
                 return await self._kept("blocked", None, error)
             is_error = isinstance(error, Exception | SystemExit)
@@ -242,6 +258,10 @@ class Run:
             )
             self._agent.observers.tell(finished)
         return result
+
+    def _ended(self) -> None:
+        self._facts.is_over = True
+        self._facts.hand_over = None
 
     async def _kept(
         self, stop_reason: StopReason, output: Any, error: BaseException | None = None
@@ -277,7 +297,8 @@ class Run:
         if self._guards is not None and self._start.request:
             request, _ = await self._guards.check("input", self._start.request)
             self._start = replace(self._start, request=request)
-            self._messages[-1] = UserMessage(text=request, media=self._start.media)
+            place = len(self._start.history)
+            self._messages[place] = UserMessage(text=request, media=self._start.media)
         self._selection = await self._agent.selector.select(
             self._start.request,
             self._start.library,
@@ -297,8 +318,12 @@ class Run:
         if self._turns:
             self._executor.remember(self._turns[-1].results)
             end = self._end(self._turns[-1])
+            if self._answered_by is not None:
+                end = self._end(await self._turn_of(self._answered_by))
         while end is None:
             end = self._end(await self._take_turn())
+            if self._answered_by is not None:
+                end = self._end(await self._turn_of(self._answered_by))
         return asked, end
 
     async def _take_turn(self) -> Turn:
@@ -339,6 +364,83 @@ class Run:
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
         )
+        self._add(turn)
+        return turn
+
+    async def _hand_over(self, agent: TakesOver) -> RunResult:
+        """Have another agent answer in place of this one; see ``Agent.handoff``.
+
+        Raises:
+            ToolFailed: It is asked already, or had the conversation before.
+            RunError: Its model failed.
+        """
+        chain = (*self._start.chain, self._agent)
+        if self._is_handing_over or any(agent.is_run_by(one) for one in chain):
+            raise ToolFailed(
+                f"{agent.name} did not take over: it had this conversation before, and a "
+                "conversation is handed on only; answer yourself, or say what is missing"
+            )
+        self._is_handing_over = True
+        spent, said = len(self._turns) + self._steps_of_others, self._messages
+        start = replace(
+            self._start,
+            said=tuple(said[len(self._start.history) + bool(self._start.request) :]),
+            chain=chain,
+            metadata=agent_door.linked_labels(
+                self._facts, {agent_door.HANDED_OVER_BY: self._agent.name}
+            ),
+            limits=self._limits.left(
+                steps=spent + 1,
+                calls=self._executor.calls_left,
+                usage=self._facts.usage,
+                own=agent.limits,
+            ),
+            emit=self._emit if self._emit is ignore else self._emit_of_other,
+            session_id=None,
+            resumes=None,
+            ends_loop=False,
+            episode_id=new_episode_id(),
+            began_ns=time.time_ns(),
+        )
+        self._emit(HandedOver(agent=agent.name, run_id=start.episode_id))
+        try:
+            result = await agent.take_over(start)
+            self._count(result.episode)
+        except RunError as error:
+            self._count(error.episode)
+            raise
+        finally:
+            self._is_handing_over = False
+        if result.stop_reason == "finished":
+            self._is_handing_over = True  # its answer ends the run
+            self._answered_by = result
+        return result
+
+    def _count(self, of_other: object) -> None:
+        """Count what an agent that took over spent."""
+        if isinstance(of_other, Episode):
+            self._facts.usage += of_other.usage
+            self._steps_of_others += len(of_other.turns)
+
+    def _emit_of_other(self, event: RunEvent) -> None:
+        """Show what an agent that took over does; its answer, where there are guardrails, later."""
+        match event:
+            case RunStarted() | RunFinished():
+                return
+            case TextDelta() if self._guards is not None:
+                return
+            case TurnFinished(turn=turn) if not turn.message.tool_calls:
+                return  # the answer, which is a turn of this run as well
+        self._emit(event)
+
+    async def _turn_of(self, answer: RunResult) -> Turn:
+        """The answer of the agent that took over, as the last turn of this run."""
+        self._answered_by, self._is_handing_over = None, False
+        response = ModelResponse(message=AssistantMessage(text=answer.text))
+        if self._guards is not None:
+            response = await self._guarded_output(self._guards, response)
+            self._emit(TextDelta(text=response.message.text))
+        turn = Turn(message=response.message)
         self._add(turn)
         return turn
 
@@ -419,8 +521,8 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
-            if self._agent.price is not None and response.usage.cost_usd is None:
-                cost = self._agent.price.cost_of(response.usage)
+            if self._price is not None and response.usage.cost_usd is None:
+                cost = self._price.cost_of(response.usage)
                 response = replace(response, usage=replace(response.usage, cost_usd=cost))
             span.value = response
         if listens and not streams and response.message.text:
@@ -467,9 +569,8 @@ class Run:
             answer = self._answer(turn.message.text)
             if answer is not None:
                 return answer
-        limit = self._agent.execution.limits.reached(
-            steps=len(self._turns), usage=self._facts.usage
-        )
+        steps = len(self._turns) + self._steps_of_others
+        limit = self._limits.reached(steps=steps, usage=self._facts.usage)
         return None if limit is None else (limit, None)
 
     def _answer(self, text: str) -> tuple[StopReason, Any] | None:
@@ -514,7 +615,7 @@ class Run:
 
     def _executor_for(self, tools: SelectedTools) -> Executor:
         executor = Executor(
-            shared=self._agent.execution,
+            shared=self._execution,
             tools=tools,
             said=self._start.history,
             emit=self._emit,

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 
 from agentkit import library as library_door
 from agentkit.agent.selection import ShownTools
-from agentkit.agent.types import WAITS_FOR_PERSON, Emit, RunResult, ignore, waiting_calls
+from agentkit.agent.types import WAITS_FOR_PERSON, Emit, Limits, RunResult, ignore, waiting_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import (
     ROUTE_LABELS,
@@ -81,6 +81,9 @@ class RunStart:
         episode_id: Id of the episode that the run will be.
         began_ns: When, in nanoseconds since 1970.
         deps: What tools find in their ``RunContext``.
+        said: What another agent said and called since the request, before it handed over.
+        limits: What is left of the limits of that agent; None for a run of its own.
+        chain: The agents that had the conversation since the request.
     """
 
     request: str
@@ -97,6 +100,9 @@ class RunStart:
     ends_loop: bool = False
     episode_id: str = field(default_factory=new_episode_id)
     began_ns: int = field(default_factory=time.time_ns)
+    said: tuple[Message, ...] = ()
+    limits: Limits | None = None
+    chain: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

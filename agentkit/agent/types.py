@@ -170,6 +170,25 @@ class Limits:
             if value is not None and value < 0:
                 raise UsageError(f"{name} is {value}; use 0 or more, or None for no bound")
 
+    def left(self, *, steps: int, calls: int, usage: Usage, own: Limits) -> Limits:
+        """What is left for an agent that takes over, within limits of its own.
+
+        Args:
+            steps: Steps that were taken.
+            calls: Calls that are left.
+            usage: Model use so far.
+            own: The limits of the agent that takes over.
+        """
+        tokens = None if self.max_tokens is None else self.max_tokens - usage.total_tokens
+        cost = None if self.max_cost_usd is None else self.max_cost_usd - (usage.cost_usd or 0.0)
+        return Limits(
+            max_steps=max(1, min(own.max_steps, self.max_steps - steps)),
+            max_calls=max(0, min(own.max_calls, calls)),
+            max_tokens=_least(own.max_tokens, tokens),
+            max_cost_usd=_least(own.max_cost_usd, cost),
+            max_result_chars=own.max_result_chars,
+        )
+
     def reached(self, *, steps: int, usage: Usage) -> StopReason | None:
         """The limit that stops another turn, or None."""
         if self.max_tokens is not None and usage.total_tokens >= self.max_tokens:
@@ -177,6 +196,12 @@ class Limits:
         if self.max_cost_usd is not None and (usage.cost_usd or 0.0) >= self.max_cost_usd:
             return "cost_limit"
         return "step_limit" if steps >= self.max_steps else None
+
+
+def _least(*bounds: Any) -> Any:
+    """The strictest of some bounds, of which None is none."""
+    given = [max(0, one) for one in bounds if one is not None]
+    return min(given) if given else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -442,6 +467,19 @@ class ToolProgress:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class HandedOver:
+    """Another agent goes on with the conversation; the events that follow are of its run.
+
+    Attributes:
+        agent: Its name.
+        run_id: Id of the episode that its run will be.
+    """
+
+    agent: str
+    run_id: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TurnFinished:
     """One model step and its calls are complete."""
 
@@ -464,6 +502,7 @@ RunEvent: TypeAlias = (
     | ToolCallStarted
     | ToolProgress
     | ToolCallFinished
+    | HandedOver
     | TurnFinished
     | RunFinished
 )

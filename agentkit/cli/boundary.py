@@ -80,12 +80,12 @@ class CommandGroup(click.Group):
         name = args[0]
         is_word = not name.startswith("-")
         if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
-            raise click.UsageError(f"No such command {name!r}.{self._hint(ctx, name)}", ctx)
+            near = get_close_matches(name, self.list_commands(ctx), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            if name in _FIRST_PARTY:
+                hint = f" It comes with a plugin. Run: pip install {_FIRST_PARTY[name]}"
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
-
-    def _hint(self, ctx: click.Context, name: str) -> str:
-        near = get_close_matches(name, self.list_commands(ctx), n=1)
-        return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class LazyGroup(CommandGroup):
@@ -102,9 +102,8 @@ class LazyGroup(CommandGroup):
     """
 
     def __init__(self, *args: Any, commands: Mapping[str, tuple[str, str]], **options: Any) -> None:
-        super().__init__(
-            *args, places={name: place for name, (place, _) in commands.items()}, **options
-        )
+        places = {name: place for name, (place, _) in commands.items()}
+        super().__init__(*args, places=places, **options)
         self._summaries = {name: words for name, (_, words) in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -119,20 +118,15 @@ class LazyGroup(CommandGroup):
         command: click.Command | None = None if plugin is None else plugin.load()
         return command
 
-    def _hint(self, ctx: click.Context, name: str) -> str:
-        if name in _FIRST_PARTY:
-            return f" It comes with a plugin. Run: pip install {_FIRST_PARTY[name]}"
-        return super()._hint(ctx, name)
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands; those of plugins with what their distributions say, unimported."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self._summaries.items()))
-        ours = self._summaries.keys()
-        plugins = {one.name: _summary(one) for one in _plugins() if one.name not in ours}
-        if plugins:
+        plugins = [one for one in _plugins() if one.name not in self._summaries]
+        others = sorted({one.name: _summary(one) for one in plugins}.items())
+        if others:
             with formatter.section("Commands of plugins"):
-                formatter.write_dl([(name, plugins[name]) for name in sorted(plugins)])
+                formatter.write_dl(others)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and word its failure.
@@ -158,7 +152,7 @@ class LazyGroup(CommandGroup):
             ctx.exit(EXIT_INTERRUPTED)
         except Exception as error:
             raise Failure(
-                f"unexpected {type(error).__name__}: {_line(error)} "
+                f"unexpected {type(error).__name__}: {' '.join(str(error).split())} "
                 f"(run '{self.name} --debug ...' for the trace, and please report it)"
             ) from error
 
@@ -182,7 +176,3 @@ def _is_misuse(error: AgentKitError) -> bool:
     return is_absent or isinstance(
         error, UsageError | LookupError | UnknownSchemeError | DatasetError | DuplicateToolError
     )
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

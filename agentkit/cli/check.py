@@ -23,8 +23,7 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.library import Library, Store
 from agentkit.library.chain import KEY_VARIABLE, event_digests, key_texts, read_verifier
 from agentkit.library.checking import StoreCheck, check_store
-from agentkit.library.directory.files import EditedStore
-from agentkit.library.directory.store import folder_of
+from agentkit.library.directory.store import DirectoryStore, folder_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import file_of, open_to_read
@@ -161,7 +160,7 @@ def _of_store(store: Store, checked: StoreCheck) -> Iterator[Finding]:
     damage = [one for one in checked.faults if one.message not in pins]  # pin faults come later
     for one in damage:
         yield Finding(place=one.place, code="damage", message=one.message)
-    edits = store.edits() if isinstance(store, EditedStore) and not damage else ()
+    edits = store.edits() if isinstance(store, DirectoryStore) and not damage else ()
     for edit in edits:
         message = f"{edit.file.name} {edit.summary}"
         if edit.faults:

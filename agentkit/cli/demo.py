@@ -14,8 +14,7 @@ import click
 from rich.text import Text
 
 from agentkit._waiting import wait_for
-from agentkit.cli.demo_questions import Questions, draw_questions
-from agentkit.cli.demo_tools import TOOLS
+from agentkit.cli.demo_questions import TOOLS, Questions, draw_questions
 from agentkit.cli.evaluate import listener
 from agentkit.cli.models import fetched_weights
 from agentkit.cli.options import DEFAULT_MODEL, AsJson, ModelName, command, option
@@ -40,9 +39,10 @@ from agentkit.evaluation.settings import EvaluationSettings, Listener, episodes_
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.differences import library_changes
 from agentkit.evolution.learning import has_passed
+from agentkit.evolution.lifecycle import ProposalOutcome
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposers.evidence import EvidenceProposer
-from agentkit.evolution.round import EvolutionReport, ProposalOutcome, evolve, evolving
+from agentkit.evolution.round import EvolutionReport, evolve, evolving
 from agentkit.fetch import cache_directory
 from agentkit.library import Author, EpisodeFilter, Store
 from agentkit.library.code_registration import bind_code

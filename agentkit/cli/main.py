@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.review:rollback", "Undo a change, or pin a version."),
     "log": ("agentkit.cli.log:log", "Show and verify the change log."),
     "tools": ("agentkit.cli.tools:tools", "List, show, add and examine tools."),
-    "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
+    "search": ("agentkit.cli.tools:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "List, show, export and prune recorded runs."),
     "export": (
         "agentkit.cli.transfer:export",

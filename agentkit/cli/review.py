@@ -159,7 +159,6 @@ def approve(
     which: Which,
     *,
     reason: Reason,
-    overrule: tuple[str, ...] = (),
     judge: str = "",
     targets: Targets,
     store_url: StoreUrl,
@@ -169,20 +168,14 @@ def approve(
     Prints the library version that serves afterwards, and what models see.
 
     Args:
-        overrule (CODE): Overrule this check of a rejected proposal; name all that reject it
         judge (MODEL): Ask this model where a judge must agree.
 
     Examples:
       agentkit review approve loan_offer --reason 'the terms are those of the contract'
-      agentkit review approve anna-1 --overrule other_tool --reason 'it orders no call'
     """
     with managed(store_url, targets, judge=judge) as manager:
         proposal_id = manager.ledger.find(which).proposal_id
         before = manager.served
-        if overrule:
-            if not reason:
-                raise UsageError("--overrule needs --reason: say why the check is wrong")
-            manager.overrule(proposal_id, codes=overrule, person=person(), reason=reason)
         manager.approve(proposal_id, person=person(), reason=reason)
         _move_on(manager, proposal_id)
         return _outcome(manager, proposal_id, before)

@@ -47,7 +47,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP = frozenset(
     {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
-    | {"refresh", "pin", "frozen", "deps"}
+    | {"refresh", "pin", "deps"}
 )
 
 
@@ -91,7 +91,6 @@ def serve(
     max_concurrent: int = _DEFAULTS.max_concurrent,
     rate: float | None = None,
     timeout: float = _DEFAULTS.request_seconds,
-    client_approval: bool = False,
     approver: tuple[str, ...] = (),
     open_metrics: bool = False,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
@@ -117,7 +116,6 @@ def serve(
         max_concurrent: Most concurrent runs; further requests get 503.
         rate (N): Most requests a minute for each key; further requests get 429.
         timeout: Longest run.
-        client_approval: Let clients approve calls of destructive tools.
         approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
         on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
@@ -166,7 +164,6 @@ def serve(
             agent,
             keys=keys,
             limits=limits,
-            client_approval=client_approval,
             approvers=approver,
             deps_factory=load_deps(options.deps)[0],
             open_metrics=open_metrics,
@@ -220,7 +217,6 @@ def _serve_mcp(
                 tools=code,
                 name="agentkit",
                 pin=options.pin,
-                frozen=options.frozen,
                 deps_factory=load_deps(options.deps)[0],
             )
         report_binding(served.binding)

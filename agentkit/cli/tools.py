@@ -1,4 +1,4 @@
-"""``agentkit tools``: list, show, draw and examine tools; the group of the commands about tools."""
+"""``agentkit tools`` and ``agentkit search``: list, show, draw, examine and rank tools."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import click
 
+from agentkit._waiting import wait_for
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.loading import load_tools, read_content
 from agentkit.cli.options import AtVersion, StoreUrl, argument, command, option
@@ -28,7 +29,7 @@ from agentkit.cli.output import (
     say,
     say_some,
 )
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import opened_to_read, retriever_of
 from agentkit.errors import CompositeError, LibraryError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checks import Checkup, examine
@@ -38,6 +39,9 @@ from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
 from agentkit.retrieval.cards import type_text
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Hit, Retrieval
+from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
 from agentkit.tools.rules import rule_sentence
@@ -204,7 +208,7 @@ def _json(value: Any) -> str:
 
 
 @command(short_help="Draw what composites call, as a Mermaid flowchart.", group=tools)
-def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Output:
+def graph(name: str | None = None, *, store_url: StoreUrl) -> Output:
     """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
 
     Boxes are composites, pills are tools in code, and red marks a missing tool.
@@ -214,7 +218,7 @@ def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Out
       agentkit tools graph net_total --json
     """
     with opened_to_read(store_url) as store:
-        library = store.load(at)
+        library = store.load()
     children = library.dag.children
     waiting = list(library.dag.composites if name is None else [library[name].name])
     ids: dict[str, str] = {}
@@ -347,3 +351,120 @@ def _print_kinds(checkup: Checkup) -> None:
         click.echo()
         if len(found) > _SHOWN:
             say(f"{_SHOWN} of {len(found):,} shown; --json has all")
+
+
+_SHOWN_AS = {"shortlist": "shortlist, as cards", "offer": "offer, as schemas"}
+"""Reports about what the model gets: their tokens are really spent, cards first."""
+
+
+@command()
+def search(
+    query: str,
+    *,
+    limit: int = 10,
+    explain: bool = False,
+    store_url: StoreUrl,
+) -> Output:
+    """Rank the library's tools for QUERY, as an agent would.
+
+    Tools marked with * would be offered to the model in full; the others of the shortlist would
+    appear as one-line cards at most.
+
+    Args:
+        limit: Most rows.
+        explain: Show what each stage left and cost, and where the score of each tool comes from.
+
+    Examples:
+      agentkit search "area of a triangle"
+      agentkit search "book a flight" --limit 3 --json
+      agentkit search "book a flight" --explain
+    """
+    with opened_to_read(store_url) as store:
+        library = store.load()  # while it is open it also gives, and keeps, the search index
+        retriever = retriever_of(store) or default_retriever()
+        found = wait_for(retriever.retrieve(query, library))
+    hits = found.hits[:limit]
+    record: dict[str, Any] = {
+        "query": found.query,
+        "library_version": library.version,
+        "tokens": found.tokens,
+        "offered": [definition.name for definition in found.offered],
+        "hits": [
+            {
+                "name": hit.definition.name,
+                "score": hit.score,
+                "reason": hit.reason,
+                "summary": hit.definition.description.summary,
+                **({"fields": dict(hit.fields)} if explain else {}),
+            }
+            for hit in hits
+        ],
+    }
+    if explain:
+        record["stages"] = [
+            {
+                "stage": one.stage,
+                "survivors": one.survivors,
+                "tokens": one.tokens,
+                "cpu_ms": round(one.cpu_seconds * 1e3, 3),
+            }
+            for one in found.stages
+        ]
+        record |= {"notes": list(found.notes), "unmatched": list(found.unmatched)}
+
+    def view() -> None:
+        if explain:
+            _print_stages(found)
+        if not found.hits:
+            say(_nothing_found(found, library))
+            return
+        more = [fold("of which"), fold("why")] if explain else [cut("summary")]
+        rows = (
+            _hit_row(rank, hit, record["offered"], explain=explain)
+            for rank, hit in enumerate(hits, 1)
+        )
+        print_table([right("#"), "", fold("tool"), right("score"), *more], rows)
+        say(
+            f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
+            f"offered in full (*), about {found.tokens:,} prompt tokens; "
+            f"library version {library.version}"
+        )
+
+    return Output(record=record, view=view)
+
+
+def _hit_row(rank: int, hit: Hit, offered: list[str], *, explain: bool) -> tuple[object, ...]:
+    name, description = hit.definition.name, hit.definition.description
+    shares = (f"{field.replace('_', ' ')} {score:+.3f}" for field, score in hit.fields.items())
+    more = (", ".join(shares), hit.reason) if explain else (one_line(description.summary),)
+    return rank, "*" if name in offered else "", name, f"{hit.score:.3f}", *more
+
+
+def _print_stages(found: Retrieval) -> None:
+    """What each stage kept and cost, and further notes."""
+    rows = [
+        (
+            _SHOWN_AS.get(one.stage, one.stage.replace("_", " ")),
+            f"{one.survivors:,}",
+            f"{one.tokens:,}" if one.tokens else "",
+            f"{one.cpu_seconds * 1e3:.2f}" if one.cpu_seconds else "",
+        )
+        for one in found.stages
+    ]
+    print_table(["stage", *map(right, ("tools left", "tokens", "CPU ms"))], rows)
+    notes = ["CPU times are those of a first query, loading included; later ones take less."]
+    notes += [f"No tool has: {', '.join(found.unmatched)}"] if found.unmatched else []
+    click.echo()
+    for note in (*notes, *found.notes):
+        print_text(note)
+    click.echo()
+
+
+def _nothing_found(found: Retrieval, library: Library) -> str:
+    if not library:
+        return "The library is empty; fill it with 'agentkit tools import FILE' or 'tools add'."
+    why = f"No tool has: {', '.join(found.unmatched)}" if found.unmatched else ""
+    if not terms(found.query):
+        why = "The query has no words to search for."
+    tools = plural(len(library), "tool")
+    return f"Nothing in library version {library.version} ({tools}) matches. {why}".rstrip()

@@ -6,12 +6,12 @@ import asyncio
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, get_args
 
 import click
 
@@ -40,14 +40,12 @@ from agentkit.cli.output import (
     slow_step,
 )
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
-from agentkit.episodes import Episode
 from agentkit.episodes.files import BrokenLine, import_episodes
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
-from agentkit.library import EpisodeStore, chain
+from agentkit.library import chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
 from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
@@ -56,8 +54,7 @@ from agentkit.tools.error_messages import plural
 
 _FORMATS = ("artifact", *formats.FORMATS)
 _AT_A_TIME = 256
-_HEAD_BYTES = 1 << 20
-_READ_LINES = 5
+_HEAD_BYTES = 4096
 
 
 @command()
@@ -67,7 +64,6 @@ def export(
     form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
     output: Annotated[str | None, option("-o", "--output")] = None,
     at: AtVersion,
-    no_history: bool = False,
     sign: bool = False,
     store_url: StoreUrl,
 ) -> Output:
@@ -81,7 +77,6 @@ def export(
         form: What to write. An artifact holds everything, and
             'agentkit import' reads it.
         output (FILE): Where to write; .gz is compressed.
-        no_history: Leave earlier revisions and the events out of an artifact.
         sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
 
     Examples:
@@ -95,52 +90,35 @@ def export(
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
     with read_source(store_url) as store:
-        history = is_artifact and not no_history
-        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+        artifact = exporting.artifact_of(store, version=at, history=is_artifact, only=names)
+    if sign:
+        signer = chain.environment_signer()
+        if signer is None:
+            variables = f"{chain.KEY_VARIABLE} or {chain.KEY_FILE_VARIABLE}"
+            raise UsageError(f"--sign needs a key in {variables}")
+        artifact = exporting.signed(artifact, signer)
     library = artifact.library
     record = {"format": form, "tools": len(library), "library_version": library.version}
     record |= {} if output is None else {"file": output}
+    if is_artifact and output is None:
+        text = exporting.artifact_text(artifact)
+        return Output(record=json.loads(text), view=lambda: click.echo(text, nl=False))
     if is_artifact:
-        return _exported_artifact(_signed(artifact) if sign else artifact, output, record)
+        digest = exporting.write_artifact(artifact, str(output))
+        say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
+        return Output(record=record | {"digest": digest}, view=lambda: click.echo(digest))
     rendering = formats.render(library, form)
     text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
     if output is not None:
         Path(output).write_text(text, encoding="utf-8")
-    content = {"content": rendering.value} if output is None else {}
-    losses = [loss.to_json() for loss in rendering.losses]
-
-    def view() -> None:
-        if output is None:
-            click.echo(text, nl=False)
-        if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
-            say(f"{form} cannot express {lost}; --json lists where")
-
-    naming = {"names": dict(rendering.names), "losses": losses}
-    return Output(record=record | content | naming, view=view)
-
-
-def _exported_artifact(
-    artifact: exporting.Artifact, output: str | None, record: dict[str, Any]
-) -> Output:
-    """An artifact in a file, or on stdout as the JSON that it is."""
-    if output is None:
-        text = exporting.artifact_text(artifact)
-        return Output(record=json.loads(text), view=lambda: click.echo(text, nl=False))
-    digest = exporting.write_artifact(artifact, output)
-
-    def view() -> None:
-        count = plural(len(artifact.library), "tool")
-        say(f"{count} of library version {artifact.library.version} in {output}")
-        click.echo(digest)
-
-    return Output(record=record | {"digest": digest}, view=view)
-
-
-def _signed(artifact: exporting.Artifact) -> exporting.Artifact:
-    signer = chain.environment_signer()
-    if signer is None:
-        raise UsageError(f"--sign needs a key in {chain.KEY_VARIABLE} or {chain.KEY_FILE_VARIABLE}")
-    return exporting.signed(artifact, signer)
+    if lost := ", ".join(f"{name} ({count:,})" for name, count in rendering.counts().items()):
+        say(f"{form} cannot express {lost}; --json lists where")
+    record |= {} if output else {"content": rendering.value}
+    record |= {"names": dict(rendering.names)}
+    return Output(
+        record=record | {"losses": [loss.to_json() for loss in rendering.losses]},
+        view=lambda: None if output else click.echo(text, nl=False),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,51 +176,31 @@ def import_file(
       agentkit import episodes.jsonl.gz
       agentkit import --own library-unkept-*.jsonl
     """
-    kinds = {name: _file_kind(name) for name in files}
-    if others := [name for name, kind in kinds.items() if kind == "other"]:
-        raise UsageError(
-            f"{others[0]} is neither an artifact nor a file of episodes; tools and API "
-            f"descriptions come in with: agentkit tools import {others[0]}"
-        )
-    if "artifact" not in kinds.values():
+    artifacts = [name for name in files if _is_artifact(name)]
+    if not artifacts:
         of_all = {"files", "own", "store_url", "as_json"}
         if strange := [word for name, word in typed_options().items() if name not in of_all]:
-            raise UsageError(f"{strange[0]} is for artifacts, and {files[0]} holds episodes")
+            raise UsageError(f"{strange[0]} is for artifacts, and {files[0]} is none")
         return _import_episodes(files, store_url, own=own)
     if own:
-        raise UsageError(f"--own is for episodes, and {files[0]} is an artifact")
+        raise UsageError(f"--own is for episodes, and {artifacts[0]} is an artifact")
     if len(files) > 1:
         raise UsageError("give one artifact at a time, and episodes in another command")
     return _import_artifact(files[0], choices, store_url)
 
 
-def _file_kind(name: str) -> Literal["artifact", "episodes", "other"]:
-    """Detect the kind of a file from its beginning."""
+def _is_artifact(name: str) -> bool:
+    """Whether a file begins as artifacts do."""
     try:
         with open_plain(name) as file:
             head = file.read(_HEAD_BYTES)
-            if head.startswith(b"\x1f\x8b"):
-                file.seek(0)
-                with gzip.open(file) as packed:
-                    head = packed.read(_HEAD_BYTES)
+        if head.startswith(b"\x1f\x8b"):
+            with gzip.open(name) as packed:
+                head = packed.read(_HEAD_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: cannot be read ({reason})") from error
-    if ARTIFACT in head[:4096]:
-        return "artifact"
-    is_parquet = head.startswith(b"PAR1")
-    if is_parquet or any(map(_is_episode, head.splitlines()[:_READ_LINES])):
-        return "episodes"
-    return "other"
-
-
-def _is_episode(line: bytes) -> bool:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        # A line may be longer than what was read of the file, or broken.
-        return line.lstrip().startswith(b"{") and b'"episode_id"' in line
-    return isinstance(record, dict) and "episode_id" in record
+    return ARTIFACT in head
 
 
 def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
@@ -271,8 +229,7 @@ def _import_artifact(file: str, one: ArtifactOptions, store_url: str) -> Output:
     )
     # Looking makes no file.
     with opened("memory:" if one.dry_run and not is_there(store_url) else store_url) as store:
-        code = load_tools(one.targets)
-        manager = manager_of(store, code, author=person())
+        manager = manager_of(store, load_tools(one.targets), author=person())
         coming = importing.import_artifact(artifact, manager, request, dry_run=one.dry_run)
         report = asyncio.run(coming)
     return Output(
@@ -302,29 +259,31 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     if any(not tool.failed for tool in held):
         first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
-    failed = [{check.code for check in tool.failed} for tool in held if tool.failed]
-    if is_written and any(codes <= OVERRULABLE_OF_ARRIVALS for codes in failed):
-        say("'agentkit review show ID' tells what speaks against a tool, and how to overrule it")
+    if is_written and any(tool.failed for tool in held):
+        say("'agentkit review show ID' tells what speaks against a tool")
 
 
 def _import_episodes(files: Sequence[str], store_url: str, *, own: bool) -> Output:
     imported: list[dict[str, object]] = []
-    with opened(store_url) as store:
-        for name in files:
-            broken: list[BrokenLine] = []
-            count = _keep(store, import_episodes(name, own=own, on_broken=broken.append))
-            say_some(map(str, broken))
-            imported.append({"file": name, "episodes": count, "broken_lines": len(broken)})
-            say(f"{name}: {plural(count, 'episode')} read")
+    for name in files:
+        broken: list[BrokenLine] = []
+        count = 0
+        episodes = import_episodes(name, own=own, on_broken=broken.append)
+        batch = tuple(islice(episodes, _AT_A_TIME))
+        if broken and not batch:
+            raise UsageError(
+                f"{name} is neither an artifact nor a file of episodes; tools and API "
+                f"descriptions come in with: agentkit tools import {name}"
+            )
+        with opened(store_url) as store:
+            while batch:
+                append_all(store, batch)
+                count += len(batch)
+                batch = tuple(islice(episodes, _AT_A_TIME))
+        say_some(map(str, broken))
+        say(f"{name}: {plural(count, 'episode')} read")
+        imported.append({"file": name, "episodes": count, "broken_lines": len(broken)})
     return Output(record=imported, view=lambda: None)
-
-
-def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
-    count = 0
-    while batch := tuple(islice(episodes, _AT_A_TIME)):
-        count += len(batch)
-        append_all(store, batch)
-    return count
 
 
 @click.group(cls=CommandGroup)
@@ -366,7 +325,14 @@ def copy(
     """
     episodes = not no_episodes
     if dry_run:
-        return _compare(source, target, episodes=episodes)
+        with closing(open_to_read(source)) as ours, closing(open_to_read(target)) as theirs:
+            found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
+        say_some(f"{one.part} {one.place}: {one.message}" for one in found.differences)
+        return Output(
+            record=found.to_json(),
+            view=lambda: print_facts([("the same", _words(found, episodes=episodes))]),
+            failed=not found.is_equal,
+        )
     if target.strip().lower().partition(":")[0] == "memory":
         raise UsageError("a copy in memory: would be gone with this command; name another target")
     one, other = file_of(source), file_of(target)
@@ -375,26 +341,13 @@ def copy(
         raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
         report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
-    facts = {} if report.held == Amount() else {"held": report.held}
+    facts = {"held": report.held} if report.held != Amount() else {}
     facts |= {"copied": report.copied}
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]
     rows.append(("the same", _words(report.compared, episodes=episodes)))
     if report.is_behind:
         say("the source has grown since; run the command again to copy that too")
     return Output(record=report.to_json(), view=lambda: print_facts(rows))
-
-
-def _compare(first: str, second: str, *, episodes: bool) -> Output:
-    """The first differences between two stores; it fails where there is one."""
-    with closing(open_to_read(first)) as ours, closing(open_to_read(second)) as theirs:
-        found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
-
-    def view() -> None:
-        print_facts([("the same", _words(found, episodes=episodes))])
-        for one in found.differences:
-            say(f"{one.part} {one.place}: {one.message}")
-
-    return Output(record=found.to_json(), view=view, failed=not found.is_equal)
 
 
 def _words(amount: Amount | Comparison, *, episodes: bool) -> str:

@@ -42,8 +42,9 @@ from agentkit.tools.invocation import (
     TOOL_ERRORS,
     UnserialisableError,
     described,
-    encode_result,
+    encode_shown,
     is_tool_error,
+    note_media,
     run_in_daemon_thread,
 )
 from agentkit.tools.tool import Tool
@@ -319,8 +320,9 @@ def plain(result: Any) -> Any:
         result.close()
         raise UnserialisableError("It returned a coroutine, but is not declared async")
     try:
-        data, text = encode_result(result)
-        return json.loads(json.dumps(data) if isinstance(data, str) else text)
+        data, text, media = encode_shown(result)
+        note_media(media)
+        return json.loads(json.dumps(data) if media or isinstance(data, str) else text)
     except UnserialisableError:
         raise
     except Exception as error:

@@ -33,7 +33,6 @@ from agentkit.evolution.validation.approvals import (
     TRUSTED,
     ValidationPolicy,
     acts_through_others,
-    is_overruled,
     new_rules,
 )
 from agentkit.evolution.validation.foreign_texts import suspicions
@@ -329,6 +328,8 @@ def moved_pins(before: ToolDefinition, after: ToolDefinition) -> str:
 
 
 _MOST_NAMED = 5
+_UNREADABLE = frozenset({"malformed", "too_long"})
+"""Reasons against an imported tool that no person can answer for."""
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.checks.validate``."""
@@ -355,7 +356,6 @@ class CandidateChecker:
         proposal: Proposal,
         state: LibraryState,
         *,
-        overruled: tuple[FailedCheck, ...] = (),
         episodes: Sequence[Episode] = (),
     ) -> CheckResult:
         """Move a candidate onto the newest revision of its tool, and check it there.
@@ -364,16 +364,15 @@ class CandidateChecker:
             proposal: Who suggests what, and where its texts came from. Its base may be any
                 revision.
             state: The newest state.
-            overruled: What a person has overruled of what the checks say.
             episodes: Calls that the tool took in these, and its worked examples, may not be
                 refused by a new rule.
         """
         candidate, base, library = proposal.candidate, proposal.base, state.library
         if proposal.is_arrival:
-            return await self._arrived(candidate, state, overruled)
+            return await self._arrived(candidate, state)
         sources = source_texts(self.store, proposal.evidence)
         if not base and candidate.is_composite:
-            return await self._new(proposal, library, sources, overruled)
+            return await self._new(proposal, library, sources)
         tool = library.get(candidate.name)
         if tool is None:
             return self._unknown(candidate, base, library)
@@ -384,25 +383,24 @@ class CandidateChecker:
         if moved.digest == newest.digest:
             by: RejectedBy = "checks" if base == newest.digest else "library"
             return CheckResult(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
-        change = with_origins(change_of(newest, moved, library, sources), proposal)
+        change = change_of(newest, moved, library, sources, proposal)
         report = self.validate(change)
         locked_out = () if report.failed else refuses_accepted(change, episodes)
         needs = set(report.needs)
-        if brings_back(state.ledger, self.revision, proposal):
+        if report.doubts and needs == {"judge"}:  # a person reads it in the judge's place
+            needs.clear()
+        if report.doubts or brings_back(state.ledger, self.revision, proposal):
             needs.add("person")
         return CheckResult(
             candidate=moved,
             base=newest,
-            failed=_standing((*report.failed, *locked_out), overruled),
+            failed=(*report.failed, *locked_out),
+            doubts=report.doubts,
             needs=tuple(who for who in get_args(Consent) if who in needs),
         )
 
     async def _new(
-        self,
-        proposal: Proposal,
-        library: Library,
-        sources: tuple[str, ...],
-        overruled: tuple[FailedCheck, ...],
+        self, proposal: Proposal, library: Library, sources: tuple[str, ...]
     ) -> CheckResult:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
@@ -416,17 +414,13 @@ class CandidateChecker:
         if (found := result.duplicate) is not None:
             same = failed("duplicate", name=found.name, problem=found.reason)
             return replace(result, failed=(same,), by="library")
-        report = self.validate(with_origins(change_of(None, candidate, library, sources), proposal))
+        report = self.validate(change_of(None, candidate, library, sources, proposal))
         words = tuple(
-            one
-            for one in _standing(report.failed, overruled)
-            if one.layer == "lexical" and one.code != "other_tool"
+            one for one in report.failed if one.layer == "lexical" and one.code != "other_tool"
         )
         return replace(result, base=None, failed=words, needs=report.needs)
 
-    async def _arrived(
-        self, candidate: ToolDefinition, state: LibraryState, overruled: tuple[FailedCheck, ...]
-    ) -> CheckResult:
+    async def _arrived(self, candidate: ToolDefinition, state: LibraryState) -> CheckResult:
         """A tool of another library: what it says, whether it fits, what its worked calls show.
 
         A person must always agree: the import took what needs nobody's word.
@@ -440,14 +434,18 @@ class CandidateChecker:
             taken = failed("name_taken.arrived", name=tool.name, revision=revision)
             against = _no_change(candidate) if is_same else taken
             return CheckResult(candidate=candidate, failed=(against,), by="library")
-        found = _standing(text_faults(candidate), overruled)
-        if found:
-            return CheckResult(candidate=candidate, failed=found, needs=("person",))
+        doubts = text_faults(candidate)
+        if unreadable := tuple(one for one in doubts if one.code in _UNREADABLE):
+            return CheckResult(candidate=candidate, failed=unreadable)
         waits_for = _undecided_child(candidate, state)
-        if not waits_for and candidate.is_composite:
-            found = await self._faults_here(here, library)
+        tries = candidate.is_composite and not waits_for
         return CheckResult(
-            candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for
+            candidate=here,
+            failed=await self._faults_here(here, library) if tries else (),
+            doubts=doubts,
+            by="library",
+            needs=("person",),
+            waits_for=waits_for,
         )
 
     async def _faults_here(
@@ -538,22 +536,21 @@ def change_of(
     candidate: ToolDefinition,
     library: Library,
     sources: tuple[str, ...] = (),
+    proposal: Proposal | None = None,
 ) -> ProposedChange:
-    """What checks and judges see; a tool that is new is a change of itself without any words."""
-    if base is not None:
-        return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
-    blank = replace(candidate, description=Description(), specification=Specification())
-    return ProposedChange(
-        base=blank,
-        candidate=candidate,
-        library=library.with_tools([blank]),
-        sources=sources,
-        is_new=True,
+    """What checks and judges see, with where its texts came from as far as its proposal says.
+
+    A tool that is new is a change of itself without any words.
+    """
+    is_new = base is None
+    if base is None:
+        base = replace(candidate, description=Description(), specification=Specification())
+        library = library.with_tools([base])
+    change = ProposedChange(
+        base=base, candidate=candidate, library=library, sources=sources, is_new=is_new
     )
-
-
-def with_origins(change: ProposedChange, proposal: Proposal) -> ProposedChange:
-    """The change with where its texts came from, as far as its proposal says."""
+    if proposal is None:
+        return change
     return replace(
         change,
         origins=proposal.origins,
@@ -569,17 +566,9 @@ def _undecided_child(candidate: ToolDefinition, state: LibraryState) -> str:
         wanted = pins.get(record.tool_name)
         if wanted is None or record.tool_name in state.library:
             continue
-        is_undecided = record.is_open or record.overrulable
-        if is_undecided and record.candidate is not None and record.candidate.digest == wanted:
+        if record.is_open and record.candidate is not None and record.candidate.digest == wanted:
             return f"waits for {record.tool_name!r}, which it calls: {record.proposal_id}"
     return ""
-
-
-def _standing(
-    found: tuple[FailedCheck, ...], overruled: tuple[FailedCheck, ...]
-) -> tuple[FailedCheck, ...]:
-    """What is held against a candidate once a person has overruled some of it."""
-    return tuple(one for one in found if not is_overruled(one, overruled))
 
 
 def _no_change(candidate: ToolDefinition) -> FailedCheck:

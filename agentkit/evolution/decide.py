@@ -215,10 +215,6 @@ def status_of(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) -
     why, proposal_id = record.last_word if not record.is_open else "", record.proposal_id
     if record.state == "active":
         return ProposalStatus(why=why, commands=(command("rollback", proposal_id),))
-    if record.overrulable:
-        codes = [word for code in record.overrulable for word in ("--overrule", code)]
-        overrule = command("review", "approve", proposal_id, *codes, "--reason", "WHY")
-        return ProposalStatus(why=why, commands=(overrule,))
     if not record.is_open:
         return ProposalStatus(why=why)
     reports = recorded_reports(record)

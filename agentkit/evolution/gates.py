@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.errors import StoreFormatError, UsageError
 from agentkit.evolution.gate_statistics import (
@@ -465,22 +465,8 @@ def shadow_gate(
 CANARY = "canary"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
-    """Neighbouring sessions, some of either arm.
-
-    Attributes:
-        control: Their scores with the definition as it is.
-        candidate: With the one that is proposed.
-    """
-
-    control: tuple[float, ...]
-    candidate: tuple[float, ...]
-
-    @property
-    def gain(self) -> float:
-        """Mean score of the candidates less that of the controls."""
-        return fmean(self.candidate) - fmean(self.control)
+Block: TypeAlias = tuple[list[float], list[float]]
+"""Scores of neighbouring sessions: those with the definition as it is, and with the candidate."""
 
 
 def blocks(scores: Iterable[ArmScore]) -> Iterator[Block]:
@@ -490,14 +476,14 @@ def blocks(scores: Iterable[ArmScore]) -> Iterator[Block]:
         >>> arms = ["control", "control", "candidate", "candidate", "control"]
         >>> zipped = zip(arms, [1, 0, 1, 0, 1], strict=True)
         >>> found = blocks(ArmScore(session="", arm=arm, score=score) for arm, score in zipped)
-        >>> [block.gain for block in found]
-        [0.5, -1.0]
+        >>> list(found)
+        [([1, 0], [1]), ([1], [0])]
     """
     block: dict[Arm, list[float]] = {}
     for one in scores:
         block.setdefault(one.arm, []).append(one.score)
         if len(block) == 2:
-            yield Block(control=tuple(block["control"]), candidate=tuple(block["candidate"]))
+            yield block["control"], block["candidate"]
             block = {}
 
 
@@ -527,13 +513,14 @@ def canary_gate(scores: Iterable[ArmScore], *, rules: GateConfig | None = None) 
     served = {arm: [one.score for one in within if one.arm == arm] for arm in _ARMS}
     sessions = {arm: len(served[arm]) for arm in _ARMS}
     found = list(blocks(within))
+    gains = [fmean(candidate) - fmean(control) for control, candidate in found]
     no_worse = evidence(
-        log_money_path([block.gain for block in found], bound=-rules.margin),
+        log_money_path(gains, bound=-rules.margin),
         level=rules.alpha,
         least=_enough(found, rules.min_sessions),
     )
     alarm = evidence(
-        log_money_path([-block.gain for block in found], bound=0.0),
+        log_money_path([-gain for gain in gains], bound=0.0),
         level=rules.alpha,
     )
     decision = _first(no_worse, alarm)
@@ -587,8 +574,8 @@ def _within(scores: tuple[ArmScore, ...]) -> tuple[ArmScore, ...]:
 def _enough(found: Sequence[Block], least: int) -> int:
     """The block with which each arm has served so many sessions; one that never comes if none."""
     control, candidate = 0, 0
-    for place, block in enumerate(found, start=1):
-        control, candidate = control + len(block.control), candidate + len(block.candidate)
+    for place, (controls, candidates) in enumerate(found, start=1):
+        control, candidate = control + len(controls), candidate + len(candidates)
         if min(control, candidate) >= least:
             return place
     return len(found) + 1

@@ -24,7 +24,7 @@ from agentkit.evolution.dry_run import (
     with_examples,
 )
 from agentkit.evolution.duplicates import Duplicate, find_duplicate, renamed
-from agentkit.evolution.proposal import Consent, RejectedBy
+from agentkit.evolution.proposal import Consent, RejectedBy, checks_to_json
 from agentkit.evolution.validation.report import FailedCheck, failed
 from agentkit.library.dag import ancestors, depth, find_cycle, flat_size
 from agentkit.library.library import Library
@@ -56,6 +56,7 @@ class CheckResult:
         base: The revision that it would replace, or the tool that it is merged into; None when the
             library has no such tool.
         failed: Every reason against it.
+        doubts: What may be wrong with its words, which a person is asked about.
         by: Who has these reasons.
         needs: Who must agree to it.
         waits_for: What has to be decided first; empty for nothing.
@@ -72,6 +73,7 @@ class CheckResult:
     candidate: ToolDefinition
     base: ToolDefinition | None = None
     failed: tuple[FailedCheck, ...] = ()
+    doubts: tuple[FailedCheck, ...] = ()
     by: RejectedBy = "checks"
     needs: tuple[Consent, ...] = ()
     waits_for: str = ""
@@ -116,8 +118,10 @@ class CheckResult:
         return tuple(one.name for one in self.upserts[1:])
 
     def facts(self, base: str) -> dict[str, Any]:
-        """Who must agree, and the candidate where it was moved to another revision."""
+        """Who must agree and why, and the candidate where it was moved to another revision."""
         facts: dict[str, Any] = {"needs": list(self.needs)} if self.needs else {}
+        if self.doubts:
+            facts["doubts"] = checks_to_json(self.doubts)
         if self.base is not None and not self.failed and self.base.digest != base:
             facts |= {"base": self.base.digest, "candidate": self.candidate.to_json()}
         return facts

@@ -16,7 +16,6 @@ from agentkit.evolution.proposal import (
     ProposalRecord,
     ProposalState,
 )
-from agentkit.evolution.validation.approvals import is_overruled
 from agentkit.library.events import LibraryEvent
 
 V = TypeVar("V")
@@ -304,8 +303,13 @@ def _unknown(event: LibraryEvent) -> ProposalRecord:
 
 def _is_overruled(record: ProposalRecord) -> bool:
     """Whether a person overruled all that a rejected proposal was rejected for."""
-    failed = record.failed
-    return bool(failed) and all(is_overruled(one, record.overruled) for one in failed)
+
+    def said(kind: str, of: str) -> set[tuple[str, str]]:
+        checks = (one for event in record.events if event.kind == kind for one in event.facts[of])
+        return {(one["code"], one.get("excerpt", "")) for one in checks}
+
+    failed = {(one.code, one.excerpt) for one in record.failed}
+    return bool(failed) and failed <= said("overruled", "overruled")
 
 
 def _moved(event: LibraryEvent) -> dict[str, Any]:

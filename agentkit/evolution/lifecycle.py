@@ -6,8 +6,9 @@ Everything here decides on one ``LibraryState`` and gives a ``Transaction``; not
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.errors import DefinitionError, UsageError
@@ -30,7 +31,6 @@ from agentkit.evolution.proposal import (
     RejectedBy,
     Suggestion,
     UnreadableProposal,
-    checks_to_json,
     outstanding,
 )
 from agentkit.evolution.repository import LibraryState, Transaction
@@ -161,7 +161,7 @@ def _where_checks_bring_it(
     record: ProposalRecord, result: CheckResult, us: Author
 ) -> tuple[EventDraft, ...]:
     if result.failed:
-        return (record.rejected(result.by, us, failed=result.failed),)
+        return (record.rejected(result.by, us, failed=(*result.failed, *result.doubts)),)
     return () if result.needs else (record.event("validated", us, "every check passed"),)
 
 
@@ -261,116 +261,53 @@ def _validated(record: ProposalRecord, agreed: Consent, us: Author) -> tuple[Eve
     return (record.event("validated", us, "every check passed, and everybody agreed who must"),)
 
 
-# --- A person overrules the checks ----------------------------------------------------------------
-
-
-async def overrule(
-    state: LibraryState,
-    proposal_id: str,
-    codes: Collection[str],
-    person: Author,
-    reason: str,
-    *,
-    context: LifecycleContext,
-) -> Transaction | None:
-    """A person overrules every check that rejected a proposal, which is then taken up again.
-
-    It stands where it would stand had these checks passed: whoever must agree is asked, and every
-    gate decides. None when that was done already.
-
-    Args:
-        state: The newest state.
-        proposal_id: Which.
-        codes: The codes that the person overrules: all for which it is rejected.
-        person: Who overrules.
-        reason: Why.
-        context: What the candidate is checked with, and who writes what comes of it.
-
-    Raises:
-        UsageError: There is no such proposal, or it is not rejected; codes are missing, or may not
-            be overruled; the author is no person; no reason is given.
-    """
-    _require_person(person, "overrule a check")
-    record = state.ledger.find(proposal_id)
-    before = {check.code for check in record.overruled}
-    if record.state != "rejected" and codes and before.issuperset(codes):
-        return None
-    _require_overrulable(record, frozenset(codes))
-    if not reason.strip():
-        raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
-    failed = record.failed
-    overruled = (*record.overruled, *failed)
-    result = await context.checker.check(record.current, state, overruled=overruled)
-    said = record.event("overruled", person, reason, overruled=checks_to_json(failed))
-    why = f"{person.name} overruled {', '.join(record.overrulable)}"
-    first = record.event("proposed", person, why, **result.facts(record.base))
-    after = _where_checks_bring_it(record, result, context.author)
-    return Transaction(drafts=(said, first, *after))
-
-
-def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
-    name, found = repr(record.proposal_id), {check.code for check in record.failed}
-    final = found - record.may_be_overruled
-    if record.state != "rejected":
-        why = f"the proposal {name} is {record.state}: no check stands against it"
-    elif not found:
-        why = f"the proposal {name} was rejected by a {record.rejection.facts.get('by')} "
-        why += f"({record.last_word}); only what checks say of its words can be overruled"
-    elif final:
-        why = f"nobody may overrule {_listed(final)}, for which the proposal {name} is rejected "
-        why += "too; let it be suggested in other words"
-    elif codes != found:
-        why = f"the proposal {name} is rejected for {_listed(found)}; name each of them, and no "
-        why += f"others (got {_listed(codes) or 'none'}): you answer for what you overrule"
-    else:
-        return
-    raise UsageError(why)
-
-
-def _listed(codes: Collection[str]) -> str:
-    return ", ".join(sorted(codes))
-
-
 # --- Going on -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Transition:
-    """What came of bringing a proposal on.
+class ProposalOutcome:
+    """One proposal, and how far it was brought.
 
     Attributes:
-        proposal_id: Which.
-        tool_name: The tool that it changes.
-        before: Where it stood.
-        after: Where it stands.
+        record: Where it stands.
+        before: Where it stood; ``proposed`` for one that is new.
         why: Whose word brought it on or ended it; or what it waits for.
+        report: What the comparison on held-out tasks says; None where none was made.
+        commands: What may be typed next.
     """
 
-    proposal_id: str
-    tool_name: str
-    before: ProposalState
-    after: ProposalState
-    why: str
+    record: ProposalRecord
+    before: ProposalState = "proposed"
+    why: str = ""
+    report: GateReport | None = None
+    commands: tuple[str, ...] = ()
 
-    @classmethod
-    def between(cls, before: ProposalRecord, after: ProposalRecord, why: str) -> Transition:
-        """From one record of a proposal to a later one."""
-        return cls(
-            proposal_id=after.proposal_id,
-            tool_name=after.tool_name,
-            before=before.state,
-            after=after.state,
-            why=why,
-        )
+    @property
+    def after(self) -> ProposalState:
+        """Where it stands."""
+        return self.record.state
 
     @property
     def has_moved(self) -> bool:
         """Whether it stands elsewhere than before."""
         return self.before != self.after
 
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            "proposal_id": self.record.proposal_id,
+            "tool": self.record.tool_name,
+            "stream": self.record.stream,
+            "before": self.before,
+            "state": self.record.state,
+            "why": self.why,
+            "commands": list(self.commands),
+        }
+        return record if self.report is None else record | {"held_out": self.report.to_json()}
+
     def __str__(self) -> str:
         moved = f"{self.before} -> {self.after}" if self.has_moved else f"still {self.after}"
-        return f"{self.proposal_id} ({self.tool_name}): {moved}: {self.why}"
+        return f"{self.record.proposal_id} ({self.record.tool_name}): {moved}: {self.why}"
 
 
 async def promote(
@@ -418,7 +355,7 @@ async def _enter(
     context: LifecycleContext,
 ) -> Transaction | ProposalStatus:
     """Check a proposal again as the library is now, and let it into its next stage."""
-    result = await context.checker.check(record.current, state, overruled=record.overruled)
+    result = await context.checker.check(record.current, state)
     missing = outstanding(result.needs, record.agreed)
     if result.failed:
         rejected = record.rejected("library", context.author, failed=result.failed)
@@ -430,7 +367,7 @@ async def _enter(
         return await _activated(record, state, result, why, context)
     facts = result.facts(record.base)
     if stage == "canary" and context.policy.canary_share is not None:
-        facts["share"] = context.policy.canary_share  # which ``experiment_of`` reads
+        facts["share"] = context.policy.canary_share  # which ``share_of`` reads
     return Transaction(drafts=(record.event(stage, context.author, why, **facts),))
 
 

@@ -8,7 +8,7 @@ what people say), and written with its events in one transaction of the ``reposi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ from agentkit.evolution.learning import (
     uses_of,
 )
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle import LifecycleContext, Transition
+from agentkit.evolution.lifecycle import LifecycleContext, ProposalOutcome
 from agentkit.evolution.proposal import Proposal, ProposalRecord, Suggestion
 from agentkit.evolution.repository import (
     LibraryRepository,
@@ -503,40 +503,6 @@ class ToolManager:
             lambda state: lifecycle.reject(state, proposal_id, person, reason),
         )
 
-    def overrule(
-        self, proposal_id: str, *, codes: Collection[str], person: Author, reason: str
-    ) -> ProposalRecord:
-        """A person says that the checks were wrong about the words of a rejected proposal.
-
-        It goes on as if they had passed: whoever must agree to it is asked, and the gates decide.
-        Overruling is no approval. Which codes may be overruled, and why no others, is told by
-        ``agentkit.evolution.validation.approvals.OVERRULABLE``.
-
-        Args:
-            proposal_id: Which.
-            codes: All codes for which it is rejected, named one by one.
-            person: Who overrules them, and answers for it.
-            reason: Why the checks are wrong.
-
-        Raises:
-            UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
-                not be overruled; ``person`` is none; the reason is empty; or called where an event
-                loop runs.
-            StoreError: The store failed, or other writers committed first every time.
-        """
-
-        async def decide(state: LibraryState) -> Transaction | None:
-            return await lifecycle.overrule(
-                state,
-                proposal_id,
-                codes,
-                person,
-                reason,
-                context=self._context,
-            )
-
-        return _waited(lambda: self._repository.write_async(decide)).state.ledger.find(proposal_id)
-
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.
 
@@ -587,7 +553,7 @@ class ToolManager:
         """
         return status_of(self.ledger.find(proposal_id), self.ledger, self._policy)
 
-    def advance(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
+    def advance(self, proposal_id: str | None = None) -> tuple[ProposalOutcome, ...]:
         """Bring one open proposal, or all, on by at most one stage each.
 
         Args:
@@ -604,7 +570,7 @@ class ToolManager:
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple(_waited(partial(self._advance, one)) for one in wanted)
 
-    async def advance_async(self, proposal_id: str | None = None) -> tuple[Transition, ...]:
+    async def advance_async(self, proposal_id: str | None = None) -> tuple[ProposalOutcome, ...]:
         """As ``advance``, where an event loop runs."""
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple([await self._advance(one) for one in wanted])
@@ -754,7 +720,7 @@ class ToolManager:
         sources = source_texts(self._store, record.events[0].evidence)
         return change_of(base, record.current.candidate, library, sources)
 
-    async def _advance(self, proposal_id: str) -> Transition:
+    async def _advance(self, proposal_id: str) -> ProposalOutcome:
         """Bring an open proposal on by at most one stage.
 
         A judge that cannot answer holds up nobody else's proposal.
@@ -764,10 +730,11 @@ class ToolManager:
             try:
                 after = await self._ask_judge(record.proposal_id)
             except ModelError as error:
-                return Transition.between(record, record, f"the judge could not answer: {error}")
+                why = f"the judge could not answer: {error}"
+                return ProposalOutcome(record=record, before=record.state, why=why)
             waits = after.state == "proposed"
             why = consent_awaited(after).why if waits else after.last_word
-            return Transition.between(record, after, why)
+            return ProposalOutcome(record=after, before=record.state, why=why)
 
         async def decide(state: LibraryState) -> Transaction | ProposalStatus | None:
             found = state.ledger.find(record.proposal_id)
@@ -780,10 +747,8 @@ class ToolManager:
         after = done.state.ledger.find(record.proposal_id)
         if done.makes_version and after.state == record.state:
             raise _change_id_taken(done)
-        blocked = done.instead
-        return Transition.between(
-            record, after, after.events[-1].reason if blocked is None else blocked.why
-        )
+        why = after.events[-1].reason if done.instead is None else done.instead.why
+        return ProposalOutcome(record=after, before=record.state, why=why)
 
     def _reports(self, record: ProposalRecord, ledger: Ledger) -> Sequence[GateReport]:
         """What the gates say now, and what they said before where they are not asked again."""

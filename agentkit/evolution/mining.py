@@ -36,6 +36,7 @@ from agentkit.evolution.lifting import (
 )
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.patterns import CallOrder, Occurrence, Pattern, PatternSearch, support_of
+from agentkit.evolution.programs import mined_programs
 from agentkit.evolution.proposal import Proposal, ProposalRecord
 from agentkit.evolution.trajectories import Trajectory, trajectories_of
 from agentkit.library.events import Author
@@ -267,26 +268,13 @@ def _gain(pattern: Pattern, uses: int) -> int:
 # keeps one answer to a question, and worked calls that rely on another one are left out.
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recordings:
-    """What has to be known of the children before composites can be tried out.
-
-    Attributes:
-        worked_calls: Further worked calls of primitives, by name.
-        composites: The composites, with worked calls that agree with these records.
-    """
-
-    worked_calls: Mapping[str, tuple[Example, ...]]
-    composites: tuple[MinedComposite, ...]
-
-
 def with_recordings(
     library: Library,
     composites: Iterable[MinedComposite],
     *,
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-) -> Recordings:
-    """Choose worked calls for composites, and keep the recorded calls behind them.
+) -> tuple[tuple[MinedComposite, ...], dict[str, list[Example]]]:
+    """The composites with worked calls, and the recorded calls of primitives that these rely on.
 
     Tools that may run while a candidate is tried out need no records.
 
@@ -300,10 +288,7 @@ def with_recordings(
         with_worked_calls(one, islice(filter(shelf.take, one.worked), MOST_EXAMPLES))
         for one in composites
     ]
-    return Recordings(
-        worked_calls={name: tuple(examples) for name, examples in shelf.new.items()},
-        composites=tuple(chosen),
-    )
+    return tuple(chosen), shelf.new
 
 
 class _Shelf:
@@ -365,16 +350,16 @@ def _recorded(
     manager: ToolManager, composites: Sequence[MinedComposite]
 ) -> tuple[MinedComposite, ...]:
     """Record the calls that the composites need; the composites with what agrees with them."""
-    recordings = with_recordings(manager.library, composites, policy=manager.policy)
-    if recordings.worked_calls:
+    chosen, recorded = with_recordings(manager.library, composites, policy=manager.policy)
+    if recorded:
         manager.record(
-            recordings.worked_calls,
+            recorded,
             evidence=tuple(dict.fromkeys(id_ for one in composites for id_ in one.evidence)),
             reason="recorded calls, to try mined composites on",
         )
         # another writer may have recorded other answers in between
-        recordings = with_recordings(manager.library, composites, policy=manager.policy)
-    return recordings.composites
+        chosen, _ = with_recordings(manager.library, composites, policy=manager.policy)
+    return chosen
 
 
 # --- Handing them to the Tool Manager -------------------------------------------------------------
@@ -421,11 +406,19 @@ async def submit_mined(
         Where each new proposal stands.
     """
     tools = {definition.name: definition for definition in manager.library.definitions}
-    found = mine(trajectories_of(episodes).trajectories, tools, rules)
+    seen = tuple(episodes)
+    found = mine(trajectories_of(seen).trajectories, tools, rules)
+    names = [one.name for one in found.composites]
+    programs = mined_programs(seen, tools, min_support=rules.min_support, taken=names)
     earlier = (record.candidate for record in manager.ledger.proposals.values())
     there = (*tools.values(), *(one for one in earlier if one is not None))
     known = {normal_form(program) for one in there if (program := program_of(one)) is not None}
-    fresh = [one for one in found.composites if normal_form(one.lifting.program) not in known]
+    fresh = []
+    for one in (*programs, *found.composites):
+        form = normal_form(one.lifting.program)
+        if form not in known:
+            known.add(form)
+            fresh.append(one)
     records = []
     for one in _recorded(manager, fresh) if fresh else ():
         proposal = Proposal.of(

@@ -33,11 +33,12 @@ from agentkit.errors import (
     ModelStatusError,
     ModelTimeoutError,
 )
+from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.serving import (
-    Experiment,
     LedgerWatch,
     Overlays,
     experiment_for,
+    fits,
     running,
 )
 from agentkit.library.library import Library
@@ -333,7 +334,7 @@ class ShadowRunner(Background[FinishedRun]):
             error = f"{type(caught).__name__}: {caught}"
         await self._record(work.result.episode, work.request, experiment, turn, error)
 
-    async def _experiment(self, run: FinishedRun) -> Experiment | None:
+    async def _experiment(self, run: FinishedRun) -> ProposalRecord | None:
         """What is tried on a run, if anything is: one experiment.
 
         A run whose first request did not offer the tool is not changed by a candidate.
@@ -347,18 +348,18 @@ class ShadowRunner(Background[FinishedRun]):
         fitting = [
             one
             for one in running(ledger, "shadow")
-            if one.fits(run.library) and one.tool_name in offered
+            if fits(one, run.library) and one.tool_name in offered
         ]
         return experiment_for(key, fitting)
 
     def _with_candidate(
-        self, run: FinishedRun, request: ModelRequest, experiment: Experiment
+        self, run: FinishedRun, request: ModelRequest, experiment: ProposalRecord
     ) -> ModelRequest:
         """The request with the candidate's definition.
 
         Libraries that are offered whole give the same tuple each time, as adapters like it.
         """
-        before, after = run.library, self._overlays.of(run.library, experiment.candidate)
+        before, after = run.library, self._overlays.of(run.library, experiment.current.candidate)
         if request.tools is before.definitions:
             return replace(request, tools=after.definitions)
         tools = (after[one.name].definition if one.name in before else one for one in request.tools)
@@ -399,7 +400,7 @@ class ShadowRunner(Background[FinishedRun]):
         self,
         original: Episode,
         request: ModelRequest,
-        experiment: Experiment,
+        experiment: ProposalRecord,
         turn: Turn | None,
         error: str,
     ) -> None:
@@ -418,7 +419,7 @@ class ShadowRunner(Background[FinishedRun]):
             model_seconds=first.model_seconds,
         )
         mine = _side(original, control, experiment, {VIEW_OF: original.episode_id})
-        digest = experiment.candidate.digest
+        digest = experiment.current.candidate.digest
         labels = {SHADOW_OF: mine.episode_id, ARM: "candidate", CANDIDATE: digest}
         for side in (mine, _side(original, turn, experiment, labels, error=error)):
             kept = side
@@ -448,7 +449,7 @@ def _estimate(request: ModelRequest) -> int:
 def _side(
     original: Episode,
     turn: Turn | None,
-    experiment: Experiment,
+    experiment: ProposalRecord,
     labels: Mapping[str, str],
     *,
     error: str = "",

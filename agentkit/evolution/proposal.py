@@ -13,11 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.labels import in_library_names
 from agentkit.errors import ModelError
 from agentkit.evolution.gate_statistics import Elond
-from agentkit.evolution.validation.approvals import (
-    FORMERLY_OVERRULABLE,
-    OVERRULABLE,
-    OVERRULABLE_OF_ARRIVALS,
-)
 from agentkit.evolution.validation.report import FailedCheck, OriginKind, TextOrigin
 from agentkit.library.events import Author, EventDraft, EventKind, LibraryEvent, cut
 from agentkit.library.library import Library
@@ -56,7 +51,7 @@ NEXT: dict[ProposalState, frozenset[ProposalState]] = {
     "canary": frozenset({"active", "rejected", "quarantined", "rolled_back"}),
     "active": frozenset({"superseded", "rolled_back"}),
     "superseded": frozenset({"rolled_back"}),
-    "rejected": frozenset({"proposed"}),  # once a person has overruled what the checks said
+    "rejected": frozenset({"proposed"}),  # in earlier releases, once a person overruled the checks
     "quarantined": frozenset({"proposed", "rejected"}),
     "rolled_back": frozenset(),
 }
@@ -316,26 +311,15 @@ class ProposalRecord:
         return next(event for event in reversed(self.events) if event.kind == "rejected")
 
     @property
-    def overruled(self) -> tuple[FailedCheck, ...]:
-        """What checks said of its words that a person has overruled."""
-        events = (event for event in self.events if event.kind == "overruled")
-        return tuple(check for event in events for check in _checks(event.facts["overruled"]))
+    def doubts(self) -> tuple[FailedCheck, ...]:
+        """What may be wrong with its words, which a person is asked about."""
+        told = (one for one in reversed(self.events) if one.kind == "proposed")
+        return _checks(next(told).facts.get("doubts", ())) if self.is_open else ()
 
     @property
     def is_arrival(self) -> bool:
         """Whether it brings a tool from another library; see ``Proposal.is_arrival``."""
         return self.proposal is not None and self.proposal.is_arrival
-
-    @property
-    def may_be_overruled(self) -> frozenset[str]:
-        """The codes that a person may overrule, of a proposal of this kind."""
-        return OVERRULABLE_OF_ARRIVALS if self.is_arrival else OVERRULABLE | FORMERLY_OVERRULABLE
-
-    @property
-    def overrulable(self) -> tuple[str, ...]:
-        """The codes for which it is rejected, where a person may overrule all; else none."""
-        codes = tuple(dict.fromkeys(check.code for check in self.failed))
-        return codes if self.may_be_overruled.issuperset(codes) else ()
 
     @property
     def assessments(self) -> tuple[LibraryEvent, ...]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
-from agentkit.evolution.checker import change_of, with_origins
+from agentkit.evolution.checker import change_of
 from agentkit.evolution.decide import command
 from agentkit.evolution.differences import (
     Difference,
@@ -255,8 +255,7 @@ class Review:
         evidence: How many conversations it was made from.
         conversations: Up to three of those that failed, without personal data of known formats.
         comparisons: What each gate said last.
-        failed_checks: Why checks rejected it.
-        overrulable: Codes of these that a person may overrule.
+        failed_checks: Why checks rejected it, or what they doubt.
         agreed: Who agreed.
         dependents: Composites above the tool.
         answer: What was answered, where it could not be read as a proposal.
@@ -284,7 +283,6 @@ class Review:
     conversations: tuple[Conversation, ...]
     comparisons: tuple[GateReport, ...]
     failed_checks: tuple[FailedCheck, ...]
-    overrulable: tuple[str, ...]
     agreed: tuple[str, ...]
     dependents: tuple[str, ...]
     answer: str
@@ -346,8 +344,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
             failing_conversations(find, evidence, record.tool_name, candidate) if find else ()
         ),
         comparisons=_comparisons(record),
-        failed_checks=record.failed,
-        overrulable=record.overrulable,
+        failed_checks=record.failed or record.doubts,
         agreed=tuple(_agreed(record)),
         dependents=() if newest is None else ancestors(manager.library, record.tool_name),
         answer=record.unreadable_text,
@@ -416,8 +413,7 @@ def _foreign_words(
     candidate = record.candidate
     if candidate is None or record.is_arrival:
         return
-    change = change_of(base, candidate, library)
-    for text in fresh_texts(with_origins(change, record.current)):
+    for text in fresh_texts(change_of(base, candidate, library, proposal=record.current)):
         if text.waits or (text.origin.where and text.origin.kind != "code"):
             yield _text_words(text, record.needs)
 

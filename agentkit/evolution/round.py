@@ -35,9 +35,9 @@ from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.compare import Compare, compare_held_out
 from agentkit.evolution.gates import (
     GateConfig,
-    GateReport,
 )
 from agentkit.evolution.learning import LearnReport, has_passed, is_by_user
+from agentkit.evolution.lifecycle import ProposalOutcome
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining import MiningConfig, submit_mined
 from agentkit.evolution.proposal import (
@@ -45,7 +45,6 @@ from agentkit.evolution.proposal import (
     PassedOver,
     Proposal,
     ProposalRecord,
-    ProposalState,
     Proposer,
     ProposerInterruptedError,
     Suggestion,
@@ -54,40 +53,6 @@ from agentkit.evolution.proposal import (
 from agentkit.library.directory.store import folder_of
 from agentkit.library.library import Library
 from agentkit.library.opening import file_of
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ProposalOutcome:
-    """One proposal, and how far this round brought it.
-
-    Attributes:
-        record: Where it stands.
-        report: What the comparison on held-out tasks says; None where none was made.
-        why: Why it stands there, in words.
-        before: Where it stood before the round; ``proposed`` for one that this round made.
-        commands: What may be typed next.
-    """
-
-    record: ProposalRecord
-    report: GateReport | None = None
-    why: str = ""
-    before: ProposalState = "proposed"
-    commands: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            "proposal_id": self.record.proposal_id,
-            "tool": self.record.tool_name,
-            "stream": self.record.stream,
-            "before": self.before,
-            "state": self.record.state,
-            "why": self.why,
-            "commands": list(self.commands),
-        }
-        if self.report is not None:
-            record["held_out"] = self.report.to_json()
-        return record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
@@ -26,7 +25,7 @@ from agentkit.library.store import EventStore
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
-# --- ``Experiment``: a proposal that is being tried on real requests, as the runtime needs it ----
+# --- Experiments: proposals that are tried on real requests ---------------------------------------
 
 
 logger = logging.getLogger(__name__)
@@ -35,73 +34,40 @@ Stage = Literal["shadow", "canary"]
 """How it is tried: unseen beside the answers, or by serving a share of the sessions."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Experiment:
-    """One proposal under trial.
-
-    Attributes:
-        proposal_id: Which.
-        base: Digest of the revision that it changes; empty for a tool that is new.
-        candidate: The definition as it would be.
-        share: Share of the sessions that the candidate serves, when whoever began the stage named
-            one (the fact ``share`` of its event); None for the router's own.
-    """
-
-    proposal_id: str
-    base: str
-    candidate: ToolDefinition
-    share: float | None = None
-
-    @property
-    def tool_name(self) -> str:
-        """The tool that it changes."""
-        return self.candidate.name
-
-    def fits(self, library: Library) -> bool:
-        """Whether the library holds the very revision that the candidate was made for.
-
-        The contract must be the same, whatever validation let pass: code, approvals and composites
-        rely on it. That of a composite follows from its program.
-        """
-        tool = library.get(self.tool_name)
-        if tool is None:
-            return not self.base and self.candidate.is_composite
-        before = tool.definition
-        same_contract = self.candidate.is_composite or before.signature == self.candidate.signature
-        return before.digest == self.base and same_contract
-
-
-def running(ledger: Ledger, stage: Stage) -> tuple[Experiment, ...]:
-    """The experiments of one stage, but for those on pinned tools, in the order of their tools.
-
-    One whose candidate cannot be read is left out and logged: a newer agentkit wrote it.
-    """
+def running(ledger: Ledger, stage: Stage) -> tuple[ProposalRecord, ...]:
+    """The experiments of one stage, but for those on pinned tools, in the order of their tools."""
     if WHOLE_LIBRARY in ledger.pins:
         return ()
     records = (ledger.proposals[ledger.experiments[name]] for name in sorted(ledger.experiments))
     tried = (one for one in records if one.state == stage and one.tool_name not in ledger.pins)
-    return tuple(one for one in map(experiment_of, tried) if one is not None)
+    return tuple(filter(_is_readable, tried))
 
 
-def experiment_of(record: ProposalRecord) -> Experiment | None:
-    """What the runtime needs of a proposal; None for one whose candidate cannot be read."""
+def _is_readable(record: ProposalRecord) -> bool:
+    """Whether the candidate can be read; one that cannot is logged: a newer agentkit wrote it."""
     try:
-        candidate = record.candidate
+        return record.candidate is not None
     except DefinitionError:
         logger.exception("the candidate of %r cannot be read; not tried", record.proposal_id)
-        return None
-    if candidate is None:
-        return None
-    return Experiment(
-        proposal_id=record.proposal_id,
-        base=record.base,
-        candidate=candidate,
-        share=_share(record),
-    )
+        return False
 
 
-def _share(record: ProposalRecord) -> float | None:
-    """The share that the last event of this stage names, if it names one that can be."""
+def fits(experiment: ProposalRecord, library: Library) -> bool:
+    """Whether the library holds the very revision that a candidate was made for.
+
+    The contract must be the same, whatever validation let pass: code, approvals and composites rely
+    on it. That of a composite follows from its program.
+    """
+    candidate, tool = experiment.current.candidate, library.get(experiment.tool_name)
+    if tool is None:
+        return not experiment.base and candidate.is_composite
+    before = tool.definition
+    same_contract = candidate.is_composite or before.signature == candidate.signature
+    return before.digest == experiment.base and same_contract
+
+
+def share_of(record: ProposalRecord) -> float | None:
+    """The share of the sessions that a candidate serves, where the event of its stage names one."""
     begun = next((one for one in reversed(record.events) if one.kind == record.state), None)
     share: object = None if begun is None else begun.facts.get("share")
     is_share = isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1
@@ -133,7 +99,7 @@ def bucket(purpose: str, key: str, proposal_id: str) -> float:
     return bits / (1 << 53)
 
 
-def experiment_for(key: str, experiments: Sequence[Experiment]) -> Experiment | None:
+def experiment_for(key: str, experiments: Sequence[ProposalRecord]) -> ProposalRecord | None:
     """The one experiment that a session takes part in, if there are any.
 
     Each draws a place for the session, and the highest wins (rendezvous hashing). So sessions are
@@ -403,11 +369,12 @@ class CanaryRouter:
 
     def _begun(self, key: str, library: Library, ledger: Ledger) -> Route:
         """Where a conversation that begins goes."""
-        open_to_it = [one for one in running(ledger, "canary") if one.fits(library)]
+        open_to_it = [one for one in running(ledger, "canary") if fits(one, library)]
         experiment = experiment_for(key, open_to_it) if self.watch.is_trusted else None
         if experiment is None:
             return Route(library=library)
-        share = self.share if experiment.share is None else experiment.share
+        named = share_of(experiment)
+        share = self.share if named is None else named
         is_candidate = bucket("arm", key, experiment.proposal_id) < share
         return self._on("candidate" if is_candidate else "control", experiment, library)
 
@@ -418,36 +385,35 @@ class CanaryRouter:
         if left or not proposal_id or side not in get_args(Arm):
             return Route(library=library, labels=left)
         record = ledger.proposals.get(proposal_id)
-        experiment = None if record is None else experiment_of(record)
-        if record is None or experiment is None:
+        if record is None or not _is_readable(record):
             return _out(library, proposal_id, "unknown")
         if ledger.pinned_version(record.tool_name) is not None:
             return _out(library, proposal_id, "pinned")
         if side == "candidate":
-            reason = self._why_not(record.state, experiment, labels, library)
+            reason = self._why_not(record, labels, library)
             if reason:
                 return _out(library, proposal_id, reason)
-        return self._on("candidate" if side == "candidate" else "control", experiment, library)
+        return self._on("candidate" if side == "candidate" else "control", record, library)
 
-    def _why_not(
-        self, state: ProposalState, experiment: Experiment, labels: Mapping[str, str], of: Library
-    ) -> str:
+    def _why_not(self, record: ProposalRecord, labels: Mapping[str, str], of: Library) -> str:
         """Why a conversation cannot go on with its candidate; empty when it can."""
         if not self.watch.is_trusted:
             return "ledger_unreadable"
-        if state not in SERVED:
-            return state
-        if labels.get(CANDIDATE, experiment.candidate.digest) != experiment.candidate.digest:
+        if record.state not in SERVED:
+            return record.state
+        digest = record.current.candidate.digest
+        if labels.get(CANDIDATE, digest) != digest:
             return "candidate_moved"
-        return "" if experiment.tool_name in of or not experiment.base else "tool_removed"
+        return "" if record.tool_name in of or not record.base else "tool_removed"
 
-    def _on(self, side: Arm, experiment: Experiment, library: Library) -> Route:
+    def _on(self, side: Arm, experiment: ProposalRecord, library: Library) -> Route:
+        candidate = experiment.current.candidate
         if side == "candidate":
-            library = self._overlays.of(library, experiment.candidate)
+            library = self._overlays.of(library, candidate)
         labels = {
             EXPERIMENT: experiment.proposal_id,
             ARM: side,
-            CANDIDATE: experiment.candidate.digest,
+            CANDIDATE: candidate.digest,
         }
         return Route(library=library, labels=labels)
 

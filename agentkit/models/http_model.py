@@ -182,7 +182,7 @@ class HttpModel(RemoteModel):
         headers: Headers of every request.
         transport: Sends them.
         prices: To report what an answer cost; without them ``Usage.cost_usd`` stays None.
-        accepts: What it takes beside text, see ``agentkit.models.base.accepted_media``.
+        accepts: What it takes beside text, see ``agentkit.models.accepted_media``, or what says so.
         retry: See ``RemoteModel``.
         timeout_seconds: See ``RemoteModel``.
     """
@@ -198,7 +198,7 @@ class HttpModel(RemoteModel):
         headers: Mapping[str, str],
         transport: Transport,
         prices: Prices | None = None,
-        accepts: AbstractSet[str] = frozenset(),
+        accepts: AbstractSet[str] | Callable[[], AbstractSet[str]] = frozenset(),
         retry: RetryPolicy = DEFAULT_RETRY,
         timeout_seconds: float = 60.0,
     ) -> None:
@@ -211,7 +211,12 @@ class HttpModel(RemoteModel):
         self._headers = headers
         self._transport = transport
         self._prices = prices
-        self.accepts = accepts
+        self._accepts = accepts
+
+    @property
+    def accepts(self) -> AbstractSet[str]:
+        """What it takes beside text."""
+        return self._accepts() if callable(self._accepts) else self._accepts
 
     @property
     def reports_cost(self) -> bool:

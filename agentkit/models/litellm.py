@@ -19,20 +19,14 @@ from agentkit.errors import (
     ModelTimeoutError,
 )
 from agentkit.messages import Usage
-from agentkit.models.base import (
-    DOCUMENTS,
-    IMAGES,
-    SPEECH,
-    ModelEvent,
-    ModelRequest,
-    ModelResponse,
-)
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.chat_completions import (
     CompletionAssembler,
     RequestEncoder,
     decode_completion,
 )
 from agentkit.models.http_model import RemoteModel
+from agentkit.models.prices import media_of
 from agentkit.models.retries import DEFAULT_RETRY, IdleTimeout, RetryPolicy
 from agentkit.models.status import Endpoint, status_error
 from agentkit.models.transport import cut_short, is_transport_error
@@ -40,11 +34,6 @@ from agentkit.models.wire import WireNames
 
 _LOCAL_LISTS = ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS")
 _SHORTEST_KEY = 8
-_CAPABILITIES = {
-    "supports_vision": IMAGES,
-    "supports_audio_input": SPEECH,
-    "supports_pdf_input": DOCUMENTS,
-}
 _INSTALL = 'pip install "agentkit-evolve[litellm]"'
 
 
@@ -99,9 +88,7 @@ class LiteLLMModel(RemoteModel):
         import litellm
 
         listed = litellm.model_cost
-        row = listed.get(self._name) or listed.get(self._name.partition("/")[2]) or {}
-        taken = (of for field, of in _CAPABILITIES.items() if row.get(field))
-        return frozenset[str]().union(*taken)
+        return media_of(listed.get(self._name) or listed.get(self._name.partition("/")[2]) or {})
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Callable, Mapping, Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
@@ -23,7 +23,7 @@ from agentkit.models.chat_completions import (
     decode_completion,
 )
 from agentkit.models.http_model import Exchange, HttpModel
-from agentkit.models.prices import Prices
+from agentkit.models.prices import Prices, listed_media
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport import TransportName, open_transport, place
@@ -64,8 +64,9 @@ class OpenAICompatibleModel(HttpModel):
         max_tokens_field: What the server calls ``ModelSettings.max_tokens``; None takes
             ``max_completion_tokens`` for OpenAI itself and ``max_tokens`` for everybody else.
         accepts: What the model takes beside text, such as ``{"image/*"}``, see
-            ``agentkit.models.accepted_media``. None knows it of OpenAI's own models by their
-            names, and takes others for models of text alone.
+            ``agentkit.models.accepted_media``, or a function that says it when asked. None asks
+            the table of an installed litellm, knows it of OpenAI's own models by their names, and
+            takes others for models of text alone.
 
     Raises:
         UsageError: OpenAI itself is meant and there is no key; or the URL is not one.
@@ -90,7 +91,7 @@ class OpenAICompatibleModel(HttpModel):
         timeout_seconds: float = 60.0,
         prices: Prices | None = None,
         max_tokens_field: MaxTokensField | None = None,
-        accepts: AbstractSet[str] | None = None,
+        accepts: AbstractSet[str] | Callable[[], AbstractSet[str]] | None = None,
     ) -> None:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         url, is_openai = _endpoint_url(base_url)
@@ -115,7 +116,7 @@ class OpenAICompatibleModel(HttpModel):
             headers=api_headers(endpoint.api_key, headers or {}),
             transport=open_transport(transport, client, url=url),
             prices=prices,
-            accepts=_accepted(model, is_openai=is_openai) if accepts is None else accepts,
+            accepts=partial(_accepted, model, is_openai) if accepts is None else accepts,
             retry=retry,
             timeout_seconds=timeout_seconds,
         )
@@ -138,8 +139,11 @@ def _endpoint_url(base_url: str) -> tuple[str, bool]:
     return url, parts.hostname == _OPENAI_HOST
 
 
-def _accepted(model: str, *, is_openai: bool) -> AbstractSet[str]:
+def _accepted(model: str, is_openai: bool = True) -> AbstractSet[str]:  # noqa: FBT001, FBT002
     """What a model takes beside text, as far as its name tells."""
+    listed = listed_media(model)
+    if listed is not None:
+        return listed
     if not is_openai or _READS_ONLY.search(model):
         return frozenset()
     return SPEECH if _HEARS.search(model) else IMAGES | DOCUMENTS
@@ -191,7 +195,9 @@ def openai_model(model: str, *, retry: RetryPolicy = DEFAULT_RETRY) -> OpenAICom
         "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
     }
     headers = {name: value for name, value in chosen.items() if value}
-    return OpenAICompatibleModel(model, headers=headers, retry=retry)
+    return OpenAICompatibleModel(
+        model, headers=headers, retry=retry, accepts=partial(_accepted, model)
+    )
 
 
 def own_server_model(rest: str) -> OpenAICompatibleModel:

@@ -1,4 +1,4 @@
-"""Prices of answers: those given to a model, from litellm's table, or from ours.
+"""Prices of answers, from litellm's table or ours, and what models take by that table.
 
 Our table, ``prices.json``, has a date.
 """
@@ -16,11 +16,16 @@ from typing import Any, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
-from agentkit.models.base import ChatModel
+from agentkit.models.base import DOCUMENTS, IMAGES, SPEECH, ChatModel
 
 _MILLION = 1_000_000
 _OURS = Path(__file__).with_name("prices.json")
 _OF_LITELLM = "model_prices_and_context_window_backup.json"
+_CAPABILITIES = {
+    "supports_vision": IMAGES,
+    "supports_audio_input": SPEECH,
+    "supports_pdf_input": DOCUMENTS,
+}
 _DATED = re.compile(r"(-\d{4}-\d\d-\d\d|-\d{8}|-latest)$")
 
 
@@ -110,6 +115,17 @@ def known_price(name: str) -> Price | None:
     return None
 
 
+def listed_media(name: str) -> frozenset[str] | None:
+    """What litellm's table says that a model takes beside text; None where it is not in there."""
+    row = _litellm_rows().get(name)
+    return None if row is None else media_of(row)
+
+
+def media_of(row: Mapping[str, Any]) -> frozenset[str]:
+    """What a model takes beside text, by its row in litellm's table."""
+    return frozenset[str]().union(*(of for field, of in _CAPABILITIES.items() if row.get(field)))
+
+
 @cache
 def _own() -> Mapping[str, Any]:
     return dict(json.loads(_OURS.read_text(encoding="utf-8")))
@@ -117,6 +133,12 @@ def _own() -> Mapping[str, Any]:
 
 @cache
 def _of_litellm() -> Mapping[str, Any]:
+    rows = _litellm_rows()
+    return {name: per_million for name, row in rows.items() if (per_million := _per_million(row))}
+
+
+@cache
+def _litellm_rows() -> Mapping[str, Any]:
     """The table that an installed litellm carries; it is read, and litellm not imported."""
     spec = find_spec("litellm")
     if spec is None or spec.origin is None:
@@ -124,8 +146,7 @@ def _of_litellm() -> Mapping[str, Any]:
     path = Path(spec.origin).with_name(_OF_LITELLM)
     if not path.is_file():
         return {}
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    return {name: per_million for name, row in rows.items() if (per_million := _per_million(row))}
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _per_million(row: Mapping[str, Any]) -> tuple[float, float, float | None] | None:

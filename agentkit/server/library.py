@@ -6,44 +6,29 @@ Answers are whole bodies, made in a thread: encoding megabytes would hold up the
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs
 
 from agentkit.errors import AgentKitError, StoreError, StoreLookupError
-from agentkit.library.changes import definition_to_json
+from agentkit.library.changes import change_to_json
 from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.remote.wire import (
-    CHANGES_PATH,
-    EVENTS_PATH,
-    LIBRARY_PATH,
-    LINES,
-    MOST_CHANGES,
-    Head,
-    applied_to_json,
-    encode,
-)
+from agentkit.library.remote.wire import LINES, PATH, Head, encode
 from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys
-from agentkit.server.limits import RateLimiter, ServerLimits, Slots
+from agentkit.server.limits import ServerLimits, Slots
 from agentkit.server.metrics import Counter, Metrics
 from agentkit.server.middleware import (
-    SCOPE_KEY,
     Exchange,
-    Header,
-    Receive,
     RequestError,
     Scope,
-    Send,
-    stopping,
     store_unavailable,
 )
 from agentkit.server.runs import MinuteLog, Probe, Runs
@@ -55,12 +40,10 @@ _LOG = logging.getLogger(__name__)
 
 Query: TypeAlias = Mapping[str, list[str]]
 
-_PATHS = (LIBRARY_PATH, CHANGES_PATH, EVENTS_PATH)
 _MOST_DIGITS = 18
 _TRIES = 10
 _KEPT_BODIES = 4
-_PIECE_BYTES = 256_000
-"""A client has its time for each piece of an answer."""
+_NO_TOOLS = Library().digest
 
 
 def create_library_app(
@@ -74,14 +57,12 @@ def create_library_app(
 ) -> Starlette:
     """The library of a store behind HTTP, read-only, as an ASGI application.
 
-    ========================  ==============================================================
-    GET /library/v2/library   the newest library, or what changed since the version that is known
-    GET /library/v2/changes   what made the versions behind one
-    GET /library/v2/events    the chain of events
-    GET /healthz              the process lives
-    GET /readyz               the store answers and no stop was asked for
-    GET /metrics              numbers in Prometheus' text format
-    ========================  ==============================================================
+    ===============  ===========================================================================
+    GET /library/v3  what is newest, and the changes and events behind those that are known
+    GET /healthz     the process lives
+    GET /readyz      the store answers and no stop was asked for
+    GET /metrics     numbers in Prometheus' text format
+    ===============  ===========================================================================
 
     ``agentkit.library.remote.RemoteStore`` is the client. Episodes are not served.
 
@@ -106,7 +87,7 @@ def create_library_app(
         ...     remote.close()
         Library(0 tools, version=0)
     """
-    endpoints = LibraryEndpoints(store, limits, is_private=keys is not None)
+    endpoints = LibraryEndpoints(store, limits)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncIterator[None]:
@@ -118,9 +99,10 @@ def create_library_app(
                 await asyncio.to_thread(store.close)
 
     app = assemble(
-        dict.fromkeys(_PATHS, ("GET", endpoints)),
+        {PATH: ("GET", endpoints.answer)},
         keys=keys,
         limits=limits,
+        runs=endpoints.runs,
         metrics=endpoints.metrics,
         ready=endpoints.ready,
         open_metrics=open_metrics,
@@ -143,7 +125,7 @@ class LibraryReader:
         self._lock = threading.Lock()
         self._last: LibraryEvent | None = None
         # A hundred clients that lack the same cost what one does.
-        self._kept = lru_cache(maxsize=_KEPT_BODIES)(self._newest)
+        self.read = lru_cache(maxsize=_KEPT_BODIES)(self._read)
 
     def head(self) -> Head:
         """The newest definitions and events together.
@@ -154,51 +136,29 @@ class LibraryReader:
         with self._lock:
             for _ in range(_TRIES):
                 library = self.store.load()
-                head = self._head(library, ChainHead.of(self._last_event()))
+                events = ChainHead.of(self._last_event())
                 if self.store.load().version == library.version:  # else the events are newer
-                    return head
+                    return Head(version=library.version, digest=library.digest, events=events)
         raise StoreError("the library changed each time that it was read; try again")
 
-    def newest(self, head: Head, since: int) -> bytes:
-        """The newest library: what changed since a version, where that is less than all of it."""
-        is_near = head.version - since <= max(MOST_CHANGES, head.tools)
-        return self._kept(head, since if head.first <= since < head.version and is_near else None)
-
-    def at(self, version: int, events: ChainHead) -> bytes:
-        """The library at a version."""
-        library = self.store.load(version)
-        head = self._head(library, events)
-        return _body([head.to_json(), *map(definition_to_json, library.definitions)])
-
-    def changes(self, after: int) -> bytes:
-        """The changes behind a version."""
-        return _body(map(applied_to_json, self.store.changes(after=after)))
-
-    def events(self, after: int) -> bytes:
-        """The events behind one."""
-        return _body(event.to_json() for event in self.store.events(after=after))
-
-    def _newest(self, head: Head, since: int | None) -> bytes:
-        record = head.to_json()
-        if since is None:
-            library = self.store.load()
-            if library.version != head.version:  # it changed meanwhile
-                library = self.store.load(head.version)
-            return _body([record, *map(definition_to_json, library.definitions)])
-        changes = self.store.changes(after=since)
-        lines = [applied_to_json(one) for one in changes if one.version <= head.version]
-        return _body([record | {"since": since}, *lines])
-
-    def _head(self, library: Library, events: ChainHead) -> Head:
-        versions = self.store.versions()
-        return Head(
-            version=library.version,
-            digest=library.digest,
-            tools=len(library),
-            first=versions[0] if versions else 1,
-            last=versions[-1] if versions else 0,
-            events=events,
-        )
+    def _read(self, head: Head, version: int, event: int) -> bytes:
+        """The head, and what is behind a version and an event."""
+        found = self.store.changes(after=version) if version < head.version else ()
+        changes = [one for one in found if one.version <= head.version]
+        first = changes[0].version if changes else head.version
+        if not version and first != 1 and head.digest != _NO_TOOLS:
+            raise StoreLookupError(
+                f"there is no history to serve: the store begins with library version {first}; "
+                "'agentkit import' brings its tools into one that has it"
+            )
+        end = head.events.sequence
+        events = self.store.events(after=event) if event < end else ()
+        records = [
+            head.to_json(),
+            *({"version": one.version, **change_to_json(one.change)} for one in changes),
+            *(one.to_json() for one in events if one.sequence <= end),
+        ]
+        return b"".join(encode(record) + b"\n" for record in records)
 
     def _last_event(self) -> LibraryEvent | None:
         """The end of the chain; read again when another chain has taken its place."""
@@ -210,20 +170,15 @@ class LibraryReader:
         return self._last
 
 
-def _body(records: Iterable[Mapping[str, Any]]) -> bytes:
-    return b"".join(encode(record) + b"\n" for record in records)
-
-
 class LibraryEndpoints:
-    """Answers from one store. One object for all paths; an ASGI application behind ``Front``.
+    """Answers from one store.
 
     Args:
         store: Where definitions and events are kept.
         limits: What is taken on.
-        is_private: Whether only clients with a key may have it, so that no shared cache keeps it.
     """
 
-    def __init__(self, store: Store, limits: ServerLimits, *, is_private: bool) -> None:
+    def __init__(self, store: Store, limits: ServerLimits) -> None:
         self._reader = LibraryReader(store)
         self._limits = limits
         # Of its own: large answers may hold up all other threads for long.
@@ -235,10 +190,8 @@ class LibraryEndpoints:
         self._turn = asyncio.Lock()
         self._asked_at = float("-inf")
         self._known: Head | None = None
-        self._runs = Runs()
+        self.runs = Runs()
         self._probe = Probe(self._head)
-        self._cache = b"private, no-cache" if is_private else b"public, no-cache"
-        self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self.reading = Slots(
             most=limits.max_concurrent,
@@ -255,7 +208,7 @@ class LibraryEndpoints:
 
     async def ready(self) -> Mapping[str, str]:
         """Whether the store answers, and no stop was asked for."""
-        if self._runs.is_draining:
+        if self.runs.is_draining:
             return {"status": "unavailable", "reason": "stopping"}
         error = await self._probe.error()
         if error is not None:
@@ -265,7 +218,7 @@ class LibraryEndpoints:
 
     async def drain(self, seconds: float) -> None:
         """Let those end who are being answered."""
-        await self._runs.drain(seconds)
+        await self.runs.drain(seconds)
 
     async def close(self) -> None:
         """Drain, and end what reads."""
@@ -276,43 +229,25 @@ class LibraryEndpoints:
     def _version(self) -> int:
         return 0 if self._known is None else self._known.version
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, exchange: Exchange, scope: Scope) -> None:
         """Answer one request."""
-        exchange: Exchange = scope[SCOPE_KEY]
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if self._runs.is_draining:
-            raise stopping()
-        self._rates.check(exchange.key)
-        with self._runs.entered():
-            try:
-                await self._answer(exchange, query)
-            except StoreLookupError as error:
-                raise RequestError(status=404, message=str(error), code="not_found") from error
-            except AgentKitError as error:
-                self._log.error("the store cannot be read", error)
-                message = "the store of the library is not available"
-                raise store_unavailable(message) from error
+        try:
+            await self._answer(exchange, query)
+        except StoreLookupError as error:
+            raise RequestError(status=404, message=str(error), code="not_found") from error
+        except AgentKitError as error:
+            self._log.error("the store cannot be read", error)
+            message = "the store of the library is not available"
+            raise store_unavailable(message) from error
 
     async def _answer(self, exchange: Exchange, query: Query) -> None:
-        reader, headers = self._reader, [(b"cache-control", self._cache)]
-        after, since, version = (_number(query, name) for name in ("after", "since", "version"))
+        version, event = (_number(query, name) for name in ("version", "event"))
         head = await self._head()
-        reads: dict[str, Callable[[], bytes]] = {
-            CHANGES_PATH: lambda: reader.changes(after),
-            EVENTS_PATH: lambda: reader.events(after),
-            LIBRARY_PATH: lambda: reader.newest(head, since),
-        }
-        read = reads[exchange.path]
-        if exchange.path == LIBRARY_PATH and "version" in query:
-            read = lambda: reader.at(version, head.events)  # noqa: E731
-        elif exchange.path == LIBRARY_PATH:
-            etag = hashlib.sha256(encode(head.to_json())).hexdigest()[:32]
-            headers.append((b"etag", f'"{etag}"'.encode()))
-            if etag in _etags(exchange):
-                await exchange.start(304, headers)
-                await exchange.send_piece(b"", more=False)
-                return
-        await self._send(exchange, await self._read(exchange, read), headers)
+        body = await self._read(exchange, lambda: self._reader.read(head, version, event))
+        self._bytes.add(exchange.path, by=len(body))
+        headers = [(b"cache-control", b"no-store")]
+        await exchange.answer(body, content_type=LINES.encode(), headers=headers)
 
     async def _head(self) -> Head:
         """The head as it is now. However many ask at a time, the store is looked at once.
@@ -349,23 +284,9 @@ class LibraryEndpoints:
         if not done.cancelled() and (error := done.exception()) is not None:
             _LOG.info("a reading failed: %s", error)  # perhaps no request waits for it any more
 
-    async def _send(self, exchange: Exchange, body: bytes, headers: Sequence[Header]) -> None:
-        self._bytes.add(exchange.path, by=len(body))
-        size = (b"content-length", str(len(body)).encode())
-        await exchange.start(200, [(b"content-type", LINES.encode()), size, *headers])
-        for begin in range(0, len(body), _PIECE_BYTES):
-            await exchange.send_piece(body[begin : begin + _PIECE_BYTES])
-        await exchange.send_piece(b"", more=False)
-
 
 def _number(query: Query, name: str) -> int:
     value = query.get(name, ["0"])[0]
     if value.isascii() and value.isdecimal() and len(value) <= _MOST_DIGITS:
         return int(value)
     raise RequestError(message=f"?{name}= takes a whole number from 0", param=name)
-
-
-def _etags(exchange: Exchange) -> frozenset[str]:
-    """The client's ETags; a proxy that compressed the answer may have made them weak."""
-    header = exchange.headers.get("if-none-match", "")
-    return frozenset(one.strip().removeprefix("W/").strip('"') for one in header.split(",")) - {""}

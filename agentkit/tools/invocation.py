@@ -7,7 +7,7 @@ import contextvars
 import inspect
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeGuard, get_args, get_origin
@@ -154,6 +154,21 @@ def _referring(value: Any, media: list[Media]) -> Any:
     return value
 
 
+def with_media(value: Any, media: Mapping[str, Media]) -> Any:
+    """The value with the media that its references stand for, so that the model is shown them.
+
+    Args:
+        value: Data in which programs have put what tells of media.
+        media: The media by their digests.
+    """
+    if isinstance(value, Mapping):
+        known = media.get(str(value.get("sha256")))
+        return known or {key: with_media(one, media) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_media(one, media) for one in value]
+    return value
+
+
 def _told(value: Any) -> str | None:
     """A medium, or a list of texts and media, as text; None for other data."""
     parts = value if isinstance(value, list | tuple) else [value]
@@ -218,8 +233,10 @@ class RunFacts:
         library_version: The snapshot that it is pinned to.
         usage: All model use so far.
         media: What the user sent beside the text.
+        returned: Media that children of composites returned, by their digests.
         is_over: Whether the run has ended.
         on_progress: Called with a call's progress: its id, its tool, and a text; may be None.
+        hand_over: Lets another agent answer in its place; None where there is no run.
     """
 
     deps: Any = None
@@ -229,8 +246,10 @@ class RunFacts:
     library_version: int = 0
     usage: Usage = field(default_factory=Usage)
     media: tuple[Media, ...] = ()
+    returned: dict[str, Media] = field(default_factory=dict)
     is_over: bool = False
     on_progress: Callable[[str, str, str], None] | None = None
+    hand_over: Callable[[Any], Awaitable[Any]] | None = None
 
 
 class RunContext(Generic[DepsT]):
@@ -306,6 +325,16 @@ class RunContext(Generic[DepsT]):
         if on_progress is not None:
             on_progress(self.call_id, self.tool_name, text)
 
+    async def hand_over(self, agent: Any) -> Any:
+        """Let another agent go on with the conversation; see ``Agent.handoff``.
+
+        Raises:
+            UsageError: No run calls the tool.
+        """
+        if self._live.hand_over is None:
+            raise UsageError("a conversation is handed over by a run; there is none here")
+        return await self._live.hand_over(agent)
+
     def add_usage(self, usage: Usage) -> None:
         """Count what a tool itself spent on models, for the limits and the record of the run."""
         self._live.usage += usage
@@ -342,6 +371,13 @@ def current_context(tool_name: str) -> RunContext[Any]:
             "RunContext(deps)"
         )
     return context
+
+
+def note_media(media: Iterable[Media]) -> None:
+    """Remember what a child of a composite returned, for the composite's own result."""
+    context = _CURRENT.get()
+    if context is not None:
+        context._run.returned.update((one.sha256, one) for one in media)  # noqa: SLF001 - ours
 
 
 @contextmanager

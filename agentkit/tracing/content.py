@@ -209,7 +209,8 @@ def _message(message: Message, policy: ContentPolicy) -> dict[str, Any]:
             response = policy.text(text)
             parts = [{"type": "tool_call_response", "id": call_id, "response": response}]
         case _:
-            parts = [_part(message.text, policy)]
+            texts = (message.text, *(one.label for one in message.media))
+            parts = [_part(text, policy) for text in texts]
     return {"role": message.role, "parts": parts}
 
 

@@ -5,7 +5,7 @@
     python examples/support_bot/bot.py --serve --model openai:gpt-4o-mini
 
 It shows a database handle and the customer as dependencies of tools, instructions made for each
-run, a guardrail, a billing agent behind a tool, progress, photos of damage, limits on history and
+run, a guardrail, a billing agent that takes over, progress, photos of damage, limits on history and
 cost, and refunds that a person approves at ``/v1/approvals``. Any client of OpenAI's chat
 completions can talk to it.
 """
@@ -138,7 +138,7 @@ def greeting(ctx: RunContext[Customer]) -> str:
 
 
 def build_agent(model: ChatModel | str, store: str, *, billing: ChatModel | str) -> Agent[Any, str]:
-    """The bot, with the billing agent as one of its tools."""
+    """The bot, which hands questions about prices over to the billing agent."""
     accountant = Agent(
         billing,
         tools=[invoice],
@@ -148,7 +148,7 @@ def build_agent(model: ChatModel | str, store: str, *, billing: ChatModel | str)
     )
     return Agent(
         model,
-        tools=[my_orders, refund, claim, accountant.as_tool(description="Knows what orders cost.")],
+        tools=[my_orders, refund, claim, accountant.handoff(description="Knows what orders cost.")],
         store=store,
         deps_type=Customer,
         instructions=["You are the support of a shop. Be brief.", greeting],
@@ -183,7 +183,7 @@ def scripted_support(request: ModelRequest) -> str | list[ToolCall]:
     if "broken" in last.text.lower():
         return [_call("claim", order=_number(last.text))]
     if "cost" in last.text.lower():
-        return [_call("billing", request=last.text)]
+        return [_call("transfer_to_billing")]
     if "orders" in last.text.lower():
         return [_call("my_orders")]
     return f"You wrote: {last.text}"

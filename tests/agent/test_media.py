@@ -13,12 +13,14 @@ from support.media import PDF, RED, WAV, png
 from agentkit import (
     Agent,
     Audio,
+    Block,
     Episode,
     File,
     Image,
     KeepLastTurns,
     RunContext,
     TokenBudget,
+    composite,
     guardrail,
     open_store,
     tool,
@@ -390,6 +392,44 @@ def test_guardrails_see_the_words_and_keep_the_picture():
     assert parts_of(model.requests[0].messages[0]) == ["What nice thing is ", RED, " this?"]
 
 
+def test_a_guardrail_may_look_at_the_picture_and_take_one_out():
+    """An input is blocked for what was sent with it; a rewritten result shows what is left in it."""
+
+    @guardrail("input")
+    def no_files(ctx: RunContext[None], _: str) -> Block | None:
+        return Block("no files, please") if any(one.kind == "file" for one in ctx.media) else None
+
+    @guardrail("tool_result")
+    def no_pictures(_: RunContext[None], result: ToolResult) -> Rewrite:
+        return Rewrite(f"{len(result.media)} picture left out")
+
+    model = ScriptedModel([[CALL], "Done."])
+    agent = Agent(model, tools=[chart], guardrails=[no_files, no_pictures])
+    assert agent.run_sync(["Read", PDF]).stop_reason == "blocked"
+    (result,) = agent.run_sync(["Draw", RED]).episode.results
+    assert (result.text, result.media) == ("1 picture left out", ())
+
+
+def test_a_composite_gives_what_its_children_return():
+    """Inside, a program has what tells of a picture; the model is shown the picture."""
+
+    @tool(effects=["reads"])
+    def photo(name: str) -> Image:
+        """Take a photo."""
+        return RED
+
+    @composite
+    def both(first: str, second: str) -> list[object]:
+        """Take two photos."""
+        return ["Two:", photo(first), photo(second)]
+
+    call = ToolCall(call_id="1", name="both", arguments={"first": "a", "second": "b"})
+    model = ScriptedModel([[call], "Two."])
+    (result,) = Agent(model, tools=[photo, both]).run_sync("Photos?").episode.results
+    assert result.value == ["Two:", RED.reference(), RED.reference()]
+    assert result.media == (RED, RED)
+
+
 def test_history_processors_count_pictures():
     """A conversation of few words and many pictures is a long one."""
     history = [
@@ -419,6 +459,28 @@ def test_redaction_takes_pictures_out():
     assert parts_of(request)[1] == "[image red.png: image/png, 69 bytes, not kept]"
     model = deaf("I saw it then.")
     assert Agent(model).run_sync("And?", history=episode.messages()).output == "I saw it then."
+
+
+def test_a_record_of_format_5_stays_readable():
+    """As it was written when media came: what tells of them in place, the bytes once in a table."""
+    told = {
+        "kind": "image",
+        "media_type": "image/png",
+        "name": "red.png",
+        "sha256": "b1ff9c8ea3a780bad09b346c423d2d0e46815926879b18e841d928376a946640",
+        "size": 69,
+    }
+    result = {"call_id": "c1", "name": "chart", "status": "ok", "value": None, "media": [told]}
+    turn = {"message": {"role": "assistant", "text": ""}, "results": [result], "usage": {}}
+    record = {
+        "format": 5, "episode_id": "e1", "request": "Red?", "media": [told], "turns": [turn], "usage": {},
+        "media_data": {
+            told["sha256"]: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLv"
+            "AAAAAElFTkSuQmCC"
+        },
+    }  # fmt: skip
+    episode = Episode.from_json(record)
+    assert (episode.media, episode.results[0].media) == ((RED,), (RED,))
 
 
 def test_a_record_with_broken_media_is_no_episode():

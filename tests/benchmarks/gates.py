@@ -175,9 +175,10 @@ def canary(rounds: int) -> Iterator[Row]:
         for _ in range(runs):
             sessions = list(traffic(chance, 0.8 - harm, 1_000))
             found = list(blocks(sessions))
-            served = np.cumsum([len(block.candidate) for block in found])
+            served = np.cumsum([len(candidate) for _, candidate in found])
+            gains = [fmean(candidate) - fmean(control) for control, candidate in found]
             for name, (sign, bound) in BOUNDS.items():
-                path = log_money_path([sign * block.gain for block in found], bound=bound)
+                path = log_money_path([sign * gain for gain in gains], bound=bound)
                 place = next((n for n, one in enumerate(path) if one >= REACHED), None)
                 if place is not None:
                     reached[name].append(int(served[place]))

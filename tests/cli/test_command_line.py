@@ -1,11 +1,21 @@
-"""The command line as a whole: how large it is, and the manners that every command keeps."""
+"""The command line as a whole: how large it is, how options are declared, how commands end, plugins, terminals."""
 
 from __future__ import annotations
 
+import os
 import platform
+import pty
 import re
+import select
+import signal
+import subprocess
+import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
 import click
 import pytest
@@ -13,6 +23,8 @@ from click.testing import CliRunner
 
 import agentkit
 from agentkit.cli.main import COMMANDS, main
+from agentkit.cli.options import FromZero, StoreUrl, argument, command, option
+from agentkit.library.opening import open_store
 
 MOST_WORDS = 20
 MOST_LEAVES = 32
@@ -36,7 +48,6 @@ ONE_MEANING: Mapping[str, str] = {
     "--output": "the file to write",
     "-o": "the file to write",
     "--own": "the episodes are of one's own agents",
-    "--overrule": "the person knows better than a check; tools import names tools, review names checks",
     "--pin": "the library version that is held",
     "--refine": "how the model looks over its calls",
     "--run": "the name of an evaluation's run",
@@ -91,11 +102,11 @@ def test_an_option_has_one_meaning():
     """
     words: dict[str, set[str]] = defaultdict(set)
     flags: dict[str, set[bool]] = defaultdict(set)
-    for command in CORE.values():
-        for option in options(command):
-            for name in option.opts:
-                words[name].add(" ".join((option.help or "").split()))
-                flags[name].add(bool(option.is_flag))
+    for leaf in CORE.values():
+        for one in options(leaf):
+            for name in one.opts:
+                words[name].add(" ".join((one.help or "").split()))
+                flags[name].add(bool(one.is_flag))
     assert {name for name, texts in words.items() if len(texts) > 1} <= set(ONE_MEANING)
     assert {name for name, kinds in flags.items() if len(kinds) > 1} == set()
     assert set(ONE_MEANING) <= set(words)
@@ -217,3 +228,361 @@ def test_no_summary_in_a_list_of_commands_is_cut_off(path) -> None:
     listed = page.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()
     assert listed
     assert [line for line in listed if line.endswith("...") or len(line) > WIDTH] == []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Colours:
+    """Which colours.
+
+    Attributes:
+        paint: What to paint with.
+        shade (NAME): A shade, told over more lines
+            than one
+    """
+
+    paint: Literal["red", "blue"] = "red"
+    shade: tuple[str, ...] = ()
+
+
+@command(more="Behind the examples.")
+def draw(  # noqa: D417 - what is shared is told elsewhere
+    what: str,
+    more: Annotated[tuple[str, ...], argument("[MORE]...")] = (),
+    *,
+    colours: Colours,
+    times: int = 1,
+    limit: FromZero | None = None,
+    big: bool = False,
+    speed: float | None = None,
+    name: Annotated[str, option("-n", "--name")] = "",
+    store_url: StoreUrl,
+) -> None:
+    """Draw WHAT.
+
+    Args:
+        times: How often.
+        limit (MOST): The most.
+        big: Whether it is big.
+        speed: How fast.
+        name (NAME): A name.
+
+    Examples:
+      draw a house
+    """
+    print(what, more, colours, times, limit, big, speed, name, store_url)
+
+
+def say(*arguments: str) -> str:
+    """What the command prints."""
+    result = CliRunner().invoke(draw, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
+
+
+def test_defaults_and_values_reach_the_function():
+    """Each parameter gets its default or what was typed, and a dataclass is made of its fields."""
+    store = "sqlite:///.agentkit/library.db"
+    assert say("a") == f"a () {Colours()} 1 None False None  {store}"
+    typed = ("a", "b", "c", "--paint", "blue", "--shade", "x", "--shade", "y", "--times", "2")
+    typed += ("--limit", "0", "--big", "--speed", "0.5", "-n", "me", "--store", "s.db")
+    colours = Colours(paint="blue", shade=("x", "y"))
+    assert say(*typed) == f"a ('b', 'c') {colours} 2 0 True 0.5 me s.db"
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        (),
+        ("a", "--times", "0"),
+        ("a", "--limit", "-1"),
+        ("a", "--speed", "0"),
+        ("a", "--paint", "x"),
+    ],
+)
+def test_what_a_type_does_not_allow_is_refused(typed):
+    """Counts begin at 1 where nothing else is said, seconds above 0, choices are closed."""
+    assert CliRunner().invoke(draw, list(typed)).exit_code == 2
+
+
+def test_help_is_the_docstring():
+    """Sections of parameters are their help; shared options are told in one place."""
+    page = CliRunner().invoke(draw, ["--help"], terminal_width=100).output
+    assert "Usage: draw [OPTIONS] WHAT [MORE]..." in page
+    assert "Args:" not in page
+    for line in (
+        "--paint [red|blue]  What to paint with.  [default: red]",
+        "A shade, told over more lines than one; may be given several times.",
+        "--limit MOST        The most.  [x>=0]",
+        "--times N           How often.  [default: 1; x>=1]",
+        "-n, --name NAME     A name.",
+        "The store of definitions and episodes",
+    ):
+        assert line in page
+    assert page.rstrip().endswith("Behind the examples.")
+
+
+PROGRAM = [sys.executable, "-c", "from agentkit.cli.main import main; main(prog_name='agentkit')"]
+
+PLUGIN = """
+import asyncio
+import os
+from pathlib import Path
+
+from agentkit.testing import FunctionModel
+
+async def wait(request):
+    Path(os.environ["AGENTKIT_TEST_STARTED"]).touch()
+    await asyncio.sleep(100)
+
+def open_slow(name):
+    return FunctionModel(wait, name="slow")
+"""
+
+
+@pytest.fixture
+def environment(tmp_path, store_url):
+    """A process environment with a model plugin that never answers."""
+    folder = tmp_path / "plugins"
+    info = folder / "agentkit_slow-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "agentkit_slow.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-slow\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agentkit.models]\nslow = agentkit_slow:open_slow\n")
+    return {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "AGENTKIT_STORE": store_url,
+        "AGENTKIT_TEST_STARTED": str(tmp_path / "started"),
+    }
+
+
+@pytest.mark.parametrize("command", [["run", "Hi"], ["chat"]])
+def test_ctrl_c_keeps_the_episode(environment, store_url, tmp_path, command):
+    """Interrupted in the middle of an answer: status 130, one line, and the episode is kept."""
+    process = subprocess.Popen(
+        [*PROGRAM, *command, "--model", "slow:x"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("Hello\n")
+    process.stdin.flush()
+    started = Path(environment["AGENTKIT_TEST_STARTED"])
+    while not started.exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Interrupted" in err
+    assert "Traceback" not in err
+    store = open_store(store_url)
+    kept = list(store.select())
+    store.close()
+    assert [episode.stop_reason for episode in kept] == ["cancelled"]
+
+
+def test_a_reader_that_goes_away_is_no_error(environment, tmp_path):
+    """`agentkit ... | head -1` prints no trace."""
+    catalogue = ",".join(f'{{"name": "tool_{n}", "description": "x"}}' for n in range(3000))
+    (tmp_path / "many.json").write_text(f"[{catalogue}]")
+    subprocess.run(
+        [*PROGRAM, "tools", "import", str(tmp_path / "many.json")],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    listing = subprocess.Popen(
+        [*PROGRAM, "tools", "list", "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert listing.stdout.readline() == "[\n"
+    listing.stdout.close()
+    err = listing.stderr.read()
+    listing.stderr.close()
+    listing.wait(timeout=60)
+    assert err == ""
+
+
+def test_an_unexpected_error_is_one_line(invoke, script, tmp_path):
+    """A bug in a plugin ends with status 1, its type, and the way to the trace."""
+    (tmp_path / "answers.json").write_text("not json")
+    result = invoke("run", "Hi", "--model", "script:a")
+    assert result.exit_code == 1
+    assert "unexpected JSONDecodeError" in result.stderr
+    assert "agentkit --debug" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["--version", "--help"])
+def test_quick_commands_load_nothing_heavy(command):
+    """The version and the list of commands import neither the agent nor rich."""
+    heavy = {"rich", "pydantic", "sqlite3", "httpx", "agentkit.agent.agent"}
+    code = (
+        "import sys\n"
+        "from agentkit.cli.main import main\n"
+        f"main(['{command}'], standalone_mode=False)\n"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+MODULES = {
+    "brought": 'import click\n\n@click.command()\ndef shout():\n    """Say it loudly."""\n    click.echo("HELLO")\n',
+    "torn": "import nothing_of_this_name\n",
+}
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Installs a distribution that registers commands; gives the folder."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    for name, text in MODULES.items():
+        (folder / f"{name}_words.py").write_text(text)
+    monkeypatch.syspath_prepend(str(folder))
+
+    def register(name, *entries):
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = "\n".join(("[agentkit.commands]", *entries))
+        (info / "entry_points.txt").write_text(f"{lines}\n")
+
+    yield register
+    for name in MODULES:
+        sys.modules.pop(f"{name}_words", None)
+
+
+def test_a_plugin_brings_a_command(invoke, install):
+    """It stands on the help page by its place, without being imported, and runs when typed."""
+    install("brought", "shout = brought_words:shout")
+    page = invoke("--help").stdout
+    assert "Commands of plugins:" in page
+    assert "shout" in page.partition("Commands of plugins:")[2]
+    assert "brought_words" not in sys.modules
+    assert invoke("shout").stdout == "HELLO\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("shout = torn_words:shout", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("shout = brought_words:absent", "AttributeError"),
+    ],
+)
+def test_a_broken_plugin_is_one_line(invoke, install, entry, said):
+    """What is wrong is said when the command is typed; the help page and others still work."""
+    install("broken", entry)
+    result = invoke("shout")
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "shout" in invoke("--help").stdout
+    assert invoke("--version").exit_code == 0
+
+
+def test_the_pip_line_of_an_absent_plugin_is_told(invoke, monkeypatch):
+    """A word of a plugin of ours that is not installed names what to install."""
+    monkeypatch.setattr("agentkit.cli.boundary._plugins", tuple)
+    result = invoke("bench", "retrieval")
+    assert result.exit_code == 2
+    assert "Run: pip install agentkit-bench" in result.stderr
+
+
+class Terminal:
+    """A program on a pseudo-terminal: type into it, wait for what it shows."""
+
+    def __init__(self, arguments, environment, folder):
+        self._screen, program_side = pty.openpty()
+        self.process = subprocess.Popen(
+            [*PROGRAM, *arguments],
+            stdin=program_side,
+            stdout=program_side,
+            stderr=program_side,
+            env=environment,
+            cwd=folder,
+            start_new_session=True,
+        )
+        os.close(program_side)
+        self.shown = ""
+
+    def wait_for(self, text, seconds=60):
+        """Read until ``text`` is on the screen."""
+        deadline = time.monotonic() + seconds
+        while text not in self.shown and time.monotonic() < deadline:
+            if not self._read():
+                break
+        assert text in self.shown, self.shown
+
+    def type(self, line):
+        """Type a line; what was shown before is forgotten."""
+        self.shown = ""
+        os.write(self._screen, f"{line}\n".encode())
+
+    def end(self):
+        """Wait until the program ends; gives its status."""
+        while self._read():
+            pass
+        os.close(self._screen)
+        return self.process.wait(timeout=60)
+
+    def _read(self):
+        ready, _, _ = select.select([self._screen], [], [], 1)
+        if not ready:
+            return self.process.poll() is None
+        try:
+            piece = os.read(self._screen, 65536)
+        except OSError:  # Linux says so when the program has closed its side
+            return False
+        self.shown += piece.decode()
+        return bool(piece)
+
+
+@pytest.fixture
+def terminal(tmp_path, store_url, script, tools_file):
+    """Starts a program on a terminal of its own."""
+    started = []
+
+    def start(*arguments):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(tmp_path / "plugins"),
+            "AGENTKIT_STORE": store_url,
+            "TERM": "xterm",
+        }
+        started.append(Terminal(arguments, environment, tmp_path))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+
+
+def test_a_person_approves_and_refuses(terminal, script):
+    """A destructive tool runs after yes, does not after no, and Ctrl-D leaves."""
+    script(["wipe", {"path": "x"}], "Gone.", ["wipe", {"path": "y"}], "Kept.")
+    chat = terminal("chat", "--tools", "desk.py", "--model", "script:a")
+    chat.wait_for("> ")
+    assert "script, 2 tools of library version 1. /tools" in chat.shown
+    chat.type("wipe x")
+    chat.wait_for('Run wipe(path="x")? [y/N]')
+    chat.type("y")
+    chat.wait_for("gives x is gone")
+    chat.wait_for("Gone.")
+    chat.wait_for("> ")
+    chat.type("wipe y")
+    chat.wait_for('Run wipe(path="y")? [y/N]')
+    chat.type("n")
+    chat.wait_for("denied: The user said no.")
+    chat.wait_for("> ")
+    chat.type("/exit")
+    assert chat.end() == 0
+    assert "To go on: agentkit chat --session" in chat.shown

@@ -1,9 +1,17 @@
-"""``agentkit episodes``."""
+"""``agentkit episodes``, ``export`` and ``import``: what is kept of the past, and what goes to other libraries."""
 
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from click.testing import CliRunner
 
+from agentkit.cli.main import main
 from agentkit.episodes import (
     Episode,
     Evidence,
@@ -13,9 +21,12 @@ from agentkit.episodes import (
     Turn,
     Verdict,
 )
+from agentkit.episodes.files import export_episodes, import_episodes
 from agentkit.evolution.learning import UserFeedback, keep_feedback
+from agentkit.library import EpisodeFilter
 from agentkit.library.opening import open_store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.testing import sample_library
 
 
 def call(name="add", **arguments):
@@ -23,7 +34,7 @@ def call(name="add", **arguments):
     return ToolCall(call_id="c1", name=name, arguments=arguments)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def episodes(store_url):
     """Three episodes: one passed, one failed, one not judged."""
     refused = ToolResult(
@@ -78,6 +89,7 @@ def episodes(store_url):
     store.close()
 
 
+@pytest.mark.usefixtures("episodes")
 def test_the_list_is_newest_first(invoke, as_json):
     """The table shows whole ids, verdicts and the beginning of each request."""
     assert [e["episode_id"] for e in as_json("episodes", "list")] == ["bb03", "aa02", "aa01"]
@@ -87,6 +99,7 @@ def test_the_list_is_newest_first(invoke, as_json):
     assert "1,234" in table[4]
 
 
+@pytest.mark.usefixtures("episodes")
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
@@ -105,6 +118,7 @@ def test_filters_choose(as_json, options, ids):
     assert [e["episode_id"] for e in as_json("episodes", "list", *options)] == ids
 
 
+@pytest.mark.usefixtures("episodes")
 def test_records_that_no_user_saw_are_marked(invoke, as_json, store_url):
     """A shadow run and a later judgement are listed as such, and neither is the last episode."""
     store = open_store(store_url)
@@ -119,6 +133,7 @@ def test_records_that_no_user_saw_are_marked(invoke, as_json, store_url):
     assert as_json("episodes", "show", "cc0")["metadata"] == {"shadow_of": "bb03"}
 
 
+@pytest.mark.usefixtures("episodes")
 def test_show_tells_the_whole_story(invoke):
     """Retrieval, every refinement, the failure with its rule, and the verdict are there."""
     told = invoke("episodes", "show", "aa01").stdout
@@ -130,6 +145,7 @@ def test_show_tells_the_whole_story(invoke):
     assert "category=multiple" in told
 
 
+@pytest.mark.usefixtures("episodes")
 def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
     """Controls and marks that turn text around stand as their code points; lines stay lines."""
     hostile = Episode(
@@ -148,12 +164,14 @@ def test_foreign_text_can_not_steer_the_terminal(invoke, store_url):
         assert not {"\x1b", "\u202e"} & set(text)
 
 
+@pytest.mark.usefixtures("episodes")
 @pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("b", "bb03"), ("aa02", "aa02")])
 def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
     """The whole id, a beginning that fits one episode, and the word last all work."""
     assert as_json("episodes", "show", asked)["episode_id"] == found
 
 
+@pytest.mark.usefixtures("episodes")
 def test_feedback_stands_below_the_episode(invoke, as_json, store_url):
     """What a user said is shown with the call that was expected."""
     said = UserFeedback(rating=0.0, reason="Too dear.", corrected_tool="add", sender="shop")
@@ -163,3 +181,236 @@ def test_feedback_stands_below_the_episode(invoke, as_json, store_url):
     told = invoke("episodes", "show", "aa02").stdout
     assert "feedback: not good; a user, key 'shop'; Too dear.; expected add {\"a\": 3}" in told
     assert len(as_json("episodes", "show", "aa02")["feedback"]) == 1
+
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def kept(store_url):
+    """Five episodes, each a day older than the next one."""
+    episodes = [
+        Episode(
+            episode_id=f"e{i}",
+            request=f"I am ann{i}@example.org",
+            started_at=(NOW - timedelta(days=5 - i)).isoformat(),
+        )
+        for i in range(5)
+    ]
+    store = open_store(store_url)
+    for episode in episodes:
+        store.append(episode)
+    store.close()
+    return episodes
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "noform"])
+def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
+    """The form follows the name of the file, and reading it gives equal episodes in order."""
+    result = invoke("episodes", "export", "--output", name)
+    assert result.exit_code == 0, result.stderr
+    assert "5 episodes written" in result.stderr
+    assert list(import_episodes(tmp_path / name, own=True)) == kept
+
+
+@pytest.mark.usefixtures("kept")
+def test_export_without_personal_data(invoke):
+    """With --redact addresses are placeholders."""
+    result = invoke("episodes", "export", "--redact")
+    assert {json.loads(line)["request"] for line in result.stdout.splitlines()} == {"I am <email>"}
+
+
+def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
+    """Files go into another store; a second time nothing is added, and broken lines are told."""
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
+    assert invoke("episodes", "export", "--output", "E.JSONL.GZ").exit_code == 0
+    with (tmp_path / "e.jsonl").open("a") as file:
+        file.write("half an epis")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    for name in ("e.jsonl", "E.JSONL.GZ"):
+        result = invoke("import", name, "--store", other)
+        assert result.exit_code == 0, result.stderr
+        assert f"{name}: 5 episodes read" in result.stderr
+        assert (f"{name}, line 6" in result.stderr) == (name == "e.jsonl")
+    assert (tmp_path / "E.JSONL.GZ").read_bytes().startswith(b"\x1f\x8b")
+    labels = {"imported": "e.jsonl"}
+    with closing(open_store(other)) as store:
+        assert list(store.select()) == [replace(one, metadata=labels) for one in kept[::-1]]
+    assert invoke("import", "--own", "e.jsonl", "--store", f"{other}2").exit_code == 0
+    with closing(open_store(f"{other}2")) as store:
+        assert list(store.select()) == kept[::-1]
+
+
+def test_no_file_says_that_it_is_our_own(invoke, tmp_path, kept):
+    """The label of an import is ours: what a file says in its place is overwritten, and --own adds none."""
+    said = [replace(kept[0], metadata={"imported": ""}), kept[1]]
+    export_episodes(tmp_path / "e.jsonl", said)
+    for word, labels in (("--json", ["e.jsonl", "e.jsonl"]), ("--own", ["", None])):
+        other = f"sqlite:///{tmp_path / word}.db"
+        assert invoke("import", "e.jsonl", word, "--store", other).exit_code == 0
+        with closing(open_store(other)) as store:
+            found = store.select(EpisodeFilter(oldest_first=True))
+            assert [one.metadata.get("imported") for one in found] == labels
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["e.jsonl", "--dry-run"], "--dry-run is for artifacts, and e.jsonl is none"),
+        (["e.jsonl", "--on-conflict", "skip"], "--on-conflict is for artifacts"),
+        (["tools.json", "--own"], "--own is for episodes"),
+        (["tools.json", "e.jsonl"], "give one artifact at a time"),
+    ],
+)
+def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
+    """Options of artifacts mean nothing for episodes, and both do not come in one command."""
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
+    assert invoke("tools", "import", "-", typed='[{"name": "a"}]').exit_code == 0
+    assert invoke("export", "--format", "artifact", "--output", "tools.json").exit_code == 0
+    result = invoke("import", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+@pytest.mark.usefixtures("kept")
+def test_prune_deletes_the_oldest(invoke, as_json):
+    """It tells what went, and what the store holds now."""
+    gone = as_json("episodes", "prune", "--max-age", "3d")
+    assert (gone["gone"]["count"], gone["kept"]["count"]) == (3, 2)
+    result = invoke("episodes", "prune", "--max-count", "1")
+    assert "1 episode (" in result.stderr
+    assert "deleted; the store holds 1 episode (" in result.stderr
+    assert as_json("episodes", "prune", "--max-count", "0")["kept"]["count"] == 0
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give --max-age or --max-count"),
+        (("--max-age", "soon"), "write 30d"),
+        (("--max-age", "9999999999w"), "write 30d"),
+        (("--max-count", "-1"), "-1"),
+    ],
+)
+def test_prune_says_what_is_wrong(invoke, arguments, said):
+    """Without a bound, or with one that is none, nothing is deleted."""
+    result = invoke("episodes", "prune", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A folder with a store of the sample tools, one reworded, and files of both versions."""
+    folder = tmp_path_factory.mktemp("made")
+    entries = [tool.definition.to_json() for tool in sample_library()]
+    (reserve,) = (entry for entry in entries if entry["name"] == "cars_reserve")
+    reserve["specification"]["text"] = ["The customer has already agreed."]
+    (folder / "first.json").write_text(json.dumps(entries))
+    entries[0]["description"]["summary"] += " Ask for one city."
+    (folder / "tools.json").write_text(json.dumps(entries))
+    store = ["--store", str(folder / "library.db")]
+    read = ["--overrule", "cars_reserve", *store]
+    for command in (
+        ["tools", "import", str(folder / "first.json"), *read],
+        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *read],
+        ["export", "-o", str(folder / "new.json"), *store],
+        ["export", "-o", str(folder / "old.json"), "--at", "1", *store],
+    ):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def library(made, tmp_path):
+    """A copy of that folder, in which the command runs."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def test_an_artifact_goes_to_another_library(invoke, library):
+    """Export, look at what would come, import with consent, and nothing is left to import."""
+    target = ("--store", "sqlite:///other.db")
+    dry = invoke("import", "new.json", "--dry-run", *target)
+    assert not (library / "other.db").exists()
+    assert (dry.exit_code, "nothing was written" in dry.stdout) == (1, True)
+    first = invoke("import", "new.json", "--approve", "weather_now", *target)
+    assert first.stdout.startswith("9 added, 4 held; library version 1\n")
+    assert "'agentkit review approve ID'" in first.stderr
+    listed = invoke("review", "list", *target)
+    assert "weather_forecast" in listed.stdout
+    last = invoke("import", "new.json", "--approve-all", "--json", *target)
+    (held,) = (one for one in json.loads(last.stdout)["tools"] if one["outcome"] == "held")
+    read = ("--reason", "they have")
+    assert invoke("review", "approve", held["proposal_id"], *read, *target).exit_code == 0
+
+
+def test_a_history_is_restored(invoke, library):
+    """A new store has every version, and the audit trail holds."""
+    target = ("--store", "sqlite:///copy.db")
+    refused = invoke("import", "new.json", "--restore", *target)
+    assert (refused.exit_code, "cars_reserve" in refused.stderr) == (1, True)
+    (library / "key").write_text(SECRET)
+    signed = {"AGENTKIT_AUDIT_KEY_FILE": str(library / "key")}
+    made = CliRunner().invoke(main, ["export", "-o", "signed.json", "--sign"], env=signed)
+    assert made.exit_code == 0, made.stderr
+    done = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
+    assert done.stdout == "restored to library version 2 with 2 events\n"
+    assert invoke("log", "--verify", *target).exit_code == 0
+    again = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
+    assert (again.exit_code, "empty store" in again.stderr) == (2, True)
+
+
+def test_a_signature_is_asked_for_and_checked(invoke, library):
+    """An artifact that nobody signed does not pass for one of ours."""
+    (library / "key").write_text(SECRET)
+    result = invoke("import", "new.json", "--key-file", "key")
+    assert (result.exit_code, "is not signed" in result.stderr) == (1, True)
+    assert invoke("export", "-o", "x.json", "--sign").exit_code == 2
+
+
+def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
+    """Commands that only read take ``artifact:FILE``; those that write are refused."""
+    place = ("--store", "artifact:new.json")
+    assert len(as_json("tools", "list", *place)) == 13
+    assert "weather_now" in invoke("search", "is it warm in Oslo", *place).stdout
+    assert invoke("export", "--format", "mcp", *place).exit_code == 0
+    for command in (
+        ("rollback", "--pin", "1"),
+        ("tools", "import", "first.json", "--on-conflict", "replace"),
+    ):
+        result = invoke(*command, *place)
+        assert (result.exit_code, "cannot be written to" in result.stderr) == (1, True)
+    gone = invoke("tools", "list", "--store", "artifact:absent.json")
+    assert (gone.exit_code, "no such file" in gone.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("import", "tools.json"), 2, "agentkit tools import tools.json"),
+        (("import", "newer.json"), 1, "has format 2"),
+        (("tools", "import", "new.json"), 2, "type: agentkit import new.json"),
+        (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
+        (("import", "cut.json"), 1, "cut off"),
+        (("import", "new.json", "--approve", "nothing"), 2, "no tool 'nothing'"),
+        (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other options out"),
+        (("import", "new.json", "--key-file", "absent"), 2, "absent"),
+        (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
+        (("export", "--at", "9"), 2, "no library version 9"),
+    ],
+)
+def test_mistakes_are_told(invoke, library, arguments, code, words):
+    """Wrong files, versions and choices end with a reason, and change nothing."""
+    text = (library / "new.json").read_text()
+    (library / "changed.json").write_text(text.replace("Ask for one city.", "Ask for two.", 1))
+    (library / "newer.json").write_text(text.replace('_artifact": 1', '_artifact": 2', 1))
+    (library / "cut.json").write_text(text[: len(text) // 2])
+    result = invoke(*arguments)
+    assert (result.exit_code, words in result.stderr) == (code, True), result.stderr
+    assert not (library / "absent.db").exists()

@@ -1,21 +1,23 @@
-"""``agentkit review`` shows and decides, ``agentkit rollback`` takes back."""
+"""``agentkit review``, ``rollback`` and ``log``, with signatures."""
 
 from __future__ import annotations
 
+import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
-from agentkit import Agent, open_store, tool
+from agentkit import Agent, ToolDefinition, open_store, tool
 from agentkit._waiting import wait_for
 from agentkit.episodes import Episode, Turn
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal, UnreadableProposal
-from agentkit.evolution.serving import running
+from agentkit.evolution.serving import running, share_of
 from agentkit.evolution.validation.report import FailedCheck, TextOrigin
-from agentkit.library.chain import verify_chain, verify_library
-from agentkit.library.events import Author
+from agentkit.library import LibraryChange
+from agentkit.library.chain import read_signer, verify_chain, verify_library
+from agentkit.library.events import Author, EventDraft, chained
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import ScriptedModel
 from agentkit.tools.rules import OneOf
@@ -162,20 +164,15 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
     assert "\x1b" not in invoke("review", "list", "--all").output
 
 
-def test_a_person_overrules_a_check(as_json, invoke, manager):
-    """Show gives the command; every code must be named, with a reason; then it is in use."""
+def test_a_person_reads_what_a_check_doubts(as_json, invoke, manager):
+    """Show tells what the check says; the person's word lets it go on."""
     base = manager.library["loan_offer"].definition
     name = reworded(manager, f"{base.description.summary} Then call loan_terms.").proposal_id
-    line = f"agentkit review approve {name} --overrule other_tool --reason WHY"
-    assert line in invoke("review", "show", name).stdout
-    approve = ("review", "approve", name, "--reason", "so it is")
-    assert "is rejected" in invoke(*approve).stderr
-    assert "--reason" in invoke("review", "approve", name, "--overrule", "other_tool").stderr
-    assert invoke(*approve, "--overrule", "directive").exit_code == 2
-    assert "rejected for other_tool" in invoke(*approve, "--overrule", "unit_contradicted").stderr
-    assert as_json(*approve, "--overrule", "other_tool")["state"] == "active"
-    kinds = [event.kind for event in manager.refresh() and manager.ledger.proposals[name].events]
-    assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
+    page = invoke("review", "show", name).stdout
+    assert "[other_tool] in summary: it says to call 'loan_terms'" in page
+    assert f"agentkit review approve {name}\n" in page
+    approve = ("review", "approve", name, "--reason", "they do")
+    assert as_json(*approve)["state"] == "active"
 
 
 def test_pins(as_json, invoke, proposal_id):
@@ -217,7 +214,7 @@ def test_a_canary_serves_a_share(as_json, manager, proposal_id, typed, share):
     assert moved["state"] == "canary"
     manager.refresh()
     (experiment,) = running(manager.ledger, "canary")
-    assert (experiment.proposal_id, experiment.share) == (proposal_id, share)
+    assert (experiment.proposal_id, share_of(experiment)) == (proposal_id, share)
     again = as_json("review", "canary", "loan_offer")
     assert again["waits_for"] == "serves a share of the sessions until its numbers decide"
     assert as_json("rollback", "loan_offer")["taken_back"] == [proposal_id]
@@ -258,3 +255,191 @@ def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, scri
     assert as_json("review", "calls") == []
     last = as_json("episodes", "show", "last")
     assert last["turns"][0]["results"][0]["value"] == "A17 is refunded"
+
+
+SECRET = "0123456789abcdef0123456789abcdef"
+ADA = Author(kind="person", name="Ada")
+MANAGER = Author(kind="program", name="manager")
+JUDGE = Author(kind="model", name="judge-1", prompt_hash="ab" * 32)
+PERIODS = ToolDefinition(name="periods")
+
+
+def said(kind, author, reason, **parts):
+    """A draft about a proposal for the tool ``periods``."""
+    about = {"proposal_id": "evidence-3f2a", "tool_name": "periods", "library_version": 1}
+    return EventDraft(kind=kind, author=author, reason=reason, **{**about, **parts})
+
+
+DAYS = {
+    "2026-11-20T09:58:01.000001+00:00": [
+        said("written", ADA, "import", proposal_id="", digest_after=PERIODS.digest)
+    ],
+    "2026-11-21T10:03:12.000001+00:00": [
+        said("proposed", JUDGE, "a rule " * 60, evidence=("e1", "e2")),
+        said("approved", ADA, "\u202ereads \x1b[31mwell", facts={"答": [1, 2]}),
+    ],
+    "2026-11-21T10:04:00.000001+00:00": [
+        said("proposed", JUDGE, "other", proposal_id="feedback-1", tool_name="天気"),
+        said("rejected", MANAGER, "unknown tool", proposal_id="feedback-1", tool_name="天気"),
+    ],
+}
+
+
+def fill(url, signer=None):
+    """Five events over two days, the first with a tool."""
+    store, last = open_store(url), None
+    for at, drafts in DAYS.items():
+        events = chained(last, drafts, at=at, signer=signer)
+        upserts = () if last else (PERIODS,)
+        change = LibraryChange(proposal_id=at, upserts=upserts, events=events)
+        store.commit(change, expected_version=store.load().version)
+        last = events[-1]
+    store.close()
+
+
+@pytest.fixture
+def filled(store_url):
+    """The store of the test, with five events."""
+    fill(store_url)
+
+
+@pytest.mark.usefixtures("filled")
+def test_events_are_listed(invoke):
+    """The list says when, what, which tool, who and why, without colours in a pipe."""
+    told = invoke("log").stdout
+    first = "1 2026-11-20 09:58:01 written periods 1 Ada"
+    assert " ".join(told.splitlines()[2].split()).startswith(first)
+    assert "judge-1 (model)" in told
+    assert "天気" in told
+    assert "\x1b" not in told
+    assert not [line for line in told.splitlines() if line != line.rstrip()]
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        ((), [1, 2, 3, 4, 5]),
+        (("--tool", "天気"), [4, 5]),
+        (("--limit", "2"), [4, 5]),
+    ],
+)
+def test_events_are_picked(as_json, options, numbers):
+    """By tool, and the newest ones."""
+    assert [event["sequence"] for event in as_json("log", *options)] == numbers
+
+
+@pytest.mark.usefixtures("filled")
+def test_one_event_is_shown_whole(invoke, as_json):
+    """An event shows its facts, its hash and the one before it; an absent one is an error."""
+    told = invoke("log", "3").stdout
+    record = as_json("log", "3")
+    assert record["hash"] in told
+    assert record["previous"] in told
+    assert '"答": [' in told
+    assert "e1\n                 e2" in invoke("log", "2").stdout
+    missing = invoke("log", "6")
+    assert (missing.exit_code, "no event 6" in missing.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_whole_trail_is_verified(invoke, as_json):
+    """Without a fault the exit status is 0, and what was not looked at is said."""
+    result = invoke("log", "--verify")
+    assert result.exit_code == 0
+    assert "5 events: the log is intact" in result.stdout
+    assert "signatures were not checked" in result.stderr
+    assert "--expect HEAD" in result.stderr
+    report = as_json("log", "--verify")
+    assert (report["is_whole"], report["faults"], report["notes"]) == (True, [], [])
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("DELETE FROM library_events WHERE sequence = 3", "gap"),
+        ("DELETE FROM library_events WHERE sequence = 5", "head"),
+    ],
+)
+def test_what_was_changed_in_the_file_is_found(invoke, tmp_path, statement, code):
+    """A dropped event, or one cut off at the end: exit status 1, and a reason."""
+    head = invoke("log", "--head").stdout.strip()
+    with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
+        raw.execute("DROP TRIGGER library_events_delete")  # which keeps programs from accidents
+        raw.execute(statement)
+    result = invoke("log", "--verify", "--expect", head, "--json")
+    assert (result.exit_code, f'"code": "{code}"' in result.stdout) == (1, True)
+    told = invoke("log", "--verify", "--expect", head)
+    assert (told.exit_code, "was changed after it was written" in told.stdout) == (1, True)
+
+
+def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypatch):
+    """A key from a file or from the environment checks all signatures; another finds all wrong."""
+    fill(store_url, read_signer(SECRET))
+    assert "not checked" in invoke("log", "--verify").stderr
+    (tmp_path / "audit.key").write_text(f"{SECRET}\n")
+    (tmp_path / "other.key").write_text(SECRET[::-1])
+    assert invoke("log", "--verify", "--key-file", "audit.key").exit_code == 0
+    both = ("--key-file", "other.key", "--key-file", "audit.key")
+    assert invoke("log", "--verify", *both).exit_code == 0
+    assert invoke("log", "--verify", "--key-file", "other.key").exit_code == 1
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
+    result = invoke("log", "--verify")
+    assert (result.exit_code, "not checked" in result.stderr) == (0, False)
+
+
+PUBLIC = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PUBLIC KEY-----
+"""
+TOOLS = '''
+from agentkit import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+'''
+
+
+@pytest.fixture
+def without_a_key(tmp_path, monkeypatch):
+    """A file of tools, and no key but what a test sets."""
+    for name in ("AGENTKIT_AUDIT_KEY", "AGENTKIT_AUDIT_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "own.py").write_text(TOOLS)
+
+
+def signed(tmp_path):
+    """Whether each event of the store is signed."""
+    store = open_store(tmp_path / "library.db")
+    try:
+        return [bool(event.signature) for event in store.events()]
+    finally:
+        store.close()
+
+
+@pytest.mark.usefixtures("without_a_key")
+@pytest.mark.parametrize("key", ["", SECRET])
+def test_events_are_signed_where_there_is_a_key(invoke, tmp_path, monkeypatch, key):
+    """What is written, and the kill switch; ``log --verify`` then wants all of it signed."""
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", key)
+    assert invoke("tools", "add", "own.py:add").exit_code == 0
+    assert invoke("rollback", "--pin", "1", "--reason", "to see").exit_code == 0
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
+    assert signed(tmp_path) == [bool(key)] * 2
+    assert invoke("log", "--verify").exit_code == (0 if key else 1)
+
+
+@pytest.mark.usefixtures("without_a_key")
+def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
+    """Whoever can only check is told so before an unsigned event would break the chain."""
+    pytest.importorskip("cryptography", reason="ed25519 needs the package cryptography")
+    assert invoke("tools", "add", "own.py:add").exit_code == 0
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", PUBLIC)
+    assert invoke("review", "list").exit_code == 0
+    refused = invoke("rollback", "--pin", "1", "--reason", "to see")
+    assert refused.exit_code == 2
+    assert "a public key can check signatures and not make them" in refused.stderr
+    assert signed(tmp_path) == [False]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.media import RED, png
 from support.model_server import ProviderServer
 from support.server_steps import ErrorStatus, HalfStream, RawReply, Reply, Reset, Stall
 
-from agentkit import Agent, tool
+from agentkit import Agent, Image, tool
 from agentkit.errors import (
     ModelConnectionError,
     ModelError,
@@ -31,6 +33,7 @@ from agentkit.models import (
     TextDelta,
 )
 from agentkit.models.anthropic import anthropic_model
+from agentkit.models.base import IMAGES
 from agentkit.models.litellm import litellm_model
 from agentkit.tools import ToolDefinition
 
@@ -196,6 +199,28 @@ async def test_whole_conversation_goes_back(open_adapter, name) -> None:
     sent = server.requests[0].body
     assert sent["max_tokens"] == 50
     assert sent["temperature"] == 0.5
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_pictures_reach_the_provider(open_adapter, name) -> None:
+    """What a user sends, and what a tool returns."""
+
+    @tool
+    def photo() -> Image:
+        """Take a photo."""
+        return Image(data=png(b"\0\0\xff"))
+
+    call = ToolCall(call_id="c1", name="photo", arguments={})
+    with ProviderServer([Reply(tool_calls=(call,)), "Blue."]) as server:
+        model = open_adapter(name, server)
+        model._accepts = (
+            IMAGES  # this server is not OpenAI's, and litellm's list may lack the model
+        )
+        result = await Agent(model, tools=[photo]).run(["Is this blue?", RED])
+        first, second = (json.dumps(one.body) for one in server.requests)
+    assert result.output == "Blue."
+    assert (first.count(RED.base64), second.count(RED.base64)) == (1, 1)
+    assert second.count(Image(data=png(b"\0\0\xff")).base64) == 1
 
 
 @pytest.mark.parametrize("streamed", [False, True])

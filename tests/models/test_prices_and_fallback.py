@@ -63,18 +63,23 @@ def test_the_prices_of_litellm_go_first(tmp_path, monkeypatch):
     folder = tmp_path / "litellm"
     folder.mkdir()
     (folder / "__init__.py").write_text("raise SystemExit")
-    row = {"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}
+    row = {"input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6, "supports_vision": True}
     table = {"gpt-4o": row, "new-model": row, "odd": {"mode": "image"}}
     (folder / prices._OF_LITELLM).write_text(json.dumps(table))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "litellm", raising=False)  # the real one, where tests use it
     prices._of_litellm.cache_clear()
+    prices._litellm_rows.cache_clear()
 
     assert prices.known_price("new-model") == Price(prompt=1.0, completion=2.0)
     assert prices.known_price("odd") is None
     assert prices.known_price("gpt-4o-mini").prompt == 0.15
     assert prices.known_price("gpt-4o").prompt == 1.0
+    own = {"base_url": "http://localhost:1/v1"}
+    assert "image/png" in OpenAICompatibleModel("new-model", **own).accepts
+    assert OpenAICompatibleModel("odd", **own).accepts == frozenset()
     prices._of_litellm.cache_clear()
+    prices._litellm_rows.cache_clear()
 
 
 def failing(error):

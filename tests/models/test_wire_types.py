@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.media import PDF, RED
 from support.model_server import ProviderServer
 from support.server_steps import Reply
 
+from agentkit import Image
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
 from agentkit.models.anthropic import anthropic_model
@@ -43,9 +45,9 @@ CALLS = (
 REQUEST = ModelRequest(
     messages=(
         SystemMessage(text="Be brief."),
-        UserMessage(text="4 and 5 squared?"),
+        UserMessage(text="4 and 5 squared?", media=(RED, PDF, Image(url="https://x.example/a"))),
         AssistantMessage(text="Well.", tool_calls=CALLS),
-        ToolMessage(call_id="c1", name="a.b", text="16"),
+        ToolMessage(call_id="c1", name="a.b", text="16", media=(RED,)),
         ToolMessage(call_id="c2", name="c", text="not JSON"),
     ),
     tools=TOOLS,

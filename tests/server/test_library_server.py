@@ -9,13 +9,14 @@ import pytest
 
 from agentkit import open_store
 from agentkit.errors import StoreUnavailableError
-from agentkit.library import LibraryChange
+from agentkit.library import Author, LibraryChange
+from agentkit.library.events import EventDraft, chained
 from agentkit.server import Keys, ServerLimits
 from agentkit.server.library import create_library_app
 from agentkit.tools import ToolDefinition
 
 KEY = "sk-0123456789abcdef"
-ROOT = "/library/v2"
+PATH = "/library/v3"
 
 
 def commit(store, *names):
@@ -53,47 +54,40 @@ def lines(answer):
 
 
 def test_the_first_line_says_what_is_newest(served, library):
-    """Version, digest and the end of the chain, with an ETag; then the definitions, or changes."""
+    """Version, digest and the end of the chain; then what is behind a version and an event."""
+    draft = EventDraft(kind="pinned", author=Author(kind="person", name="Ada"), library_version=2)
+    events = chained(None, [draft, draft], at="2026-11-21T10:00:00+00:00")
+    library.commit(LibraryChange(proposal_id="told", events=events), expected_version=2)
     head = {
-        "format": 2,
+        "format": 3,
         "version": 2,
-        "library": {"digest": library.load().digest, "tools": 3},
-        "versions": [1, 2],
-        "events": {"sequence": 0, "hash": ""},
+        "library": library.load().digest,
+        "events": {"sequence": 2, "hash": events[1].hash},
     }
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
-        answer = client.get(f"{ROOT}/library")
-        assert answer.headers["cache-control"] == "public, no-cache"
+        answer = client.get(PATH)
         assert answer.headers["content-type"] == "application/x-ndjson"
         assert lines(answer)[0] == head
-        assert [one["definition"]["name"] for one in lines(answer)[1:]] == ["a", "b", "c"]
-        first, change = lines(client.get(f"{ROOT}/library?since=1"))
-        assert first == head | {"since": 1}
-        assert (change["version"], change["proposal_id"]) == (2, "1")
-        old = lines(client.get(f"{ROOT}/library?version=1"))
-        assert (old[0]["version"], len(old)) == (1, 3)
-        assert [one["version"] for one in lines(client.get(f"{ROOT}/changes?after=1"))] == [2]
-        assert lines(client.get(f"{ROOT}/events")) == []
-        known = {"if-none-match": answer.headers["etag"]}
-        assert client.get(f"{ROOT}/library?since=2", headers=known).status_code == 304
-        commit(library, "d")
-        assert client.get(f"{ROOT}/library?since=2", headers=known).status_code == 200
+        assert [one.get("version") for one in lines(answer)[1:]] == [1, 2, None, None]
+        assert [one.get("sequence") for one in lines(answer)[1:]] == [None, None, 1, 2]
+        first, change, event = lines(client.get(f"{PATH}?version=1&event=1"))
+        assert first == head
+        assert (change["version"], change["proposal_id"], event["sequence"]) == (2, "1", 2)
+        assert lines(client.get(f"{PATH}?version=2&event=2")) == [head]
 
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/library?version=3", 404, "no library version 3"),
-        ("/library?version=-1", 400, "?version="),
-        ("/library?version=" + "9" * 30, 400, "?version="),
-        ("/library?since=x", 400, "?since="),
-        ("/changes?after=x", 400, "?after="),
-        ("/nothing", 404, "no such path"),
+        (f"{PATH}?version=-1", 400, "?version="),
+        (f"{PATH}?version={'9' * 30}", 400, "?version="),
+        (f"{PATH}?event=x", 400, "?event="),
+        (f"{PATH}/nothing", 404, "no such path"),
     ],
 )
 def test_what_is_not_there(get, path, status, words):
-    """Nothing is promised about what is still to come, and wrong questions are told."""
-    answer = get(ROOT + path)
+    """Wrong questions are told."""
+    answer = get(path)
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
 
@@ -102,28 +96,27 @@ def test_nobody_writes(served, library):
     """There is no method but GET."""
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
         for method in ("POST", "PUT", "DELETE"):
-            answer = client.request(method, f"{ROOT}/library", json={})
+            answer = client.request(method, PATH, json={})
             assert answer.status_code == 405
 
 
 def test_a_key_is_asked_for(get):
-    """Without it nothing is told; with keys, no shared cache may keep an answer."""
+    """Without it nothing is told, and no cache on the way keeps an answer."""
     keys = Keys({"edge": KEY})
-    for path in ("/library", "/library?version=1"):
-        assert get(ROOT + path, keys=keys).status_code == 401
-        allowed = get(ROOT + path, keys=keys, headers={"authorization": f"Bearer {KEY}"})
-        assert allowed.status_code == 200
-        assert allowed.headers["cache-control"].startswith("private, ")
+    assert get(PATH, keys=keys).status_code == 401
+    allowed = get(PATH, keys=keys, headers={"authorization": f"Bearer {KEY}"})
+    assert allowed.status_code == 200
+    assert allowed.headers["cache-control"] == "no-store"
 
 
 def test_health_readiness_and_metrics(served, library):
     """The process lives, the store answers, and what was asked is counted by route."""
     with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
-        client.get(f"{ROOT}/library")
+        client.get(PATH)
         assert client.get("/healthz").json() == {"status": "ok"}
         assert client.get("/readyz").json() == {"status": "ok"}
         text = client.get("/metrics").text
-    assert 'agentkit_requests_total{route="/library/v2/library",status="200",key=""} 1' in text
+    assert 'agentkit_requests_total{route="/library/v3",status="200",key=""} 1' in text
     assert "agentkit_library_version 2" in text
 
 
@@ -158,13 +151,13 @@ async def test_a_slow_store_holds_up_nobody(served, library):
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
 
             def ask(path, headers):
-                return asyncio.create_task(client.get(ROOT + path, headers=headers))
+                return asyncio.create_task(client.get(PATH + path, headers=headers))
 
-            asked = [ask("/changes", greedy) for _ in range(2)]
+            asked = [ask(f"?event={number}", greedy) for number in range(2)]
             while len(app.state.runs.reading) < 2:
                 await asyncio.sleep(0.01)
-            refused = await ask("/changes", greedy)
-            others = [await ask(path, modest) for path in ("/library", "/library?version=2")]
+            refused = await ask("", greedy)
+            others = [await ask(path, modest) for path in ("?version=2", "?version=2&event=1")]
             slow.goes_on.set()
             served_late = await asyncio.gather(*asked)
     assert (refused.status_code, refused.json()["error"]["code"]) == (

@@ -1,16 +1,32 @@
-"""``agentkit serve`` as a user starts it."""
+"""``agentkit serve`` as a user starts it, with rounds beside it, and the support bot of the examples."""
+
+from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
+import re
 import shutil
+import sqlite3
 import sys
+import time
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
 
 import httpx
+import openai
 import pytest
 from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
+from openai import OpenAI
 
+from agentkit import open_store
 from agentkit.cli.main import main
+from agentkit.evolution import ToolManager
+from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.library import EpisodeFilter
+from agentkit.server import serving
+from agentkit.testing import FunctionModel
 
 KEY = "sk-0123456789abcdef"
 TOOLS = '''
@@ -141,3 +157,283 @@ def who(ctx: RunContext[str]) -> str:
     assert asked.content[0].text == "ServerRequestContext"
     assert called.content[0].text == "3"
     assert store.exists()
+
+
+BANK = '''
+from agentkit import ModelRetry, tool
+
+@tool(effects=("reads",))
+def loan_rate(euro: int, periods: int) -> str:
+    """What a loan costs a month.
+
+    Args:
+        euro: The sum.
+        periods: Term in months.
+    """
+    if periods not in (36, 48, 60):
+        raise ModelRetry(f"periods must be one of 36, 48, 60, got {periods}")
+    return f"{round(euro / periods, 2)} a month over {periods}"
+'''
+PLUGIN = '''
+from agentkit.messages import ToolCall
+from agentkit.testing import FunctionModel
+
+def answer(request):
+    """Asks for the term that the customer said, or for the nearest one that the schema lists."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        return last.text if "a month" in last.text else "It was refused."
+    euro, months = (int(word) for word in last.text.split() if word.isdigit())
+    terms = request.tools[0].parameters_schema["properties"]["periods"].get("enum")
+    months = min(terms, key=lambda term: abs(term - months)) if terms else months
+    return [ToolCall(call_id="1", name="loan_rate", arguments={"euro": euro, "periods": months})]
+
+def open_clerk(name):
+    return FunctionModel(answer, name="clerk")
+'''
+MAIN = "from agentkit.cli.main import main; main()"
+
+
+@pytest.fixture
+def bank(tmp_path, monkeypatch):
+    """A folder with the bank's tool and a model that reads the schema; gives the store's URL."""
+    (tmp_path / "bank.py").write_text(BANK)
+    info = tmp_path / "plugins" / "agentkit_clerk-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "agentkit_clerk.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-clerk\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return f"sqlite:///{tmp_path / 'library.db'}"
+
+
+@pytest.fixture
+def served(bank, tmp_path):
+    """Starts ``agentkit serve`` with the bank's tool; gives an official client of it."""
+
+    @asynccontextmanager
+    async def run(*options):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", MAIN, "serve", "--model", "clerk:a", "--tools", "bank.py"),
+            *("--port", "0", "--store", bank, "--refresh", "0.1", *options),
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(
+                    [str(tmp_path / "plugins"), os.environ.get("PYTHONPATH", "")]
+                ),
+                "PYTHONUNBUFFERED": "1",
+            },
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
+            url = re.search(r"at (http://\S+)/v1", greeting)[1]
+            with OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+                yield client
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.communicate()
+
+    return run
+
+
+def evolve(store_url, *options):
+    """A round, as another process would make it."""
+    done = CliRunner().invoke(main, ["evolve", "--store", store_url, *options])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def ask(client, months=50, session=None):
+    """The answer to a customer who wants a loan over so many months."""
+    headers = {} if session is None else {"X-Session-Id": session}
+    return client.chat.completions.create(
+        model="agent",
+        messages=[{"role": "user", "content": f"A loan of 4800 euro over {months} months"}],
+        user=f"customer {months}",  # one person is one witness
+        extra_headers=headers,
+    )
+
+
+def test_a_canary_serves_its_share_and_says_so(bank, served):
+    """Sessions are divided between the candidate and what there is, and each answer names which."""
+
+    async def story():
+        async with served() as client:
+            await asyncio.to_thread(act, client)
+
+    def act(client):
+        for months in (50, 51):
+            ask(client, months)
+        evolve(bank, "--tools", "bank.py", "--canary", "--only", "evidence")
+        store = open_store(bank)
+        manager = ToolManager(store, lifecycle=LifecyclePolicy(canary=True))
+        [record] = manager.ledger.proposals.values()
+        assert record.state == "canary"
+        until, found = time.monotonic() + 60, {}
+        while len(found) < 2 and time.monotonic() < until:
+            session = f"s{time.monotonic_ns()}"
+            answer = ask(client, session=session)
+            found[answer.agentkit["route"]] = answer.choices[0].message.content
+            if len(found) == 2:
+                break
+        assert found == {"control": "It was refused.", record.proposal_id: "100.0 a month over 48"}
+        store.close()
+
+    asyncio.run(story())
+
+
+def test_evolve_beside_a_server_learns_as_traffic_comes_in(bank, served):
+    """``serve --evolve`` makes rounds in a process of its own, which ends with the server."""
+
+    async def story():
+        async with served("--evolve", "0.2") as client:
+            await asyncio.to_thread(act, client)
+
+    def act(client):
+        for months in (50, 51):
+            ask(client, months)
+        store = open_store(bank)
+        manager = ToolManager(store)
+        until = time.monotonic() + 60
+        while not manager.ledger.proposals and time.monotonic() < until:
+            time.sleep(0.1)
+            manager.refresh()
+        assert [one.state for one in manager.ledger.proposals.values()] == ["validated"]
+        busy = CliRunner().invoke(main, ["evolve", "--store", bank])
+        assert busy.exit_code == 1
+        assert re.search(r"process \d+ on .+ since .+ evolves .+; wait for its end", busy.stderr)
+        store.close()
+
+    asyncio.run(story())
+    assert CliRunner().invoke(main, ["evolve", "--store", bank]).exit_code == 0
+
+
+FILE = Path(__file__).parents[2] / "examples" / "support_bot" / "bot.py"
+
+
+@pytest.fixture(scope="module")
+def bot():
+    """The example as a module."""
+    spec = importlib.util.spec_from_file_location("support_bot", FILE)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["support_bot"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["support_bot"]
+
+
+@pytest.fixture
+def shop(bot, tmp_path):
+    """The address of a bot with a shop of its own, and where its episodes are kept."""
+    database, store = tmp_path / "shop.db", f"sqlite:///{tmp_path / 'agent.db'}"
+    bot.open_shop(database)
+    billing = FunctionModel(bot.scripted_billing)
+    agent = bot.build_agent(FunctionModel(bot.scripted_support), store, billing=billing)
+    with serving(bot.build_app(agent, database)) as url:
+        yield url, store
+
+
+def customer(bot, url, name):
+    """Asks for a customer, in one session; gives the events of each answer."""
+    headers = {"x-customer": name}
+    client = openai.OpenAI(
+        base_url=f"{url}/v1", api_key=bot.KEYS["website"], default_headers=headers, max_retries=0
+    )
+
+    def ask(text, *parts):
+        fields = {"extra_body": {"session_id": name}, "user": name, "stream": True}
+        content = [{"type": "text", "text": text}, *parts] if parts else text
+        messages = [{"role": "user", "content": content}]
+        chunks = list(client.chat.completions.create(model="support", messages=messages, **fields))
+        said = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+        return said, [one.model_extra.get("agentkit") for one in chunks if one.model_extra]
+
+    return ask
+
+
+def test_customers_see_their_own_orders_and_progress(bot, shop):
+    """The handle and the name come with the request; what tools say of progress is streamed."""
+    url, _ = shop
+    said, extras = customer(bot, url, "ada")("What are my orders?")
+    assert said == '["A17: delivered","A18: shipped"]'
+    progress = [one["progress"]["text"] for one in extras if one and "progress" in one]
+    assert progress == ["order A17, 1 of 2", "order A18, 2 of 2"]
+    assert "no order 'A17'" in customer(bot, url, "ben")("What does A17 cost?")[0]
+
+
+def test_a_photo_of_damage_is_uploaded(bot, shop, tmp_path):
+    """The model sees it, the tool that reports the damage finds it, and a false one is refused."""
+    url, store = shop
+    ada = customer(bot, url, "ada")
+
+    def photo(media_type):
+        image = {"url": f"data:{media_type};base64,{bot.PHOTO}"}
+        return {"type": "image_url", "image_url": image}
+
+    assert "ask the customer for a photo" in ada("A17 is broken")[0]
+    with pytest.raises(openai.BadRequestError, match="its bytes are image/png"):
+        ada("A17 is broken", photo("image/jpeg"))
+    said, _ = ada("A17 is broken", photo("image/png"))
+    assert said == "the damage of A17 is reported, with a photo of 69 bytes"
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        assert database.execute("SELECT id, media_type, length(photo) FROM claims").fetchall() == [
+            ("A17", "image/png", 69)
+        ]
+    with closing(open_store(store)) as kept:
+        (medium,) = next(iter(kept.select())).media
+    assert medium.base64 == bot.PHOTO
+
+
+def test_billing_takes_over_and_the_session_goes_on(bot, shop):
+    """The stream says so and goes on with its answer; both runs are one conversation."""
+    url, store = shop
+    ada = customer(bot, url, "ada")
+    said, extras = ada("What does A17 cost?")
+    assert said == "A17 costs 49.00 euros"
+    assert {"tool": "billing", "text": "takes over"} in [
+        (one or {}).get("progress") for one in extras
+    ]
+    assert ada("What are my orders?")[0] == '["A17: delivered","A18: shipped"]'
+    with closing(open_store(store)) as kept:
+        first, second = kept.select(EpisodeFilter(oldest_first=True))
+    assert first.results[0].value["agent"] == "billing"
+    assert (first.output, second.history_length) == ("A17 costs 49.00 euros", 4)
+
+
+def test_refunds_wait_for_the_desk(bot, shop):
+    """The desk decides, the run goes on for the customer who asked, and nothing runs twice."""
+    url, _ = shop
+    ada = customer(bot, url, "ada")
+    ada("Refund A17")
+    desk = {"authorization": f"Bearer {bot.KEYS['desk']}"}
+    (waiting,) = httpx.get(f"{url}/v1/approvals", headers=desk).json()["data"]
+    decide = {"headers": desk, "json": {"approved": True}}
+    decided = httpx.post(f"{url}/v1/approvals/{waiting['id']}", **decide)
+    assert decided.json()["content"] == "49.00 euros of A17 are on their way"
+    assert httpx.post(f"{url}/v1/approvals/{waiting['id']}", **decide).status_code == 409
+    assert "A17: refunded" in ada("What are my orders?")[0]
+    own = {"authorization": f"Bearer {bot.KEYS['website']}"}
+    assert httpx.get(f"{url}/v1/approvals", headers=own).json()["data"] == []
+
+
+def test_card_numbers_are_kept_nowhere(bot, shop):
+    """The guardrail hides them before the model and the store see them."""
+    url, store = shop
+    said, _ = customer(bot, url, "ada")("My card is 4111 1111 1111 1111.")
+    assert said == "You wrote: My card is [card number]."
+    with closing(open_store(store)) as kept:
+        (episode,) = kept.select()
+    assert "4111" not in str(episode.to_json())
+
+
+def test_the_tour_runs(bot, capsys):
+    """The command that the file names shows a customer and the desk."""
+    bot.main([])
+    shown = capsys.readouterr().out
+    assert "A17 costs 49.00 euros" in shown
+    assert "reported, with a photo of 69 bytes" in shown
+    assert "49.00 euros of A17 are on their way" in shown

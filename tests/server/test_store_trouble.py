@@ -1,4 +1,4 @@
-"""A server whose store is locked, hangs or is full: it stays alive, says so, hides and loses nothing."""
+"""A server whose store is in trouble, or that stops: it stays alive, says so, hides and loses nothing."""
 
 from __future__ import annotations
 
@@ -6,18 +6,27 @@ import asyncio
 import re
 import resource
 import signal
+import socket
 import sqlite3
 import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from support.unreliable_store import UnreliableStore
 
-from agentkit import open_store
+from agentkit import ToolDefinition, open_store
+from agentkit.cli.main import main
+from agentkit.errors import StoreError
+from agentkit.library import LibraryChange, Replica
+from agentkit.library.episode_stores import with_episodes
 from agentkit.library.sqlite.store import SQLiteStore
+from agentkit.messages import AssistantMessage
+from agentkit.models.base import ModelResponse
+from agentkit.tools.definition import Description
 
 URL = "/v1/chat/completions"
 ADD = 'call add {"a": 1, "b": 2}'
@@ -195,3 +204,204 @@ async def test_a_full_disk_stops_runs_and_recovers(start, tmp_path, no_tls):
         kept = list(store.select())
     assert len(kept) == 2 + statuses.count(200) + 1
     assert {episode.stop_reason for episode in kept} == {"finished"}
+
+
+def chat(seconds, **fields):
+    """A request that takes so long."""
+    messages = [{"role": "user", "content": str(seconds)}]
+    return {"model": "agent", "messages": messages, **fields}
+
+
+async def begun(client, number):
+    """Wait until so many runs have begun."""
+    while f"agentkit_runs_started_total {number}\n" not in (await client.get("/metrics")).text:
+        await asyncio.sleep(0.02)
+
+
+async def test_a_stopped_server_answers_what_it_began(start, tmp_path, no_tls):
+    """Runs that end in time are answered; those that do not are cut; all of them are kept."""
+    async with (
+        start("--drain", "0.8") as (process, url),
+        httpx.AsyncClient(verify=no_tls, base_url=url, timeout=20) as client,
+    ):
+        quick = [asyncio.create_task(client.post(URL, json=chat(0.5))) for _ in range(4)]
+        slow = asyncio.create_task(client.post(URL, json=chat(60)))
+        streamed = asyncio.create_task(client.post(URL, json=chat(61, stream=True)))
+        await begun(client, 6)
+        process.terminate()
+        answers = await asyncio.gather(*quick)
+        cut = [await slow, await streamed]
+        status = await asyncio.wait_for(process.wait(), 20)
+    assert status == 0
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.status_code for answer in cut] == [503, 503]
+    assert {answer.json()["error"]["code"] for answer in cut} == {"stopping"}
+    with_id = {answer.json()["id"].removeprefix("chatcmpl-") for answer in answers}
+    cut_ids = {answer.json()["error"]["episode_id"] for answer in cut}
+    store = open_store(tmp_path / "library.db")
+    kept = {episode.episode_id: episode.stop_reason for episode in store.select()}
+    store.close()
+    assert kept == dict.fromkeys(with_id, "finished") | dict.fromkeys(cut_ids, "cancelled")
+
+
+async def test_a_second_ctrl_c_waits_for_nobody(start, tmp_path, no_tls):
+    """Runs are cut at once, answered and kept; the server ends as in good order."""
+    async with (
+        start("--drain", "600") as (process, url),
+        httpx.AsyncClient(verify=no_tls, base_url=url, timeout=20) as client,
+    ):
+        slow = asyncio.create_task(client.post(URL, json=chat(300)))
+        await begun(client, 1)
+        process.send_signal(signal.SIGINT)
+        told = await process.stderr.readuntil(b"A second Ctrl-C stops at once.")
+        process.send_signal(signal.SIGINT)
+        answer = await slow
+        _, rest = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 0
+    assert "1 run may end within 600 s" in told.decode()
+    assert rest.decode().splitlines()[-1] == "Stopped; every run that began is kept as an episode."
+    assert "Traceback" not in rest.decode()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+    store = open_store(tmp_path / "library.db")
+    assert [episode.stop_reason for episode in store.select()] == ["cancelled"]
+    store.close()
+
+
+async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
+    """It is not ready any more, and sends clients elsewhere."""
+    app = make_app()
+    async with talk(app) as client:
+        slow = asyncio.create_task(client.post(URL, json=body('call nap {"seconds": 0.3}')))
+        while not len(app.state.runs):
+            await asyncio.sleep(0.01)
+        draining = asyncio.create_task(app.state.runs.drain(5))
+        await asyncio.sleep(0)
+        ready = await client.get("/readyz")
+        refused = await client.post(URL, json=body("Hi"))
+        await draining
+        answer = await slow
+    assert (ready.status_code, ready.json()["reason"]) == (503, "stopping")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.headers["connection"] == "close"
+    assert answer.status_code == 200
+    assert len(list(store.select())) == 1
+
+
+def test_connections_that_come_while_it_stops_are_closed(make_app, served_alone):
+    """Whoever connects at that moment is let go of, rather than left without an answer."""
+    taken = []
+
+    def connect(address):
+        with suppress(OSError):  # it listens no more
+            while True:
+                taken.append(socket.create_connection(address, timeout=10))
+
+    for _ in range(5):
+        with served_alone(make_app()) as url:
+            address = ("127.0.0.1", int(url.rpartition(":")[2]))
+            connecting = threading.Thread(target=connect, args=[address])
+            connecting.start()
+        connecting.join()
+    assert taken
+    for one in taken:
+        with one, suppress(ConnectionError):
+            assert one.recv(1) == b""
+
+
+def say_offered(request):
+    """Answers with the names of the tools that it was offered."""
+    text = ",".join(tool.name for tool in request.tools)
+    return ModelResponse(message=AssistantMessage(text=text), finish_reason="stop")
+
+
+def put(store, name):
+    """Commits a tool."""
+    change = LibraryChange(proposal_id=name, upserts=(ToolDefinition(name=name),))
+    store.commit(change, expected_version=max(store.versions(), default=0))
+
+
+@pytest.fixture
+def far(store):
+    """A store that may go away."""
+    return UnreliableStore(store)
+
+
+def gauges(text):
+    """The unlabelled samples of a page of metrics."""
+    lines = (line.split(" ") for line in text.splitlines() if line[0] != "#" and "{" not in line)
+    return {name: float(value) for name, value in lines}
+
+
+async def test_while_the_store_is_away_the_server_is_degraded_and_ready(far, make_app, talk, body):
+    """It answers with the last library, and says so where machines look."""
+    put(far, "tool")
+    with Replica(far, refresh_seconds=3600) as replica:
+        both = with_episodes(replica, episodes=open_store("memory:"))
+        app = make_app(say_offered, agent={"store": both, "tools": ()})
+        async with talk(app) as client:
+            assert (await client.get("/readyz")).json() == {"status": "ok"}
+            far.away()
+            with pytest.raises(StoreError):
+                replica.refresh()
+            ready = await client.get("/readyz")
+            shown = gauges((await client.get("/metrics")).text)
+            answer = await client.post(URL, json=body("Which?"))
+            far.back()
+            replica.refresh()
+            assert (await client.get("/readyz")).json() == {"status": "ok"}
+            after = gauges((await client.get("/metrics")).text)
+    assert ready.status_code == 200
+    assert ready.json()["status"] == "degraded"
+    assert ready.json()["reason"].startswith("the store is away; library version 1 was the newest")
+    assert shown["agentkit_store_away"] == shown["agentkit_library_refresh_failures_total"] == 1
+    assert (shown["agentkit_library_version"], shown["agentkit_library_behind"]) == (1, 0)
+    assert shown["agentkit_library_staleness_seconds"] > 0
+    assert answer.json()["choices"][0]["message"]["content"] == "tool"
+    assert after["agentkit_store_away"] == 0
+
+
+ASKED = {"model": "agent", "messages": [{"role": "user", "content": "0"}]}
+
+
+@pytest.fixture
+def two_versions(tmp_path):
+    """The URL of a store in which a tool was changed."""
+    path = tmp_path / "library.db"
+    store = open_store(path)
+    for version, text in enumerate(("as it was", "as it is")):
+        tool = ToolDefinition(name="price", description=Description(summary=text))
+        change = LibraryChange(proposal_id=text, upserts=(tool,))
+        store.commit(change, expected_version=version)
+    store.close()
+    return f"sqlite:///{path}"
+
+
+async def served_version(client, wanted):
+    """The library version of an answer, asked for until it is the wanted one or time is over."""
+    until = time.monotonic() + 20
+    while True:
+        answer = (await client.post(URL, json=ASKED)).json()
+        found = answer["agentkit"]["library_version"]
+        if found == wanted or time.monotonic() > until:
+            return found
+        await asyncio.sleep(0.02)
+
+
+def rollback(store_url, *arguments):
+    """Runs ``agentkit rollback ...`` as another process would."""
+    done = CliRunner().invoke(main, ["rollback", *arguments, "--store", store_url])
+    assert done.exit_code == 0, done.output
+
+
+async def test_a_pin_is_served_until_it_is_taken_away(start, two_versions):
+    """A person pins an older version by the command line, and no server is started anew."""
+    async with (
+        start("--catalogue", "--refresh", "0.2") as (process, url),
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        assert await served_version(client, 2) == 2
+        await asyncio.to_thread(rollback, two_versions, "--pin", "1", "--reason", "complaints")
+        assert await served_version(client, 1) == 1
+        await asyncio.to_thread(rollback, two_versions, "--unpin", "--reason", "all is well")
+        assert await served_version(client, 2) == 2
+        process.terminate()

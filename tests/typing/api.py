@@ -12,10 +12,13 @@ from typing import Annotated, Literal, assert_type
 from agentkit import (
     Agent,
     AgentKitError,
+    Audio,
     Block,
     CapToolResults,
     Effects,
     Episode,
+    File,
+    Image,
     KeepLastTurns,
     Library,
     ModelRetry,
@@ -47,6 +50,7 @@ from agentkit.library.store import (
     ToolRevision,
     ToolStore,
 )
+from agentkit.media import Media
 from agentkit.messages import Message, ToolCall, ToolResult, Usage
 from agentkit.models import FallbackModel
 from agentkit.models.base import (
@@ -306,3 +310,23 @@ Agent(model, refine="sometimes")  # type: ignore[arg-type]  # pyright: ignore[re
 Limits(5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 agent.run_sync(request=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 shop_agent.run_sync("Hi", deps="Ada")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def media(agent: Agent[None, str]) -> None:
+    """A request is a text, a medium, or several of both; tools return them."""
+    photo = Image(path="photo.png", media_type="image/png")
+    result = await agent.run(["What is on this?", photo, File(data=b"text"), Audio(data=b"")])
+    assert_type(result, RunResult[str])
+    assert_type(result.episode.media, tuple[Media, ...])
+    parts: list[str | Image] = ["Two:", photo, Image(url="https://x.example/a.png")]
+    async for _ in agent.stream(parts):
+        pass
+    await agent.run(photo)
+
+    @tool
+    def shot(ctx: RunContext[None]) -> Image:
+        """Take a photo."""
+        assert_type(ctx.media, tuple[Media, ...])
+        return photo
+
+    assert_type(shot, Tool)

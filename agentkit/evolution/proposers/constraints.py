@@ -7,7 +7,7 @@ are bounded; nothing in them is ever followed or run.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,21 +76,6 @@ def _is_for_some_calls(text: str, start: int) -> bool:
 def stated_in_description(text: str) -> tuple[Statement, ...]:
     """What the text of a parameter says about its values; lists in brackets count too."""
     return (*stated_in_error(text), *slashed_sets(text[:LONGEST_TEXT]))
-
-
-def stated_values(texts: Iterable[str]) -> frozenset[str]:
-    """Every value that texts of a tool state themselves, as texts: list members and bounds.
-
-    Example:
-        >>> sorted(stated_values(["must be one of 36, 48, got 31", "at most 90"]))
-        ['36', '48', '90']
-    """
-    found: set[str] = set()
-    for rule in (one.rule for text in texts for one in stated_in_error(text)):
-        if isinstance(rule, OneOf):
-            found.update(map(str, rule.values))
-        found.update(f"{number:g}" for number in numbers_of(rule))
-    return frozenset(found)
 
 
 def numbers_of(rule: Rule) -> tuple[float, ...]:

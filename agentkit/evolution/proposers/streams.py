@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
-from itertools import chain, islice, product
 from string import Template
 from typing import Any, ClassVar
 
-from agentkit.diagnosis.findings import steps_of
 from agentkit.episodes import Episode, Evidence
 from agentkit.errors import ModelError
 from agentkit.evolution.proposal import (
@@ -23,25 +20,18 @@ from agentkit.evolution.proposal import (
     ProposerInterruptedError,
     Stream,
     Suggestion,
-    UnreadableProposal,
 )
 from agentkit.evolution.proposers.blocks import (
     CLOSING,
-    LONGEST_KEPT,
     OPENING,
     Question,
     block_schema,
     read_answer,
 )
-from agentkit.evolution.proposers.constraints import stated_values
-from agentkit.evolution.trajectories import is_specific, parts_of
-from agentkit.evolution.validation.report import FailedCheck
-from agentkit.evolution.validation.texts import edits_between, texts_of
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
-from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_to_json
 
@@ -196,111 +186,6 @@ def _has_ended(episode: Episode) -> bool:
     return episode.stop_reason in {"finished", "deferred"}
 
 
-# --- Whether new words hold for every call, or repeat values of the calls that they were made from
-# A description that says "use 36 for the blue Passat" repairs one episode and misleads the next,
-# and it carries what a user said into a text that everybody reads. So a value of an episode (an
-# argument, or what a verifier expected) may not turn up in a tool's words, unless the tool says it
-# itself: in its definition as it was, or in its own errors.
-
-
-_MOST_VALUES = 2_000
-_LONGEST_VALUE = 2_000
-_SHOWN = 60
-
-
-def _instance_values(episodes: Sequence[Episode], library: Library) -> tuple[str, ...]:
-    """The values of episodes that say something by turning up in a text, each once.
-
-    These are arguments of calls and what verdicts found or expected, but for what tools state
-    themselves. Truth values, small whole numbers and texts of one or two characters are left out:
-    they turn up by chance.
-    """
-    steps = [step for e in episodes for turn in steps_of(e, library) for step in turn]
-    stated = stated_values(step.failure.rule for step in steps if step.failure is not None)
-    known = {value.casefold() for value in stated}
-    found: dict[str, None] = {}
-    for episode in episodes:
-        evidence = () if episode.verdict is None else episode.verdict.evidence
-        expected = ((item.expected, item.actual) for item in evidence)
-        for value in chain((call.arguments for call in episode.calls), *expected):
-            found |= dict.fromkeys(_texts(value))
-    return tuple(islice((one for one in found if one.casefold() not in known), _MOST_VALUES))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    for _, part in parts_of(value):
-        if is_specific(part) and isinstance(part, str | int | float):
-            try:
-                text = str(part).strip()
-            except ValueError:  # an integer of more digits than Python prints
-                continue
-            if 1 < len(text) <= _LONGEST_VALUE:
-                yield text
-
-
-def repeated_values(
-    base: ToolDefinition, candidate: ToolDefinition, values: Iterable[str]
-) -> Iterator[FailedCheck]:
-    """The values that new words of a candidate repeat and that its base does not hold.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> loan = ToolDefinition.from_schema("loan", "", {
-        ...     "properties": {"periods": {"type": "integer", "description": "Term."}}})
-        >>> words = replace(loan.description, parameters={"periods": "Term; it is 36."})
-        >>> better = replace(loan, description=words)
-        >>> [str(failed) for failed in repeated_values(loan, better, ["36"])]
-        ["[instance_value] in parameters.periods: the text holds '36', a value of an episode"]
-    """
-    before = canonical_json(base.to_json()).decode()
-    edits = edits_between(texts_of(base), texts_of(candidate))
-    texts = [(one.field, one.after) for one in edits if one.kind not in {"rule", "example"}]
-    for rule in candidate.specification.rules:
-        if rule not in base.specification.rules:
-            said = rule_to_json(rule).items()
-            parts = [value for name, value in said if name not in {"kind", "parameter"}]
-            texts.append(("rules", json.dumps(parts, ensure_ascii=False)))
-    for (place, text), value in product(texts, tuple(values)):
-        if _holds(text, value, is_said=True) and not _holds(before, value):
-            yield FailedCheck(
-                code="instance_value",
-                layer="semantic",
-                field=place,
-                message=f"the text holds {value[:_SHOWN]!r}, a value of an episode",
-                advice="say what such values have in common, or leave it out",
-                excerpt=text[:200],
-            )
-
-
-def _holds(text: str, value: str, *, is_said: bool = False) -> bool:
-    """Whether a value stands in a text as itself; ``is_said``: ordinary words only in quotes."""
-    if value.casefold() not in text.casefold():
-        return False
-    wanted = re.escape(value.casefold())
-    pattern = rf"(?<![\w.]){wanted}(?![\w]|\.\d)"
-    if is_said and value.isalpha() and value.islower():
-        pattern = rf"(['\"`\u2018\u201c]){wanted}['\"`\u2019\u201d]"
-    return re.search(pattern, text.casefold()) is not None
-
-
-def _held_against(
-    one: Suggestion, library: Library, values: Iterable[str], text: str
-) -> Suggestion:
-    """A suggestion; one that repeats values of episodes as an answer that cannot be read."""
-    if not isinstance(one, Proposal):
-        return one
-    failed = tuple(repeated_values(library[one.tool_name].definition, one.candidate, values))
-    if not failed:
-        return one
-    return UnreadableProposal(
-        author=one.author,
-        stream=one.stream,
-        tool_name=one.tool_name,
-        text=text[:LONGEST_KEPT],
-        failed=failed,
-    )
-
-
 # --- Asking a model about one tool ---------------------------------------------------------------
 
 
@@ -387,7 +272,7 @@ class _ModelStream(ABC):
     async def _ask(
         self, model: ChatModel, tool: str, episodes: Sequence[Episode], library: Library
     ) -> tuple[Suggestion, ...]:
-        """What the model suggests for one tool, held against the episodes that it was shown."""
+        """What the model suggests for one tool."""
         definition, newest = library[tool].definition, episodes[-self._max_episodes :]
         told = (
             "\n".join([f"## Request {number}", shown(one.request), *self._told(one, tool)])
@@ -408,9 +293,8 @@ class _ModelStream(ABC):
             reason=self._reason(len(episodes), tool),
             evidence=tuple(episode.episode_id for episode in newest),
         )
-        values = _instance_values(newest, library)
         return tuple(
-            _held_against(one, library, values, text)
+            one
             for one in read_answer(text, question)
             # whoever has to answer with a block changes nothing to say NOTHING
             if not (isinstance(one, Proposal) and one.candidate == definition)
@@ -485,8 +369,7 @@ class FeedbackStream(_ModelStream):
     Two deviations from the paper (section 3.3, figure 3): it asks once for each record, which
     invites words that fit that record, so here one request holds several failures of one tool
     (``max_episodes=1`` is the paper's way). And gold comes as evidence of the verdict, which every
-    verifier gives, rather than as the gold calls of a training set; a text that repeats a value of
-    it is refused.
+    verifier gives, rather than as the gold calls of a training set.
     """
 
     stream = "feedback"

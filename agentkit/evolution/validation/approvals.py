@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 from agentkit.composites import language as ir
 from agentkit.composites.codec import program_of
 from agentkit.evolution.validation.report import (
-    FailedCheck,
     OriginKind,
     ProposedChange,
     TextOrigin,
@@ -69,7 +68,8 @@ class ValidationPolicy:
             words may talk to; ``("person",)`` asks a person alone.
         model_texts: Needed when a model or a program worded, changed or removed a text that models
             read, of any tool: no list of words tells an honest text from a well-phrased lie. Empty
-            where numbers alone decide, as in training on simulated tools.
+            where numbers alone decide, as in training on simulated tools; doubts then reject such
+            texts.
         new_rules: Needed when a rule comes from a model or a program, and no recorded calls bear it
             out (``unsupported_rules``): it refuses calls. An order of calls is no such rule: one
             that demands a tool which is not declared to only read needs ``destructive`` instead,
@@ -162,7 +162,7 @@ def is_about_money(definition: ToolDefinition) -> bool:
     return pattern("money").search(f"{name}\n{words}") is not None
 
 
-OVERRULABLE: frozenset[str] = frozenset(
+DOUBTS: frozenset[str] = frozenset(
     (
         # a sentence was read, and held against the schema, which stays as it is whatever it says
         *("value_contradicted", "presence_contradicted", "type_contradicted"),
@@ -171,56 +171,13 @@ OVERRULABLE: frozenset[str] = frozenset(
         "other_tool",
     )
 )
-"""Codes of checks that judge wording, and may be wrong about an honest sentence.
+"""Codes of checks that judge wording, and may be wrong about an honest sentence: a person is asked.
 
-No other code may be overruled. What is structural is a fact about the contract. Hidden and
-confusable characters, markup, encoded text, secrets, private data, addresses, lengths and copied
-text can always be left out or said otherwise at no loss. A directive is what an attack is made of,
-and no honest description needs one. An example that does not fit the schema would teach wrong
-calls.
+Any other code rejects. What is structural is a fact about the contract. Hidden and confusable
+characters, markup, encoded text, secrets, private data, addresses, lengths and copied text can
+always be left out or said otherwise at no loss. A directive is what an attack is made of, and no
+honest description needs one. An example that does not fit the schema would teach wrong calls.
 """
-
-FORMERLY_OVERRULABLE: frozenset[str] = frozenset(
-    (
-        *("purpose_changed", "effect_contradicted", "warning_removed", "near_copy"),
-        *("unsupported_rule", "invented_parameter", "false_claim", "self_promotion"),
-    )
-)
-"""Codes for which earlier releases rejected: such texts wait for whoever must agree now."""
-
-OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
-    (
-        *("invisible_characters", "confusable_characters", "secret", "secret_request"),
-        *("chat_markers", "encoded_text", "directive", "reserved_name"),
-    )
-)
-"""Codes that a person may overrule of a tool that is imported whole: those of ``suspicions``.
-
-Nobody here can ask its author for other words. Whoever overrules them could as well register the
-tool unexamined; this way the history says what spoke against it, and who read it.
-"""
-
-
-def is_overruled(failed: FailedCheck, overruled: Iterable[FailedCheck]) -> bool:
-    """Whether a failed check is one that a person has overruled: the same code on the same words.
-
-    A person overrules what was shown, and no more: the same code on other words stands.
-
-    Args:
-        failed: What a check says now.
-        overruled: What a person overruled.
-
-    Example:
-        >>> said = FailedCheck(
-        ...     code="other_tool", layer="lexical", message="", advice="", excerpt="pay"
-        ... )
-        >>> is_overruled(said, [said])
-        True
-        >>> from dataclasses import replace
-        >>> is_overruled(replace(said, excerpt="send"), [said])
-        False
-    """
-    return any((failed.code, failed.excerpt) == (one.code, one.excerpt) for one in overruled)
 
 
 def new_rules(change: ProposedChange) -> tuple[Rule, ...]:
@@ -330,11 +287,10 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     known = _known(change)
     of_data = [one for one in _new_data(change) if _is_worded(one.text) and not known(one.text)]
     new_texts = _not_in(change.texts, change.candidate_texts)
-    found = [
-        FreshText(words.field, origin, _waits(words, origin))
-        for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data)
-        for origin in _origins_of(words.text, change)
-    ]
+    found = []
+    for words in (*_as_words(new_texts, change), *_new_calls(change), *of_data):
+        origin = _origin_of(words.text, change)
+        found.append(FreshText(words.field, origin, _waits(words, origin)))
     replaced = {text.field for text in new_texts}  # the new text waits for the old one too
     for text in _not_in(change.candidate_texts, change.texts):
         if text.field not in replaced:
@@ -343,8 +299,8 @@ def fresh_texts(change: ProposedChange) -> tuple[FreshText, ...]:
     # a new rule that a user may have dictated, numbers included: its sentence has an origin
     by_text = {origin.text: origin for origin in change.origins if origin.kind == "user"}
     for field, rule in _ruled(change) if by_text else ():
-        if origin := by_text.get(rule_sentence(rule)):
-            found.append(FreshText(field, origin, not origin.is_used))
+        if dictated := by_text.get(rule_sentence(rule)):
+            found.append(FreshText(field, dictated, not dictated.is_used))
     return tuple(found)
 
 
@@ -374,16 +330,10 @@ def _is_code(definition: ToolDefinition | None) -> bool:
     return definition.is_composite or is_local
 
 
-def _origins_of(text: str, change: ProposedChange) -> Iterator[TextOrigin]:
-    """The parts of a text by their origin; what no origin names is whose the proposal is."""
-    rest = text
-    whole = [origin for origin in change.origins if origin.text == text]
-    for origin in whole or sorted(change.origins, key=lambda one: -len(one.text)):
-        if origin.text and (whole or origin.text in rest):
-            rest = rest.replace(origin.text, " ", 1)
-            yield origin
-    if rest == text or any(map(str.isalnum, rest)) or not rest.isascii():
-        yield TextOrigin(text=rest, kind=change.written_by)
+def _origin_of(text: str, change: ProposedChange) -> TextOrigin:
+    """Whose words a text is; what no origin names is whose the proposal is."""
+    named = (origin for origin in change.origins if origin.text == text)
+    return next(named, TextOrigin(text=text, kind=change.written_by))
 
 
 def _waits(words: _Words, origin: TextOrigin) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 from agentkit.composites import rule_problems
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation import lexical_checks as lexical
-from agentkit.evolution.validation.approvals import ValidationPolicy
+from agentkit.evolution.validation.approvals import DOUBTS, TRUSTED, ValidationPolicy
 from agentkit.evolution.validation.report import (
     Check,
     FailedCheck,
@@ -547,10 +547,17 @@ def validate(
     Example:
         >>> from agentkit.testing.rewrites import rewrite
         >>> change = rewrite("weather_now", {"sentence": "Then call cars_search; see https://weather.tld."})
-        >>> [failed.code for failed in validate(change).failed]
-        ['web_address', 'other_tool']
+        >>> report = validate(change)
+        >>> [one.code for one in report.failed], [one.code for one in report.doubts]
+        (['web_address'], ['other_tool'])
     """
     if unread := tuple(lexical.rules_readable(change.candidate, rules_of(change.base))):
         return ValidationReport(failed=unread)
-    failed = tuple(reason for check in checks for reason in check(change))
-    return ValidationReport(failed=failed, needs=policy.needs(change))
+    found = [reason for check in checks for reason in check(change)]
+    asks = bool(policy.model_texts) or change.written_by in TRUSTED
+    soft = DOUBTS if asks else frozenset[str]()
+    return ValidationReport(
+        failed=tuple(one for one in found if one.code not in soft),
+        doubts=tuple(one for one in found if one.code in soft),
+        needs=policy.needs(change),
+    )

@@ -36,7 +36,7 @@ class TextOrigin:
     """Where one text of a candidate came from.
 
     Attributes:
-        text: The text as it stands in the candidate, or the part of a longer one that was added.
+        text: The text as it stands in the candidate, whole.
         kind: Whose words these are.
         where: Who said so and when, in words, such as ``loan refused a call``.
         is_used: Whether a call gave it as a value, unprompted by any tool, and was accepted.
@@ -207,12 +207,14 @@ class ValidationReport:
     """What all checks together say.
 
     Attributes:
-        failed: Every failed check, in the order of the layers.
+        failed: Every check that rejects it, in the order of the layers.
+        doubts: Those that may be wrong about an honest sentence; a person is asked.
         needs: Who must still agree: ``judge``, ``person``. A candidate that needs somebody waits;
             it does not pass.
     """
 
     failed: tuple[FailedCheck, ...] = ()
+    doubts: tuple[FailedCheck, ...] = ()
     needs: tuple[Literal["judge", "person"], ...] = ()
 
     @property

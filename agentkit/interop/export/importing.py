@@ -136,9 +136,9 @@ async def import_artifact(
 
     Composites, what does not come in, and what is to be replaced become proposals of the stream
     ``import``. Every check looks at them, with the code that the manager knows; where nobody else
-    must agree, the person's import is their approval. The others can be approved, overruled or
-    rejected later, with no second import. A composite over other revisions of the tools that it
-    calls waits for a person who agrees that it is pinned to them.
+    must agree, the person's import is their approval. The others, and those whose words a check
+    doubts, can be approved or rejected later, with no second import. A composite over other
+    revisions of the tools that it calls waits for a person who agrees that it is pinned to them.
 
     Args:
         artifact: What ``read_artifact`` gave.
@@ -205,7 +205,7 @@ async def _propose(
     proposal, moved = _proposal(definition, manager, request)
     record = await manager.submit_async(proposal)
     why = ""
-    if record.is_open and (agrees or not record.needs):
+    if record.is_open and not record.doubts and (agrees or not record.needs):
         record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)
         if record.state == "validated":
             (step,) = await manager.advance_async(record.proposal_id)
@@ -219,7 +219,11 @@ async def _propose(
     why = why or manager.status(identity).why
     why = f"{why}; {moved}" if moved else why
     return ImportedTool(
-        name=name, outcome="held", why=why, failed=record.failed, proposal_id=identity
+        name=name,
+        outcome="held",
+        why=why,
+        failed=record.failed or record.doubts,
+        proposal_id=identity,
     )
 
 

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from agentkit.errors import DefinitionError
 from agentkit.library.directory.folder import Folder, digest_of
@@ -112,15 +111,6 @@ class HandEdit:
     def is_conflict(self) -> bool:
         """Whether the library changed the tool too, since the person began."""
         return is_other(self.before, self.newest)
-
-
-@runtime_checkable
-class EditedStore(Protocol):
-    """A store whose tools stand in files that people edit."""
-
-    def edits(self) -> tuple[HandEdit, ...]:
-        """What people made of the files."""
-        ...
 
 
 def is_other(one: ToolDefinition | None, other: ToolDefinition | None) -> bool:

@@ -51,6 +51,7 @@ class Folder:
         self.tools = path / "tools"
         self.log = path / "log.jsonl"
         self.history = path / "history"
+        self.old_index = path / "index.json"
         self.local = path / "local"
         self.pending = self.local / "pending.json"
         self._timeout_seconds = timeout_seconds

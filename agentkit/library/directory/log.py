@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,6 +55,10 @@ class LogState:
     signature: object = None
     is_old: bool = False
 
+    def may_grow_to(self, size: int) -> bool:
+        """Whether a log of that size may hold these lines and more."""
+        return size > self.end > 0 and not (self.is_open or self.is_old)
+
     def base(self, name: str) -> ToolDefinition | None:
         """The definition that the file of a tool was written from, or an edit of it began with."""
         tool = self.kept.load().get(name)
@@ -64,23 +68,24 @@ class LogState:
         earlier = (one.definition for one in reversed(self.kept.history(name)))
         return next((one for one in earlier if one is not None and one.digest == digest), None)
 
-    def apply(self, record: Mapping[str, Any], digest: str, path: Path) -> None:
+    def apply(self, line: bytes, path: Path) -> None:
         """Take up the next line.
 
         Raises:
             StoreFormatError: It follows another line, or is damaged.
         """
-        if record.get("previous") != self.head:
-            raise StoreFormatError(
-                f"the log is forked: a change in {path} follows another one than the one before "
-                "it. Two branches were merged, or the file was changed by hand. Nothing was "
-                f"changed. {one_side(path)}"
-            )
-        try:
-            self._take(record)
-        except (AgentKitError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(path, str(error)) from error
-        self.head = digest
+        record = json_object(line, path)
+        if not self.head:
+            _check_format(record, path, FORMAT_VERSION)
+            self.form = record.get("form", "")
+        elif record.get("previous") != self.head:
+            raise forked(path)
+        else:
+            try:
+                self._take(record)
+            except (AgentKitError, KeyError, TypeError, ValueError, AttributeError) as error:
+                raise damaged(path, str(error)) from error
+        self.head = digest_of(line)
 
     def _take(self, record: Mapping[str, Any]) -> None:
         if "proposal_id" in record:
@@ -106,43 +111,41 @@ class ChangeLog:
             StoreFormatError: The log is damaged, forked, or was written by a newer agentkit.
         """
         with self._lock:
-            state, folder = self._state, self._folder
-            signature = folder.signature(folder.log)
-            is_old = signature is None and folder.history.is_dir()
-            seen = _of_history(folder) if is_old else signature
-            if state is not None and state.signature == seen:
-                return state
-            has_grown = state is not None and signature is not None and signature[2] > state.end > 0
-            self._state = None
-            if state is not None and has_grown and not state.is_open:
-                with suppress(StoreFormatError):  # it is read again from the beginning, below
-                    self._state = self._read_on(state)
-            if self._state is None:
-                self._state = self._read_old() if is_old else LogState()
-                if signature is not None:
-                    self._state = self._read_on(LogState())
-            self._state.signature = seen
+            known, folder = self._state, self._folder
+            log = folder.signature(folder.log)
+            seen: object = log
+            if log is None and folder.history.is_dir():
+                seen = _of_history(folder)
+            if known is None or known.signature != seen:
+                self._state = None  # until it is read whole
+                state = None
+                if known is not None and log is not None and known.may_grow_to(log[2]):
+                    with suppress(StoreFormatError):  # it is read again from the beginning
+                        state = self._read_on(known)
+                state = state or self._read_on(LogState(is_old=log is None and seen is not None))
+                state.signature = seen
+                self._state = state
+            assert self._state is not None
             return self._state
 
     def _read_on(self, state: LogState) -> LogState:
         """Take up the lines behind those that were read; a last one that was cut is none yet."""
-        path = self._folder.log
-        content = self._folder.plain(path, start=state.end)
+        path, folder = self._folder.log, self._folder
+        if state.is_old:
+            path, content = folder.history, _old_log(folder)
+        elif folder.signature(path) is None:
+            return state
+        else:
+            content = folder.plain(path, start=state.end)
         whole = content[: content.rfind(b"\n") + 1]
         if not (state.end or whole or content.startswith(_HEAD[: len(content)])):
             _check_format({}, path, FORMAT_VERSION)
         for line in whole.splitlines():
-            record = json_object(line, path)
-            if not state.end and not state.form:
-                _check_format(record, path, FORMAT_VERSION)
-                state.form = record.get("form", "")
-                state.head = digest_of(line)
-            else:
-                state.apply(record, digest_of(line), path)
+            state.apply(line, path)
         state.end += len(whole)
         last = content[len(whole) :]
         if state.end and _is_whole(last, path):
-            state.apply(json_object(last, path), digest_of(last), path)
+            state.apply(last, path)
             state.end, state.is_open = state.end + len(last), True
         return state
 
@@ -172,71 +175,72 @@ class ChangeLog:
             self._folder.append(self._folder.log, content + _line(record), end=state.end)
             self.refresh()
 
-    def _read_old(self) -> LogState:
-        """The state of a store of format 1."""
-        state = LogState(is_old=True)
-        for _, record, digest, path in self._old_records():
-            state.apply(record, digest, path)
-        index = self._folder.path / "index.json"
-        state.form = "json" if any(self._folder.tools.glob("*.json")) else "yaml"
-        if self._folder.signature(index) is not None:
-            found = json_object(self._folder.plain(index), index)
-            _check_format(found, index, 1)
-            state.form, rows = found.get("form", state.form), found.get("tools", {})
-            newest = {one.name: one.definition.digest for one in state.kept.load()}
-            try:
-                behind = {name: str(digest) for name, (_, digest, _) in rows.items()}
-            except (TypeError, ValueError, AttributeError) as error:
-                raise damaged(index, f"or delete it: {error}") from error
-            state.behind = {n: one for n, one in behind.items() if one != newest.get(n)}
-        return state
-
-    def _old_records(self) -> Iterator[tuple[int, dict[str, Any], str, Path]]:
-        """Place, content and digest of each change of a store of format 1, and its file."""
-        names = {one.name for one in self._folder.history.glob("*.json")}
-        place = 0
-        while (name := f"{place + 1:08}.json") in names:
-            path, place = self._folder.history / name, place + 1
-            content = self._folder.plain(path)
-            record = json_object(content, path)
-            _check_format(record, path, 1)
-            yield place, record, digest_of(content), path
-        later = [one for one in names if one[:-5].isdecimal() and int(one[:-5]) > place]
-        if later:
-            raise StoreFormatError(
-                f"{self._folder.history / f'{place + 1:08}.json'} is missing, and {min(later)} is "
-                "there. Nothing was changed; restore the folder ('git checkout', or a backup)"
-            )
-
     def bring_up_to_date(self) -> None:
         """Write the log of a store of format 1. The caller holds the folder's lock."""
         with self._lock:
-            state = self.refresh()
-            if not state.is_old:
+            folder = self._folder
+            if not self.refresh().is_old:
                 return
-            lines = [_line({"format": FORMAT_VERSION, "form": state.form})]
-            places = list(self._old_records())
-            for place, record, _, _ in places:
-                kept = {name: value for name, value in record.items() if value not in ("", [])}
-                del kept["format"], kept["place"]
-                kept["previous"] = digest_of(lines[-1].rstrip())
-                if place == len(places) and state.behind:
-                    kept["behind"] = dict(state.behind)
-                lines.append(_line(kept))
-            self._folder.replace(self._folder.log, b"".join(lines))
-            with self._folder.translated(self._folder.history):
-                for *_, path in places:
+            folder.replace(folder.log, _old_log(folder))
+            with folder.translated(folder.history):
+                for path in folder.history.glob(_OLD_FILES):
                     path.unlink()
-                (self._folder.path / "index.json").unlink(missing_ok=True)
-                if not any(self._folder.history.iterdir()):
-                    self._folder.history.rmdir()
+                folder.old_index.unlink(missing_ok=True)
+                if not any(folder.history.iterdir()):
+                    folder.history.rmdir()
             self.refresh()
+
+
+_OLD_FILES = f"{'[0-9]' * 8}.json"
+
+
+def _old_log(folder: Folder) -> bytes:
+    """The log that the files of a store of format 1 come to.
+
+    Raises:
+        StoreFormatError: One is damaged, or missing.
+    """
+    form = "json" if any(folder.tools.glob("*.json")) else "yaml"
+    behind: dict[str, str] = {}
+    if folder.signature(folder.old_index) is not None:
+        index = json_object(folder.plain(folder.old_index), folder.old_index)
+        _check_format(index, folder.old_index, 1)
+        form = index.get("form", form)
+        try:
+            behind = {name: str(one) for name, (_, one, _) in index.get("tools", {}).items()}
+        except (TypeError, ValueError, AttributeError) as error:
+            raise damaged(folder.old_index, f"or delete it: {error}") from error
+    lines, seen = [_line({"format": FORMAT_VERSION, "form": form})], ""
+    newest: dict[str, str] = {}
+    for place, path in enumerate(sorted(folder.history.glob(_OLD_FILES)), start=1):
+        if path.name != f"{place:08}.json":
+            raise StoreFormatError(
+                f"{folder.history / f'{place:08}.json'} is missing, and {path.name} is "
+                "there. Nothing was changed; restore the folder ('git checkout', or a backup)"
+            )
+        content = folder.plain(path)
+        record = json_object(content, path)
+        _check_format(record, path, 1)
+        if record.get("previous", "") != seen:
+            raise forked(path)
+        seen = digest_of(content)
+        try:
+            newest |= {one["definition"]["name"]: one["digest"] for one in record["upserts"]}
+        except (KeyError, TypeError) as error:
+            raise damaged(path, str(error)) from error
+        kept = {name: value for name, value in record.items() if value not in ("", [])}
+        kept = {name: value for name, value in kept.items() if name not in {"format", "place"}}
+        lines.append(_line(kept | {"previous": digest_of(lines[-1].rstrip())}))
+    behind = {name: one for name, one in behind.items() if one != newest.get(name)}
+    if behind:
+        lines.append(_line({"previous": digest_of(lines[-1].rstrip()), "behind": behind}))
+    return b"".join(lines)
 
 
 def _of_history(folder: Folder) -> tuple[object, ...]:
     """Detects a change of a store of format 1."""
-    newest = max(folder.history.glob("*.json"), default=folder.history)
-    return folder.signature(newest), folder.signature(folder.path / "index.json")
+    newest = max(folder.history.glob(_OLD_FILES), default=folder.history)
+    return folder.signature(newest), folder.signature(folder.old_index)
 
 
 def as_written(change: LibraryChange) -> LibraryChange:
@@ -294,6 +298,15 @@ def json_object(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise damaged(path, "it holds no JSON object")
     return record
+
+
+def forked(path: Path) -> StoreFormatError:
+    """The error for a change that follows another one than the one before it."""
+    return StoreFormatError(
+        f"the log is forked: a change in {path} follows another one than the one before "
+        "it. Two branches were merged, or the file was changed by hand. Nothing was "
+        f"changed. {one_side(path)}"
+    )
 
 
 def one_side(path: Path) -> str:

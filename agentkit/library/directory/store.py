@@ -29,10 +29,6 @@ from agentkit.library.store import (
 )
 from agentkit.reading import read_json
 
-_MAY_BE = frozenset({"tools", "log.jsonl", "local", ".gitignore", ".gitattributes", "README.md"})
-_MAY_BE_OLD = frozenset({"history", "index.json"})
-"""Files that may be in the folder without a note."""
-
 logger = logging.getLogger(__name__)
 
 
@@ -300,7 +296,7 @@ class DirectoryStore(ForwardingStore):
             return aside
 
     def check(self) -> Iterator[StoreFault]:
-        """Read every file; edits by hand and files of others are notes."""
+        """Read every file; edits by hand are notes."""
         self._check_open()
         with self._held_still():
             found = tuple(self._file_faults())
@@ -308,10 +304,11 @@ class DirectoryStore(ForwardingStore):
         yield from self._episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
-        """Differences between the files and the newest library, and foreign files."""
+        """Half a change, and differences between the files and the newest library."""
         state = self._log.refresh()
         files = self._files(state)
-        if state.end and self._folder.plain(self._folder.log, start=state.end):
+        log, is_old = self._folder.log, state.is_old
+        if state.end and not is_old and self._folder.plain(log, start=state.end):
             message = "ends in half a change, which a killed writer left; the next commit fixes it"
             yield _note(self._folder.log, message)
         for aside in self._folder.laid_aside(self._folder.log):
@@ -319,13 +316,6 @@ class DirectoryStore(ForwardingStore):
             yield _note(aside, message)
         for edit in files.edits(state):
             yield _note(edit.file, f"{edit.summary} (see 'agentkit check')")
-        with self._folder.translated(self.path):
-            beside = sorted(self.path.iterdir()) if self.path.is_dir() else []
-        usual = _MAY_BE | _MAY_BE_OLD if state.is_old else _MAY_BE
-        strange = [one for one in beside if one.name not in usual]
-        others = files.strangers({*state.kept.load().tools, *state.behind})
-        for path in (*(one for one in others if one.suffix != files.form.suffix), *strange):
-            yield _note(path, "is not from this store; it is left alone")
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several episodes, on this machine, all of them or none; known ids are ignored.

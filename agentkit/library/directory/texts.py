@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -82,21 +81,37 @@ def _in_our_words(error: yaml.YAMLError) -> str:
 
 
 _WIDTH = 96
-_LEAST_WIDTH = 40
-_LONGEST_ROW = 72
-_LONGEST_KEY = 1_000  # YAML looks no further for the colon behind a key
-_STEP = "  "
 
-_WORDS_WITH_A_MEANING = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-_FIRST = re.compile(r"[^\W\d]|[$^/(]")
-_NOT_PLAIN = re.compile(r": |:$| #|\s$")
-_NOT_PLAIN_IN_ROW = re.compile(r"[,\[\]{}:?#&*!|>'\"%@`]")
-_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^\sa-z])")
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+@cache
+def _dumper() -> type[yaml.SafeDumper]:
+    import yaml
+
+    base: type[yaml.SafeDumper] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+    class Dumper(base):  # type: ignore[misc, valid-type]  # which one is there is known now
+        """Writes what both a reader of JSON's words and one of YAML 1.1 read as it was."""
+
+        def ignore_aliases(self, data: object) -> bool:
+            return True
+
+    def represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        style = None
+        if not text.replace("\n", "").isprintable():
+            style = '"'
+        elif "\n" in text:
+            style = "|"
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    Dumper.add_representer(str, represent)
+    know_json(Dumper, also=base)
+    return Dumper
 
 
 def to_yaml(record: dict[str, Any]) -> str:
     r"""An object of JSON data as a YAML document, keys in the order given.
+
+    Characters that nobody could see are written out.
 
     Args:
         record: Numbers are finite, and keys are text.
@@ -104,135 +119,29 @@ def to_yaml(record: dict[str, Any]) -> str:
     Example:
         >>> print(to_yaml({"name": "ping", "tags": ["net", "no"], "text": "One.\nTwo."}), end="")
         name: ping
-        tags: [net, "no"]
+        tags:
+        - net
+        - 'no'
         text: |-
           One.
           Two.
     """
-    return "\n".join(_lines(record, "")) + "\n"
+    import yaml
 
-
-def _lines(value: dict[str, Any] | list[Any], indent: str) -> list[str]:
-    """The lines of a collection that is not empty, each with its indentation."""
-    inner = indent + _STEP
-    lines: list[str] = []
-    if isinstance(value, dict):
-        for name, item in value.items():
-            key = _key(name)
-            if len(key) > _LONGEST_KEY:
-                lines.append(f"{indent}? {key}")
-                key = ""
-            if (short := _short(item, inner)) is not None:
-                lines.append(f"{indent}{key}: {short}")
-            else:
-                lines.append(f"{indent}{key}:")
-                lines += _lines(item, inner)
-        return lines
-    for item in value:
-        if (short := _short(item, inner)) is not None:
-            lines.append(f"{indent}- {short}")
-        else:
-            first, *rest = _lines(item, inner)
-            lines += [f"{indent}- {first.removeprefix(inner)}", *rest]
-    return lines
-
-
-def _short(value: Any, indent: str) -> str | None:
-    """A scalar, or a collection that fits in the row; None for any other."""
-    if isinstance(value, dict):
-        return None if value else "{}"
-    if isinstance(value, list):
-        if not value:
-            return "[]"
-        return _row(value) if all(not isinstance(item, dict | list) for item in value) else None
-    return _text(value, indent) if isinstance(value, str) else _number(value)
-
-
-def _row(items: list[Any]) -> str | None:
-    """Single words and numbers side by side; a line for each sentence is easier to review."""
-    if any(isinstance(item, str) and " " in item for item in items):
-        return None
-    words = [_word(item) if isinstance(item, str) else _number(item) for item in items]
-    row = f"[{', '.join(words)}]"
-    return row if len(row) <= _LONGEST_ROW else None
-
-
-def _number(value: float | None) -> str:
-    text = json.dumps(value)
-    # Without the point, YAML 1.1 takes 1e-05 for text.
-    return text if "." in text or not isinstance(value, float) else text.replace("e", ".0e")
-
-
-def _key(text: str) -> str:
-    return text if _is_plain(text) and len(text) <= _WIDTH else _quoted(text)
-
-
-def _word(text: str) -> str:
-    """A text in a row."""
-    return text if _is_plain(text) and not _NOT_PLAIN_IN_ROW.search(text) else _quoted(text)
-
-
-@lru_cache(maxsize=4_096)
-def _is_plain(text: str) -> bool:
-    """Whether a text is taken for that text without quotes."""
-    return (
-        _FIRST.match(text) is not None
-        and text.isprintable()
-        and _NOT_PLAIN.search(text) is None
-        and text.lower() not in _WORDS_WITH_A_MEANING
+    text: str = yaml.dump(
+        record, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=_WIDTH
     )
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(letter if letter == "\n" else _visible(letter) for letter in text)
 
 
-def _text(text: str, indent: str) -> str:
-    """A text as a value: bare, in quotes, or in lines of this indentation."""
-    width = max(_WIDTH - len(indent), _LEAST_WIDTH)
-    if len(text) <= width and "\n" not in text:
-        return text if _is_plain(text) else _quoted(text)
-    if "\n" in text and all(_fits_in_line(line, width) for line in text.split("\n")):
-        return _block(text, indent)
-    return _quoted_in_lines(text, indent)
-
-
-def _fits_in_line(line: str, width: int) -> bool:
-    """Whether nothing of a line would be lost, hidden, or off the screen in a block."""
-    return not line or (len(line) <= width and not line.isspace() and line.isprintable())
-
-
-def _block(text: str, indent: str) -> str:
-    body = text.rstrip("\n")
-    if not body:
-        return _quoted(text)
-    after = len(text) - len(body)
-    head = "|" + (str(len(_STEP)) if text[0] in " \n" else "") + ("-", "", "+")[min(after, 2)]
-    shown = [*body.split("\n"), *[""] * (after - 1)]
-    return "\n".join([head, *(f"{indent}{line}" if line else "" for line in shown)])
-
-
-def _quoted(text: str) -> str:
-    return f'"{"".join(map(_escaped, text))}"'
-
-
-def _escaped(letter: str) -> str:
-    """A character in double quotes; what nobody could see is written out."""
-    if letter in _ESCAPES:
-        return _ESCAPES[letter]
+def _visible(letter: str) -> str:
+    """A character, or its escape in the double quotes in which all that hides stands."""
     if letter.isprintable():
         return letter
     code = ord(letter)
-    if code > 0xFFFF:
-        return f"\\U{code:08x}"
-    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
-
-
-def _quoted_in_lines(text: str, indent: str) -> str:
-    """A long text in double quotes, a line for a sentence: a backslash ends each but the last."""
-    pieces: list[str] = []
-    for line in re.split(r"(?<=\n)", text):
-        *sentences, last = _SENTENCE_END.split("".join(map(_escaped, line)))
-        pieces += [*(f"{sentence} " for sentence in sentences), *([last] if last else [])]
-    # Spaces at the start of a line count for nothing, unless they are escaped.
-    lines = [f"\\{piece}" if piece.startswith(" ") else piece for piece in pieces]
-    return '"' + f"\\\n{indent}".join(["", *lines]) + '"'
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
 
 
 _ORDER = (

@@ -1,4 +1,4 @@
-"""Reading the resources of a library server over HTTP, with bounds on everything."""
+"""Reading from a library server over HTTP, with bounds on everything."""
 
 from __future__ import annotations
 
@@ -6,32 +6,17 @@ import logging
 import math
 import os
 import re
-import socket
 import threading
-import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qsl, urlsplit
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
-from agentkit.library.changes import definition_from_json
-from agentkit.library.events import LibraryEvent
-from agentkit.library.remote.wire import (
-    CHANGES_PATH,
-    EVENTS_PATH,
-    LIBRARY_PATH,
-    LINES,
-    ROOT,
-    Head,
-    applied_from_json,
-    decode,
-)
-from agentkit.library.store import AppliedChange
-from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
+from agentkit.library.remote.wire import LINES, PATH, Answer, decode
 
 if TYPE_CHECKING:
     import httpx
@@ -43,7 +28,7 @@ KEY_VARIABLE = "AGENTKIT_LIBRARY_KEY"
 
 # How much is taken from a server, which may be anybody's.
 LINE_BYTES = 256_000_000
-"""Maximum bytes of a line: a definition, an event, or a change of ten thousand tools."""
+"""Maximum bytes of a line: an event, or a change of ten thousand tools."""
 LIBRARY_BYTES = 1_000_000_000
 """Maximum bytes of an answer."""
 
@@ -51,11 +36,10 @@ _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
 _WORDS = 200
-_ETAG = re.compile(r"[!#-~]{1,200}")
 _BYTES_OF_A_LINE = 200
 """Memory overhead of a line beside its text; otherwise empty lines would be free."""
 
-_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
+_OK, _TOO_MANY, _SERVER_ERROR = 200, 429, 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,14 +48,12 @@ class Address:
 
     Attributes:
         base: The URL without options; safe to show.
-        host: Host and port.
         is_encrypted: Whether it is https.
-        timeout_seconds: Longest answer, such as a page of definitions.
+        timeout_seconds: Longest answer.
         signed_from: The first event that has to be signed.
     """
 
     base: str
-    host: str
     is_encrypted: bool
     timeout_seconds: float = 60.0
     signed_from: int = 1
@@ -98,16 +80,12 @@ def read_address(url: str) -> Address:
         _refuse("it cannot be taken apart; write http://HOST:PORT or https://HOST")
     if parts.username is not None or parts.password is not None or "@" in parts.netloc:
         _refuse(f"there is a name or password before its host; put a key into {KEY_VARIABLE}")
-    if parts.scheme.lower() not in {"http", "https"} or not host or parts.fragment:
+    scheme = parts.scheme.lower()
+    if scheme not in {"http", "https"} or not host or parts.fragment:
         _refuse("write http://HOST:PORT or https://HOST, perhaps with a path")
-    shown = f"[{host}]" if ":" in host else host
-    where = shown if port is None else f"{shown}:{port}"
-    path = parts.path.rstrip("/").removesuffix(ROOT)
-    address = Address(
-        base=f"{parts.scheme.lower()}://{where}{path}",
-        host=where,
-        is_encrypted=parts.scheme.lower() == "https",
-    )
+    where = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
+    path = parts.path.rstrip("/").removesuffix(PATH)
+    address = Address(base=f"{scheme}://{where}{path}", is_encrypted=scheme == "https")
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         match name:
             case "timeout" if _is_seconds(value):
@@ -175,7 +153,7 @@ def _check_length(line: bytearray, longest: int) -> None:
 
 
 class LibraryClient:
-    """Reads the resources of one server, in one thread at a time; any thread may close it.
+    """Reads from one server, in one thread at a time; any thread may close it.
 
     Nothing is ever sent to another host: redirects are not followed.
 
@@ -187,113 +165,71 @@ class LibraryClient:
     def __init__(self, address: Address, *, key: str) -> None:
         self.address = address
         self._key = key
-        self._lock = threading.Lock()
         self._process = os.getpid()
         self._client: httpx.Client | None = None
-        self._sockets: list[socket.socket] = []
-        self.is_closed = False
+        self._is_closed = False
 
     def close(self) -> None:
-        """Break off what is under way, and ask no more. A second call does nothing."""
-        self.is_closed = True
-        self._cut()
-        with self._lock:
-            client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        """Ask no more. A second call does nothing."""
+        self._is_closed = True
+        self._hang_up()
 
-    # Resources.
-
-    def library(self, *, since: int = 0, etag: str = "") -> Answer | None:
-        """The newest library: whole, or the changes since a version if the server sends those.
-
-        Args:
-            since: The version that is known.
-            etag: Names what is known; None is returned where that is the newest.
+    def read(self, *, version: int, event: int) -> Answer:
+        """What is newest, with the changes behind a version and the events behind one.
 
         Raises:
             StoreUnavailableError: The server cannot be reached, is too slow, or hung up.
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
-        with self._get(LIBRARY_PATH, {"since": since}, etag=etag) as response:
-            if response is None:
-                return None
-            return _answer(response, self._records(response))
+        self._check_open()
+        outcome: Future[Answer] = Future()
 
-    def at(self, version: int) -> Answer:
-        """The library at a version."""
-        with self._get(LIBRARY_PATH, {"version": version}) as response:
-            assert response is not None  # no ETag was given
-            return _answer(response, self._records(response))
+        def ask() -> None:
+            try:
+                outcome.set_result(self._read({"version": version, "event": event}))
+            except Exception as error:  # noqa: BLE001 - it is the caller's
+                outcome.set_exception(error)
 
-    def changes(self, *, after: int) -> Generator[AppliedChange, None, None]:
-        """The changes that made the versions behind ``after``, without events, lazily."""
-        with self._get(CHANGES_PATH, {"after": after}) as response:
-            assert response is not None
-            yield from _in_order(self._records(response), after)
+        # A thread of its own, which is left behind however slowly bytes drip in.
+        threading.Thread(target=ask, name="agentkit-library-client", daemon=True).start()
+        seconds = self.address.timeout_seconds
+        try:
+            return outcome.result(seconds)
+        except TimeoutError as error:
+            self._hang_up()
+            raise StoreUnavailableError(
+                f"{self.address} did not answer completely within {seconds:g} s (?timeout=)"
+            ) from error
 
-    def events(self, *, after: int) -> list[LibraryEvent]:
-        """The events behind ``after``."""
-        found: list[LibraryEvent] = []
-        with self._get(EVENTS_PATH, {"after": after}) as response:
-            assert response is not None
-            for record in self._records(response):
-                event = LibraryEvent.from_json(record)
-                if event.sequence != after + len(found) + 1:
-                    raise StoreFormatError(
-                        f"event {event.sequence} stands where event {after + len(found) + 1} was "
-                        "expected"
-                    )
-                found.append(event)
-        return found
-
-    def _records(self, response: httpx.Response) -> Iterator[JsonObject]:
-        lines = lines_of(response.iter_raw(), most=LIBRARY_BYTES, longest=LINE_BYTES)
-        return map(decode, lines)
-
-    # The connection.
-
-    @contextmanager
-    def _get(
-        self,
-        path: str,
-        query: Mapping[str, str | int],
-        *,
-        etag: str = "",
-    ) -> Iterator[httpx.Response | None]:
-        """A good answer, while it is being read; None where it is what ``etag`` names."""
+    def _read(self, query: dict[str, int]) -> Answer:
         import httpx
 
-        headers = {"if-none-match": f'"{etag}"'} if etag else {}
         seconds = self.address.timeout_seconds
-        with self._translated(), self._cut_after(seconds):
-            client = self._opened()
-            with client.stream(
-                "GET",
-                self.address.base + path,
-                params=dict(query),
-                headers=headers,
-                timeout=httpx.Timeout(min(_READ_SECONDS, seconds), connect=_CONNECT_SECONDS),
-                extensions={"trace": self._notice},
-            ) as response:
-                if response.status_code == _NOT_MODIFIED and etag:
-                    yield None
-                    return
-                self._check(response)
-                yield response
+        timeout = httpx.Timeout(min(_READ_SECONDS, seconds), connect=_CONNECT_SECONDS)
+        url = self.address.base + PATH
+        with (
+            self._translated(),
+            self._opened().stream("GET", url, params=query, timeout=timeout) as response,
+        ):
+            self._check(response)
+            lines = lines_of(response.iter_raw(), most=LIBRARY_BYTES, longest=LINE_BYTES)
+            return Answer.of(map(decode, lines))
 
     def _opened(self) -> httpx.Client:
-        self._check_open()
-        with self._lock:
-            if self._client is None or self._process != os.getpid():
-                # A fork shares its parent's sockets and must neither use nor close them.
-                self._process, self._sockets = os.getpid(), []
-                self._client = _new_client(self.address, self._key)
-            return self._client
+        if self._client is None or self._process != os.getpid():
+            # A fork shares its parent's sockets and must neither use nor close them.
+            self._process = os.getpid()
+            self._client = _new_client(self.address, self._key)
+        return self._client
+
+    def _hang_up(self) -> None:
+        client, self._client = self._client, None
+        if client is not None and self._process == os.getpid():
+            client.close()
 
     def _check_open(self) -> None:
-        if self.is_closed:
+        if self._is_closed:
             raise StoreError(f"the library at {self.address} is closed; open it again")
 
     def _check(self, response: httpx.Response) -> None:
@@ -332,44 +268,6 @@ class LibraryClient:
         return StoreError(f"{where} refuses the request (status {status}{_words(response)})")
 
     @contextmanager
-    def _cut_after(self, seconds: float) -> Iterator[None]:
-        """Break the connection when the time is over, however slowly bytes drip in."""
-        until = time.monotonic() + seconds
-        guillotine = threading.Timer(seconds, self._cut)
-        guillotine.daemon = True
-        guillotine.start()
-        try:
-            yield
-        except Exception as error:  # what was cut off in its middle may look damaged
-            if time.monotonic() > until and not self.is_closed:
-                raise StoreUnavailableError(
-                    f"{self.address} did not answer completely within "
-                    f"{self.address.timeout_seconds:g} s (?timeout=)"
-                ) from error
-            raise
-        finally:
-            guillotine.cancel()
-
-    def _cut(self) -> None:
-        with self._lock:
-            broken, self._sockets = self._sockets, []
-        for one in broken:
-            with suppress(OSError):  # it is closed already
-                # Not the method of an SSL socket, which would free what another thread reads with.
-                socket.socket.shutdown(one, socket.SHUT_RDWR)
-
-    def _notice(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember the socket, to break it off from another thread (httpx's ``trace``)."""
-        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            found = info["return_value"].get_extra_info("socket")
-            with self._lock:
-                self._sockets = [one for one in self._sockets if one.fileno() >= 0]
-                if found is not None:
-                    self._sockets.append(found)
-            if self.is_closed:
-                self._cut()
-
-    @contextmanager
     def _translated(self) -> Iterator[None]:
         import httpx
 
@@ -388,6 +286,9 @@ class LibraryClient:
                     f"{self.address} cannot be reached, is too slow, or hung up ({words})"
                 ) from error
             raise StoreError(f"{self.address} could not be asked ({words})") from error
+        except RuntimeError:  # httpx's, where the client was closed meanwhile
+            self._check_open()
+            raise
 
 
 def _new_client(address: Address, key: str) -> httpx.Client:
@@ -397,12 +298,7 @@ def _new_client(address: Address, key: str) -> httpx.Client:
 
     if key and not address.is_encrypted:
         logger.warning("the key for %s goes over the network unencrypted; use https", address)
-    headers = {
-        "accept-encoding": "identity",
-        "accept": LINES,
-        "cache-control": "no-cache",
-        "user-agent": "agentkit",
-    }
+    headers = {"accept-encoding": "identity", "accept": LINES, "user-agent": "agentkit"}
     if key:
         headers["authorization"] = f"Bearer {key}"
     # Reading the certificates of all authorities takes 50 ms, which http does not need.
@@ -425,52 +321,3 @@ def _words(response: httpx.Response) -> str:
     except (StoreFormatError, KeyError, TypeError):
         return ""  # the status says enough
     return f": {message[:_WORDS]!r}" if isinstance(message, str) else ""
-
-
-def _etag(header: str) -> str:
-    """The ETag, without what a proxy that compressed the answer wrote before it."""
-    found = header.removeprefix("W/").strip('"')
-    return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
-    """A library as a server gives it: whole, or by what changed.
-
-    Attributes:
-        head: What is newest.
-        etag: Names it.
-        tools: The definitions in order; None where changes came.
-        changes: What made the versions since the one that is known.
-    """
-
-    head: Head
-    etag: str
-    tools: Sequence[ToolDefinition] | None = None
-    changes: Sequence[AppliedChange] = ()
-
-
-def _answer(response: httpx.Response, records: Iterator[JsonObject]) -> Answer:
-    record = next(records, {})
-    head, since = Head.from_json(record), record.get("since")
-    etag = _etag(response.headers.get("etag", ""))
-    if type(since) is int:
-        return Answer(head=head, etag=etag, changes=tuple(_in_order(records, since)))
-    found: list[ToolDefinition] = []
-    for record in records:
-        found.append(definition_from_json(record))
-        if len(found) > head.tools:
-            raise StoreFormatError(
-                f"library version {head.version} brings more than the {head.tools:,} tools that "
-                "it has"
-            )
-    return Answer(head=head, etag=etag, tools=found)
-
-
-def _in_order(records: Iterator[JsonObject], after: int) -> Iterator[AppliedChange]:
-    for record in records:
-        applied = applied_from_json(record)
-        if applied.version <= after:
-            raise StoreFormatError(f"a change of version {applied.version} was not asked for")
-        after = applied.version
-        yield applied

@@ -1,37 +1,28 @@
-"""The wire format of a library over HTTP, version 2: what server and client both stand on.
+"""The wire format of a library over HTTP, version 3: what server and client both stand on.
 
-``docs/stores.md`` tells it in words. Every answer is lines of JSON (``application/x-ndjson``). The
-first line of a library is its head, which says what is newest; definitions or changes follow.
+``docs/stores.md`` tells it in words. An answer is lines of JSON (``application/x-ndjson``): the
+head, which says what is newest, then the changes and the events that the client lacks.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.changes import change_from_json, change_to_json
-from agentkit.library.events import ChainHead
+from agentkit.library.changes import change_from_json
+from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.store import AppliedChange
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json
 
-FORMAT_VERSION = 2
-"""Version of the wire format; it also stands in the paths."""
+FORMAT_VERSION = 3
+"""Version of the wire format; it also stands in the path."""
 
-ROOT = f"/library/v{FORMAT_VERSION}"
-LIBRARY_PATH = f"{ROOT}/library"
-CHANGES_PATH = f"{ROOT}/changes"
-EVENTS_PATH = f"{ROOT}/events"
-
+PATH = f"/library/v{FORMAT_VERSION}"
 LINES = "application/x-ndjson"
-
-MOST_CHANGES = 16
-"""A client that lacks so many changes gets them, and one of a large library more."""
-
-_MOST_VERSIONS = 10_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,17 +32,11 @@ class Head:
     Attributes:
         version: The newest library version; 0 for none.
         digest: Digest of the library at that version.
-        tools: How many tools it has.
-        first: The oldest version that there is, and
-        last: the newest one; all in between are held.
         events: Where the chain of events ends.
     """
 
     version: int
     digest: str
-    tools: int
-    first: int
-    last: int
     events: ChainHead
 
     def to_json(self) -> dict[str, Any]:
@@ -59,8 +44,7 @@ class Head:
         return {
             "format": FORMAT_VERSION,
             "version": self.version,
-            "library": {"digest": self.digest, "tools": self.tools},
-            "versions": [self.first, self.last],
+            "library": self.digest,
             "events": {"sequence": self.events.sequence, "hash": self.events.hash},
         }
 
@@ -72,45 +56,54 @@ class Head:
             StoreFormatError: The record is not a head, or its format is newer than ours.
         """
         try:
-            _check_format(record["format"])
-            library, events = record["library"], record["events"]
-            head = cls(
+            form, events = _number(record["format"]), record["events"]
+            if form > FORMAT_VERSION:
+                raise StoreFormatError(
+                    f"the server speaks version {form} of the wire format, this agentkit reads up "
+                    f"to {FORMAT_VERSION}; upgrade agentkit-evolve"
+                )
+            return cls(
                 version=_number(record["version"]),
-                digest=str(library["digest"]),
-                tools=_number(library["tools"]),
-                first=_number(record["versions"][0]),
-                last=_number(record["versions"][1]),
+                digest=str(record["library"]),
                 events=ChainHead(sequence=_number(events["sequence"]), hash=str(events["hash"])),
             )
-            if not head.first <= head.last + 1 <= _MOST_VERSIONS or head.version > head.last:
-                raise ValueError(f"it has the versions {head.first} to {head.last}")  # noqa: TRY301
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError) as error:
             raise StoreFormatError(
                 f"not the head of a library ({type(error).__name__}: {error}): {str(record)[:200]}"
             ) from error
-        return head
-
-    def has(self, version: int) -> bool:
-        """Whether the library has such a version; 0, the empty one, is before the first."""
-        return version in self.versions or (version == 0 and self.first <= 1)
-
-    @property
-    def versions(self) -> Sequence[int]:
-        """All versions, ascending."""
-        return range(self.first, self.last + 1)
 
 
-def applied_to_json(applied: AppliedChange) -> dict[str, Any]:
-    """A change that made a version, as one line."""
-    return {"version": applied.version, **change_to_json(applied.change)}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What a server answers.
 
+    Attributes:
+        head: What is newest.
+        changes: What made the versions behind the one that is known.
+        events: The events behind the one that is known.
+    """
 
-def applied_from_json(record: JsonObject) -> AppliedChange:
-    """The inverse of ``applied_to_json``; ``StoreFormatError`` for what is none."""
-    version = record.get("version")
-    if type(version) is not int:
-        raise StoreFormatError(f"not a change (its version is {version!r:.50})")
-    return AppliedChange(version=version, change=change_from_json(record))
+    head: Head
+    changes: tuple[AppliedChange, ...]
+    events: tuple[LibraryEvent, ...]
+
+    @classmethod
+    def of(cls, records: Iterable[JsonObject]) -> Answer:
+        """The answer of these records.
+
+        Raises:
+            StoreFormatError: They are no answer.
+        """
+        first, *rest = (*records,) or ({},)
+        changes, events = [], []
+        for record in rest:
+            if "sequence" in record:
+                events.append(LibraryEvent.from_json(record))
+            elif type(version := record.get("version")) is int:
+                changes.append(AppliedChange(version=version, change=change_from_json(record)))
+            else:
+                raise StoreFormatError(f"not a change (its version is {version!r:.50})")
+        return cls(head=Head.from_json(first), changes=tuple(changes), events=tuple(events))
 
 
 def encode(record: Mapping[str, Any]) -> bytes:
@@ -131,16 +124,6 @@ def decode(line: bytes) -> JsonObject:
     if not isinstance(record, dict):
         raise StoreFormatError(f"not a JSON object: {line[:100]!r}")
     return record
-
-
-def _check_format(form: object) -> None:
-    if type(form) is not int or form < 1:
-        raise TypeError(f"its format is {form!r}")
-    if form > FORMAT_VERSION:
-        raise StoreFormatError(
-            f"the server speaks version {form} of the wire format, this agentkit reads up to "
-            f"{FORMAT_VERSION}; upgrade agentkit-evolve"
-        )
 
 
 def _number(value: object) -> int:

@@ -11,9 +11,9 @@ from agentkit import Tool, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
+from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import validate
-from agentkit.evolution.validation.approvals import OVERRULABLE, ValidationPolicy
-from agentkit.evolution.validation.report import FailedCheck, ValidationReport
+from agentkit.evolution.validation.approvals import ValidationPolicy
 from agentkit.library import LibraryChange
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.events import Author
@@ -136,90 +136,33 @@ def test_a_judge_reads_what_was_suggested_alone(waiting):
     assert [edit.field for edit in change.edits] == ["summary"]
 
 
-# --- A person may overrule checks that judge wording, by name and with a reason, and no other ----
-# A person may overrule checks that judge wording, by name and with a reason, and no others.
+# --- A check that judges wording may be wrong: a person decides, and sees what it says -----------
 
 
 NAMED = "Add two numbers, after which call `mul`."
 
 
-def words(code, excerpt):
-    """What a check says of words."""
-    return FailedCheck(code=code, layer="semantic", message="no", advice="-", excerpt=excerpt)
-
-
-@pytest.fixture
-def strict_overruling(make_manager):
-    """A manager with the real checks and the real policy, which asks nobody about texts of models."""
-    asks_nobody = ValidationPolicy(model_texts=())
-    return make_manager(validate=partial(validate, policy=asks_nobody), lifecycle=LifecyclePolicy())
-
-
-@pytest.fixture
-def rejected(strict_overruling, propose):
-    """A proposal that is rejected for its wording alone."""
-    record = strict_overruling.submit(propose(strict_overruling, summary=NAMED))
-    assert (record.state, record.overrulable) == ("rejected", ("other_tool",))
-    return record.proposal_id
-
-
-def test_it_goes_on_as_if_the_check_had_passed(strict_overruling, rejected, ada, store):
-    """Who, why and what are in the chain; the proposal still needs evidence, then serves."""
-    record = strict_overruling.overrule(
-        rejected, codes=["other_tool"], person=ada, reason="it is a hobby"
-    )
-    assert (record.state, record.failed) == ("validated", ())
-    assert [check.code for check in record.overruled] == ["other_tool"]
-    kinds = [event.kind for event in record.events]
-    assert kinds == ["proposed", "rejected", "overruled", "proposed", "validated"]
-    said = record.events[2]
-    assert (said.author, said.reason) == (ada, "it is a hobby")
-    assert said.facts["overruled"][0]["excerpt"] == "mul"
-    (waits,) = strict_overruling.advance(rejected)
-    assert waits.why == "waits for a comparison on held-out tasks or a person's approval"
-    strict_overruling.approve(rejected, person=ada)
-    assert strict_overruling.advance(rejected)[0].after == "active"
+def test_what_a_check_doubts_waits_for_a_person(make_manager, propose, ada, store):
+    """The reasons stand beside the proposal, a person reads them in a judge's place, and it serves."""
+    manager = make_manager(validate=validate, lifecycle=LifecyclePolicy())
+    record = manager.submit(propose(manager, summary=NAMED))
+    assert (record.state, record.awaits) == ("proposed", ("person",))
+    assert [(check.code, check.excerpt) for check in record.doubts] == [("other_tool", "mul")]
+    (told,) = review_of(manager, record.proposal_id).failed_checks
+    assert (told.code, told.field) == ("other_tool", "summary")
+    assert manager.approve(record.proposal_id, person=ada).state == "validated"
+    assert manager.advance()[0].after == "active"
     assert store.load()["add"].definition.description.summary == NAMED
     assert not verify_chain(store.events())
     assert not verify_library(store, store.events())
 
 
-def test_overruling_is_no_approval(make_manager, propose, ada):
-    """Where a judge and a person must agree, both are still asked."""
-
-    def needy(change):
-        return replace(validate(change), needs=("judge", "person"))
-
-    manager = make_manager(validate=needy)
-    name = manager.submit(propose(manager, summary=NAMED)).proposal_id
-    record = manager.overrule(name, codes=["other_tool"], person=ada, reason="so it is")
-    assert (record.state, record.awaits) == ("proposed", ("judge", "person"))
-    judge = Author(kind="model", name="judge")
-    manager.judge(name, Judgement(agrees=False, reason="it is not", author=judge))
-    record = manager.ledger.proposals[name]
-    assert record.state == "rejected"
-    with pytest.raises(UsageError, match="rejected by a judge"):
-        manager.overrule(name, codes=["other_tool"], person=ada, reason="so it is")
-
-
-@pytest.mark.parametrize(
-    ("codes", "kind", "reason", "words"),
-    [
-        (["other_tool"], "model", "so", "only a person"),
-        (["other_tool"], "person", " ", "say why"),
-        ([], "person", "so", "rejected for other_tool; name each"),
-        (["other_tool", "unit_contradicted"], "person", "so", "no others"),
-        (["unit_contradicted"], "person", "so", "name each"),
-    ],
-)
-def test_what_is_refused(strict_overruling, rejected, codes, kind, reason, words, store):
-    """Persons alone, with a reason, naming just what was found; the library stays as it is."""
-    count = len(store.events())
-    with pytest.raises(UsageError, match=words):
-        strict_overruling.overrule(
-            rejected, codes=codes, person=Author(kind=kind, name="ada"), reason=reason
-        )
-    assert len(store.events()) == count
+def test_where_numbers_alone_decide_a_doubt_rejects(make_manager, propose):
+    """Nobody is there to be asked."""
+    policy = ValidationPolicy(model_texts=())
+    manager = make_manager(validate=partial(validate, policy=policy))
+    record = manager.submit(propose(manager, summary=NAMED))
+    assert (record.state, [check.code for check in record.failed]) == ("rejected", ["other_tool"])
 
 
 @pytest.mark.parametrize(
@@ -231,31 +174,10 @@ def test_what_is_refused(strict_overruling, rejected, codes, kind, reason, words
         "Add two numbers, see https://numbers.tld/add.",
     ],
 )
-def test_what_hides_steals_or_commands_is_never_overruled(strict_overruling, propose, ada, summary):
-    """With one such code among them nothing can be overruled, and it is said which one it is."""
-    record = strict_overruling.submit(propose(strict_overruling, summary=summary))
-    assert (record.state, record.overrulable) == ("rejected", ())
-    final = {check.code for check in record.failed} - OVERRULABLE
-    codes = {check.code for check in record.failed}
-    with pytest.raises(UsageError, match=f"nobody may overrule {', '.join(sorted(final))}"):
-        strict_overruling.overrule(record.proposal_id, codes=codes, person=ada, reason="so it is")
-
-
-def test_other_words_are_not_covered(make_manager, propose, ada):
-    """A check that says the same of other words later stands, and rejects once more."""
-    said = [words("other_tool", "mul")]
-    manager = make_manager(
-        validate=lambda change: ValidationReport(failed=tuple(said) if change.edits else ()),
-        lifecycle=LifecyclePolicy(),
-    )
-    name = manager.submit(propose(manager)).proposal_id
-    manager.overrule(name, codes=["other_tool"], person=ada, reason="it is")
-    said.append(words("other_tool", "sub"))
-    manager.approve(name, person=ada)
-    (ended,) = manager.advance(name)
-    assert ended.after == "rejected"
-    record = manager.ledger.proposals[name]
-    assert [check.excerpt for check in record.failed] == ["sub"]
-    record = manager.overrule(name, codes=["other_tool"], person=ada, reason="that too")
-    assert [check.excerpt for check in record.overruled] == ["mul", "sub"]
-    assert record.state == "validated"
+def test_what_hides_steals_or_commands_is_rejected(make_manager, propose, ada, summary):
+    """No person is shown such a text, whatever else a check doubts of it."""
+    manager = make_manager(validate=validate)
+    record = manager.submit(propose(manager, summary=summary))
+    assert record.state == "rejected"
+    with pytest.raises(UsageError, match="decided already"):
+        manager.approve(record.proposal_id, person=ada)

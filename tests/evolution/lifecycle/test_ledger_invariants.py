@@ -119,17 +119,6 @@ class LifeCycle(RuleBasedStateMachine):
             decision = data.draw(st.sampled_from(["pass", "pass", "wait", "fail"]))
             manager.assess(found, [GateReport(gate="g", decision=decision, reason="so")])
 
-    @rule(which=st.integers(0, 1), data=st.data())
-    def overrule(self, which, data):
-        """A person overrules what the checks say, where a person may."""
-        found = self.one(data, {"rejected"})
-        if found is None:
-            return
-        with contextlib.suppress(UsageError):  # what was said may stand, or be said by others
-            self.manager(which).overrule(
-                found, codes=["value_contradicted"], person=ADA, reason="so"
-            )
-
     @rule(which=st.integers(0, 1))
     def advance(self, which):
         """Bring all on that can go on."""
@@ -175,7 +164,7 @@ class LifeCycle(RuleBasedStateMachine):
         self.who_serves_was_there_before_or_was_promoted_or_given()
         self.the_active_proposal_is_what_serves()
         self.nobody_passes_who_must_wait()
-        self.nothing_comes_back_that_nobody_overruled()
+        self.nothing_comes_back()
 
     def the_ledger_is_the_fold_of_the_chain(self):
         """Folded at once or step by step, and by either manager, it is the same ledger."""
@@ -230,15 +219,10 @@ class LifeCycle(RuleBasedStateMachine):
             if record.awaits:
                 assert record.state in {"proposed", "rejected"}
 
-    def nothing_comes_back_that_nobody_overruled(self):
-        """A rejected proposal is open again only behind a person's overruling, and never 'bad'."""
+    def nothing_comes_back(self):
+        """A rejected proposal is not open again."""
         for record in self.folded.proposals.values():
-            kinds = [event.kind for event in record.events]
-            for at, kind in enumerate(kinds[1:], start=1):
-                if kind == "proposed":
-                    assert kinds[at - 2 : at] == ["rejected", "overruled"]
-                    assert record.events[at - 1].author == ADA
-            assert {check.code for check in record.overruled} <= {"value_contradicted"}
+            assert [event.kind for event in record.events].count("proposed") == 1
 
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)

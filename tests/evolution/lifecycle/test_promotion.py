@@ -180,7 +180,7 @@ def test_an_experiment_whose_tool_changes_ends(make_manager, gates, store, propo
     manager.refresh()
     gates.says["shadow"] = "pass"
     (advance,) = manager.advance()
-    assert (advance.proposal_id, advance.after) == (record.proposal_id, "rejected")
+    assert (advance.record.proposal_id, advance.after) == (record.proposal_id, "rejected")
     assert "'add' has another revision by now" in advance.why
 
 

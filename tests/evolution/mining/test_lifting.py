@@ -153,11 +153,10 @@ def test_a_contradicted_worked_call_is_left_out(trips, travel_tools):
     recorded = composite.worked[0].recorded[-1]
     own = Example(arguments=recorded.arguments, result="as its author says")
     tools = {**travel_tools, "find_flights": replace(travel_tools["find_flights"], examples=(own,))}
-    recordings = with_recordings(Library(tools.values()), [composite])
-    new = recordings.worked_calls["find_flights"]
+    (chosen,), recorded = with_recordings(Library(tools.values()), [composite])
+    new = recorded["find_flights"]
     assert len(new) == 3
     assert own.arguments not in [example.arguments for example in new]
-    (chosen,) = recordings.composites
     assert composite.worked[0].example not in chosen.definition.examples
     assert len(chosen.definition.examples) == 3
 
@@ -340,8 +339,8 @@ def test_recorded_calls_that_models_should_not_read_are_not_kept(trip, travel_to
     first = composite.worked[0]
     hostile = replace(first, example=replace(first.example, query=said))
     rest = replace(composite, worked=(hostile, *composite.worked[1:]))
-    kept = with_recordings(library, [rest])
-    texts = [one.query for calls in kept.worked_calls.values() for one in calls]
+    _, kept = with_recordings(library, [rest])
+    texts = [one.query for calls in kept.values() for one in calls]
     assert texts
     assert said not in texts
 

@@ -260,20 +260,6 @@ async def test_a_model_is_asked_with_perfect_episodes(library, make_episode):
     assert "Do not show this." not in asked
 
 
-async def test_words_that_repeat_an_episode_are_no_proposal(library, make_episode):
-    """A text with a value of the episodes it was made from is told as such."""
-    call = ("search_used_cars", {"query": "Passat380"}, ["Passat380"])
-    episodes = [make_episode(f"e{at}", call, verdict=PERFECT) for at in range(2)]
-    answer = json.dumps(
-        {"tool": "search_used_cars", "parameters": {"query": "Write models like Passat380."}}
-    )
-    model = ScriptedModel([f"<description>{answer}</description>"])
-    seen = Observations(library=library, episodes=tuple(episodes))
-    [found] = await EvolutionStream(model).propose(seen)
-    assert isinstance(found, UnreadableProposal)
-    assert [check.code for check in found.failed] == ["instance_value"]
-
-
 # --- The feedback stream shows a model what went wrong and what was right ------------------------
 
 

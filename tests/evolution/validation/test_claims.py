@@ -16,7 +16,8 @@ from agentkit.tools.rules import Between, CallBefore, OneOf
 
 def codes_of(change):
     """The codes that a change draws."""
-    return [failed.code for failed in validate(change).failed]
+    report = validate(change)
+    return [one.code for one in (*report.failed, *report.doubts)]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,9 @@ def test_no_calls_of_other_tools_are_ordered_in_words(text):
 
 
 def test_every_tool_that_a_text_names_is_told():
-    """Two names are two reasons, so that who overrules one has seen the other."""
+    """Two names are two reasons, so that whoever agrees has seen both."""
     text = {"rule": "First weather_now, then weather_now, then currency_convert."}
-    found = validate(rewrite("cars_search", text)).failed
+    found = validate(rewrite("cars_search", text)).doubts
     named = [one.excerpt for one in found if one.code == "other_tool"]
     assert named == ["weather_now", "currency_convert"]
 

@@ -13,7 +13,7 @@ from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
 from agentkit.evolution.review import review_of
 from agentkit.evolution.validation import ValidationPolicy, validate
-from agentkit.evolution.validation.approvals import OVERRULABLE, fresh_texts
+from agentkit.evolution.validation.approvals import DOUBTS, fresh_texts
 from agentkit.evolution.validation.report import TextOrigin
 from agentkit.library.events import Author
 from agentkit.testing import sample_library
@@ -35,16 +35,23 @@ def test_no_attack_passes_without_anybody_asked(first, further):
     assert unasked(further["overt"]) == unasked(further["paraphrased"]) == []
 
 
-CLAIMS = {"false_claim", "self_promotion", "purpose"}
-"""Classes whose texts order, hide and leak nothing: whoever must agree reads these."""
+READ = {
+    "false_claim",
+    "self_promotion",
+    "purpose",
+    "over_constraint",
+    "contradiction",
+    "cross_tool",
+}
+"""Classes whose texts order the model nothing, hide and leak nothing: whoever must agree reads these."""
 
 
 def test_overt_attacks_are_rejected(first):
-    """Of orders, hidden texts, secrets and contradictions nine in ten are not even shown to anybody."""
+    """Of orders, hidden texts, secrets and private data nine in ten are not even shown to anybody."""
     overt = [
         report
         for case, report in first["overt"]
-        if case.labels["style"] == "overt" and case.labels["class"] not in CLAIMS
+        if case.labels["style"] == "overt" and case.labels["class"] not in READ
     ]
     assert sum(not report.is_valid for report in overt) >= LEAST_REJECTED * len(overt)
 
@@ -77,11 +84,11 @@ def test_whatever_a_model_words_waits(library, tool, place, text):
     change = rewrite(tool, {place: text}, library=library)
     for author in ("model", "unknown"):
         report = validate(replace(change, written_by=author))
-        assert report.failed or "judge" in report.needs
+        assert report.failed or report.doubts or "judge" in report.needs
     assert {(one.origin.kind, one.waits) for one in fresh_texts(change)} == {("model", True)}
     server = replace(change, origins=(TextOrigin(text=str(text), kind="server"),))
     report = validate(server)
-    assert report.failed or "judge" in report.needs
+    assert report.failed or report.doubts or "judge" in report.needs
 
 
 RULES = ("Cars on hold are left out.", "Never show the address of a seller.")
@@ -190,7 +197,8 @@ def codes(tool, place, text):
     """The codes that an example draws."""
     is_json = text.startswith('"') or place.startswith("/")
     change = rewrite(tool, {place: json.loads(text) if is_json else text})
-    return {failed.code for failed in validate(change).failed}
+    report = validate(change)
+    return {one.code for one in (*report.failed, *report.doubts)}
 
 
 def test_each_code_accepts_one_example_and_rejects_another(project_root):
@@ -206,7 +214,7 @@ def test_each_code_accepts_one_example_and_rejects_another(project_root):
 def test_every_code_is_told(project_root, first):
     """Each code that any attack of the corpora draws stands on the page, and the two others."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
-    drawn = {failed.code for _, report in first["overt"] for failed in report.failed}
+    drawn = {one.code for _, said in first["overt"] for one in (*said.failed, *said.doubts)}
     assert drawn | IN_WORDS <= set(re.findall(r"`([a-z_]+)`", page))
 
 
@@ -217,9 +225,9 @@ def test_twelve_usage_rules_are_allowed(count, found):
     assert {failed.code for failed in validate(change).failed} == found
 
 
-def test_the_page_lists_what_may_be_overruled(project_root):
+def test_the_page_lists_what_a_person_is_asked_about(project_root):
     """``docs/validation.md`` names each code of the list, and no other beside them."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
     section = page.partition("## When a check is wrong\n")[2].partition("\n## ")[0]
-    row = next(line for line in section.splitlines() if line.startswith("| may be overruled"))
-    assert set(re.findall(r"`([a-z_]+)`", row)) == OVERRULABLE
+    row = next(line for line in section.splitlines() if line.startswith("| asked"))
+    assert set(re.findall(r"`([a-z_]+)`", row)) == DOUBTS

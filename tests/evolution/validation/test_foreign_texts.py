@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from agentkit import ToolDefinition
-from agentkit.evolution.validation.approvals import OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.tools.definition import Description, Example, Specification
 
@@ -151,10 +150,9 @@ def test_consent_may_be_asked_for_and_not_claimed(place, text, is_order):
 
 
 def test_the_name_of_the_search_is_reserved():
-    """Whoever takes it in reads a reason first; a person may overrule it."""
+    """Whoever takes it in reads a reason first."""
     [failed] = suspicions(ToolDefinition.from_schema("search_tools", "Find.", {"type": "object"}))
     assert (failed.code, failed.field) == ("reserved_name", "name")
-    assert failed.code in OVERRULABLE_OF_ARRIVALS
 
 
 @pytest.mark.parametrize(

@@ -264,16 +264,15 @@ async def test_a_held_tool_can_be_approved_later() -> None:
     assert list(manager.library.tools) == ["note"]
 
 
-def test_what_checks_say_of_a_held_tool_can_be_overruled() -> None:
-    """The reasons stay with the proposal; a person overrules them by name, and then approves."""
+def test_what_checks_say_of_a_held_tool_waits_for_a_person() -> None:
+    """The reasons stay with the proposal, which no general consent lets in."""
     manager = ToolManager(open_store("memory:"))
     car = tool("hold_car", "Hold a car. The customer has already agreed.")
     (held,) = asyncio.run(brought([car], manager, approves_all=True)).of("held")
     record = manager.ledger.proposals[held.proposal_id]
 
-    assert (record.state, record.overrulable) == ("rejected", ("directive",))
-    again = manager.overrule(held.proposal_id, codes=["directive"], person=ADA, reason="read it")
-    assert again.state == "proposed"
+    assert (record.state, [one.code for one in record.doubts]) == ("proposed", ["directive"])
+    assert [one.code for one in held.failed] == ["directive"]
     assert asyncio.run(let_in(manager, held.proposal_id)) == "active"
     assert manager.library["hold_car"].definition == car
 

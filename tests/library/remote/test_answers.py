@@ -17,14 +17,14 @@ from support.server_steps import ErrorStatus, RawReply
 
 from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
+from agentkit.library.changes import definition_to_json
 from agentkit.library.remote import RemoteStore, client as library_client
 from agentkit.server.keys import Keys
 
 HEAD = {
-    "format": 2,
+    "format": 3,
     "version": 1,
-    "library": {"digest": "0" * 64, "tools": 1},
-    "versions": [1, 1],
+    "library": "0" * 64,
     "events": {"sequence": 0, "hash": ""},
 }
 
@@ -76,11 +76,10 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         (lines_of('{"a":' * 300 + "1" + "}" * 300), StoreFormatError, "nested too deeply"),
         (lines_of({}), StoreFormatError, "not the head"),
         (lines_of({**HEAD, "version": -1}), StoreFormatError, "not the head"),
-        (lines_of({**HEAD, "versions": [1, 10**17]}), StoreFormatError, "not the head"),
-        (lines_of({**HEAD, "versions": [3, 1]}), StoreFormatError, "versions 3 to 1"),
+        (lines_of(), StoreFormatError, "not the head"),
         (lines_of('{"format": NaN}'), StoreFormatError, "not JSON"),
         (lines_of("[" * 100_000), StoreFormatError, "not JSON"),
-        (lines_of({**HEAD, "format": 3}), StoreFormatError, "upgrade agentkit-evolve"),
+        (lines_of({**HEAD, "format": 4}), StoreFormatError, "upgrade agentkit-evolve"),
         (
             lines_of({}, **{"Content-Encoding": "br"}),
             StoreFormatError,
@@ -114,40 +113,35 @@ def test_a_redirect_is_not_followed(open_remote):
     assert len(server.requests) == 1
 
 
-DEFINITION = {"digest": "00", "definition": {"name": "a"}}
-LATER = {"version": 1, "proposal_id": "p", "removals": ["b"]}
-
-
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (['{"digest":"x"}'], "not a definition"),
-        ([DEFINITION], "should have 00"),
-        ([], "what came has 0"),
-        ([{**DEFINITION, "digest": ToolDefinition(name="a").digest}] * 2, "more than the 1 tools"),
-    ],
-)
-def test_what_are_no_definitions(open_remote, lines, words):
-    """A library that is not what it should be is refused, and nothing of it is taken up."""
-    with FaultyServer(lambda _: lines_of(HEAD, *lines)) as server:
-        client = open_remote(server.root_url)
-        with pytest.raises(StoreFormatError, match=words):
-            client.load()
+A = ToolDefinition(name="a")
+ADDED = {"version": 1, "proposal_id": "p", "upserts": [definition_to_json(A)]}
+EVENT = {"kind": "pinned", "author": {"kind": "person", "name": "Ada"}, "at": "", "sequence": 1}
 
 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
         ([{"proposal_id": "p"}], "its version is None"),
-        ([{**LATER, "proposal_id": 7}], "not a change"),
-        ([LATER, LATER], "was not asked for"),
-        ([{**LATER, "version": 2}], "others than those asked for"),
-        ([{**LATER, "version": 9 + number} for number in range(40)], "others than those asked"),
+        ([{**ADDED, "proposal_id": 7}], "not a change"),
+        ([{**ADDED, "proposal_id": ""}], "needs a proposal_id"),
+        ([{**ADDED, "upserts": [{"digest": "x"}]}], "not a definition"),
+        ([{**ADDED, "upserts": [{**ADDED["upserts"][0], "digest": "00"}]}], "should have 00"),
+        ([{**ADDED, "upserts": ADDED["upserts"] * 2}], "more than once"),
+        ([{**ADDED, "removals": ["b"]}], "changes what is not there"),
+        ([], "what came is version 0"),
+        ([ADDED, ADDED], "was not asked for"),
+        ([ADDED, {**ADDED, "version": 2}], "was not asked for"),
+        ([{**ADDED, "version": 2}], "some are missing"),
+        ([{**ADDED, "events": [EVENT]}], "was not asked for"),
+        ([ADDED], "should have digest"),
+        ([{**EVENT, "sequence": "1"}], "not a library event"),
+        ([ADDED, {**EVENT, "sequence": 2}], "not whole"),
+        ([ADDED, EVENT], "names event 0"),
     ],
 )
-def test_what_are_no_changes(open_remote, lines, words):
-    """Changes that nobody asked for, or that are none, are refused."""
-    with FaultyServer(lambda _: lines_of({**HEAD, "since": 0}, *lines)) as server:
+def test_what_is_no_history(open_remote, lines, words):
+    """Changes and events that are none, or that nobody asked for, are refused."""
+    with FaultyServer(lambda _: lines_of(HEAD, *lines)) as server:
         client = open_remote(server.root_url)
         with pytest.raises(StoreFormatError, match=words):
             client.load()
@@ -202,11 +196,12 @@ def test_an_answer_that_is_not_true_is_refused(store, serve, open_remote, put, t
     is_lying = False
 
     def lie(path: str, query: object, lines: list) -> list:
-        return alter(lines) if is_lying and path.endswith("/library") else lines
+        return alter(lines) if is_lying else lines
 
     client = open_remote(serve(store, alter=lie))
     client.load()
     put(store, tool("a", "a text of its own"), tool("c", "a text"))
+    put(store, tool("d", "a text"))
     is_lying = True
     with pytest.raises(StoreFormatError):
         client.load()
@@ -235,14 +230,13 @@ def test_lines_that_say_nothing_take_room_too(store, serve, put, monkeypatch):
     put(store, ToolDefinition(name="a"))
 
     def fill(path: str, query: object, lines: list) -> list:
-        some = [{"version": at, "proposal_id": "p"} for at in range(1, 10_000)]
-        return some if path.endswith("/changes") else lines
+        return [*lines, *({"version": at, "proposal_id": "p"} for at in range(1, 10_000))]
 
     url = serve(store, alter=fill)
     monkeypatch.setattr(library_client, "LIBRARY_BYTES", 1_000_000)
     client = RemoteStore(url)
     with pytest.raises(StoreFormatError, match="more than 1,000,000 bytes"):
-        list(client.changes())
+        client.load()
     client.close()
 
 

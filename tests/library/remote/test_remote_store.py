@@ -179,19 +179,18 @@ def test_only_what_changed_is_read(store, serve, open_remote, put, tool):
     before = client.load()
     put(store, tool("t7", "another"))
     after = client.load()
-    assert seen[-1] == ("/library/v2/library", 2)  # the head, and the change
+    assert seen[-1] == ("/library/v3", 3)  # the head, the change and its event
     assert after["t8"] is before["t8"]
     assert after["t7"].definition.description.summary == "another"
 
 
-def test_a_store_without_versions_one_by_one(serve, open_remote, tmp_path):
-    """An artifact is served too, though it holds its own version alone and nothing before it."""
+def test_a_store_without_its_history_is_refused(serve, open_remote, tmp_path):
+    """An artifact that holds its own version alone has no history to read."""
     path = tmp_path / "tools.json"
     write_artifact(artifact_of(sample_library()), path)
-    artifact = open_store(f"artifact:{path}")
-    client = open_remote(serve(artifact))
-    assert client.load().definitions == artifact.load().definitions
-    assert list(client.versions()) == list(artifact.versions())
+    client = open_remote(serve(open_store(f"artifact:{path}")))
+    with pytest.raises(StoreError, match="begins with library version"):
+        client.load()
 
 
 def test_what_can_not_be_written_is_refused(store, serve, open_remote, tool):

@@ -34,9 +34,9 @@ from agentkit.evolution import (
     trajectories_of,
 )
 from agentkit.evolution.compare import Compare
+from agentkit.evolution.lifecycle import ProposalOutcome as RoundOutcome
 from agentkit.evolution.proposal import Suggestion
 from agentkit.evolution.repository import LibraryStore
-from agentkit.evolution.round import ProposalOutcome as RoundOutcome
 from agentkit.evolution.validation import ValidationPolicy
 from agentkit.evolution.validation.checks import validate
 from agentkit.interop.export import Artifact, artifact_of, restore_artifact

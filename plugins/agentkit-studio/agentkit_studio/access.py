@@ -1,0 +1,185 @@
+"""Who may use the studio, and what: keys and roles, a session cookie, and protection from forgery.
+
+A browser shows a key once, in the address or in the form of ``/login``; afterwards a signed cookie
+names the user. Behind a proxy that knows its users, a header names them instead.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from agentkit.errors import UsageError
+from agentkit.server.keys import Keys
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+Role = Literal["viewer", "reviewer", "operator"]
+"""``viewer`` reads, ``reviewer`` also decides on proposals and labels episodes, ``operator`` also
+pins, rolls back, decides on calls and talks to the agent."""
+
+_RANK: Mapping[str, int] = {"viewer": 0, "reviewer": 1, "operator": 2}
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+}
+"""Sent with every answer. No script or style of a page runs but those of files of the studio."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class User:
+    """Who looks.
+
+    Attributes:
+        name: For the log of changes.
+        role: What they may do.
+    """
+
+    name: str
+    role: Role
+
+    def may(self, role: Role) -> bool:
+        """Whether they may do what this role may."""
+        return _RANK[self.role] >= _RANK[role]
+
+
+class ForbiddenError(Exception):
+    """A request that its user may not make, or that did not come from a page of the studio."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who may do what.
+
+    Attributes:
+        keys: Keys of users by their names; None where a proxy names them.
+        roles: Roles by name; everybody else has ``default_role``.
+        default_role: The role of a user without an entry in ``roles``.
+        user_header: A header in which a proxy that the studio trusts names the user. Only use it
+            where nobody reaches the studio but through that proxy.
+        read_only: Whether nobody may change anything.
+        secret: Signs cookies; the same for all processes behind one address.
+
+    Raises:
+        UsageError: Nobody could get in, or a role is unknown.
+    """
+
+    keys: Keys | None = None
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    default_role: Role = "viewer"
+    user_header: str = ""
+    read_only: bool = False
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.keys is None and not self.user_header:
+            raise UsageError("nobody could get in: give the studio keys, or a proxy's user_header")
+        for name, role in {**self.roles, "default_role": self.default_role}.items():
+            if role not in _RANK:
+                raise UsageError(f"the role of {name} is {role!r}; use one of {', '.join(_RANK)}")
+
+    def named(self, name: str) -> User:
+        """The user of that name."""
+        role = "viewer" if self.read_only else self.roles.get(name, self.default_role)
+        return User(name=name, role=role)
+
+    def user_of(self, request: Request) -> User | None:
+        """Who sent a request; None for a stranger."""
+        if self.user_header:
+            name = request.headers.get(self.user_header, "").strip()[:200]
+            return self.named(name) if name else None
+        name = str(request.session.get("user", ""))
+        known = self.keys is not None and name in self.keys.names
+        return self.named(name) if known else None
+
+    def log_in(self, request: Request, key: str) -> User | None:
+        """Begin a session with a key; None for one that is not known."""
+        holder = self.keys.holder(key) if self.keys is not None else None
+        if holder is None:
+            return None
+        request.session.clear()
+        request.session["user"] = holder
+        return self.named(holder)
+
+
+def csrf_token(request: Request) -> str:
+    """The token that each form of this session carries."""
+    token = str(request.session.get("csrf", ""))
+    if not token:
+        token = request.session["csrf"] = secrets.token_urlsafe(24)
+    return token
+
+
+def check_form(request: Request, sent: str) -> None:
+    """Refuse a change that was not sent by a page of the studio.
+
+    Raises:
+        ForbiddenError: The token of the session is missing, or another site sent the request.
+    """
+    origin = request.headers.get("origin")
+    if origin not in {None, "null"} and urlsplit(str(origin)).netloc != request.url.netloc:
+        raise ForbiddenError("another site sent this request; open the studio itself")
+    known = str(request.session.get("csrf", ""))
+    if not known or not hmac.compare_digest(known.encode(), sent.encode()):
+        raise ForbiddenError("this page is too old to act on; load it again")
+
+
+class Prefix:
+    """Sets the path that a proxy mounts the studio at; an ASGI middleware.
+
+    Args:
+        app: The application.
+        prefix: The path, without a slash at its end.
+    """
+
+    def __init__(self, app: ASGIApp, *, prefix: str) -> None:
+        self._app = app
+        self._prefix = prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self._prefix and scope["type"] == "http":
+            path = scope["path"]
+            if not f"{path}/".startswith(f"{self._prefix}/"):
+                path = self._prefix + path
+            scope = {**scope, "root_path": self._prefix, "path": path}
+        await self._app(scope, receive, send)
+
+
+class Headers:
+    """Adds ``HEADERS`` to every answer; an ASGI middleware."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_file = scope["path"].removeprefix(scope.get("root_path", "")).startswith("/static/")
+        own = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+        own.append((b"cache-control", b"max-age=3600" if is_file else b"no-store"))
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept: list[Any] = [
+                    pair for pair in message.get("headers", ()) if pair[0] != b"cache-control"
+                ]
+                message = {**message, "headers": [*kept, *own]}
+            await send(message)
+
+        await self._app(scope, receive, with_headers)

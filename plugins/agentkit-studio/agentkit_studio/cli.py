@@ -1,0 +1,88 @@
+"""``agentkit studio``: serve the pages."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated
+
+from agentkit.cli.options import StoreUrl, command, option
+from agentkit.cli.output import say
+from agentkit.cli.run import AgentOptions, make_agent
+from agentkit.cli.stores import manager_of, opened, person
+from agentkit.errors import UsageError
+from agentkit.server.keys import Keys
+from agentkit_studio.access import Access, Role
+
+
+@command()
+def studio(
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, option(low=0)] = 8787,
+    keys_from: str = "",
+    reviewer: tuple[str, ...] = (),
+    operator: tuple[str, ...] = (),
+    user_header: str = "",
+    prefix: str = "",
+    https: bool = False,
+    read_only: bool = False,
+    options: AgentOptions,
+    store_url: StoreUrl,
+) -> None:
+    """Review proposals, watch runs and try the agent in the browser.
+
+    On this machine an address with a fresh key is printed, and its user may do everything. For a
+    team give each a key, or let a proxy name them.
+
+    Args:
+        host: Where to listen.
+        port: Where to listen; 0 for any free port.
+        keys_from (FILE): Keys of users, one NAME=KEY a line; everybody else stays out.
+        reviewer (NAME): A user who may decide on proposals; others only read.
+        operator (NAME): A user who may do everything.
+        user_header (HEADER): A header in which a proxy names the user. Only behind that proxy.
+        prefix (PATH): The path at which a proxy mounts the studio, such as /studio.
+        https: Send cookies over TLS only.
+        read_only: Let nobody change anything.
+
+    Examples:
+      agentkit studio
+      agentkit studio --tools shop.py --model openai:gpt-5
+      agentkit studio --host 0.0.0.0 --keys-from users.txt --operator ada --https
+    """
+    from agentkit.server.running import is_loopback, serve
+    from agentkit_studio.app import create_studio
+
+    if not (keys_from or user_header) and not is_loopback(host):
+        raise UsageError("beyond this machine users need keys: --keys-from FILE, or --user-header")
+    roles: dict[str, Role] = {
+        **dict.fromkeys(reviewer, "reviewer"),
+        **dict.fromkeys(operator, "operator"),
+    }
+    keys = None
+    key = ""
+    if keys_from:
+        keys = Keys.from_file(keys_from)
+    elif not user_header:
+        key = secrets.token_urlsafe(24)
+        me = (
+            "".join(letter for letter in person().name if letter.isalnum() or letter in "_-")[:64]
+            or "me"
+        )
+        keys, roles = Keys({me: key}), {me: "operator"}
+
+    def announce(url: str) -> None:
+        say(f"{url}{prefix}/{f'?key={key}' if key else ''}")
+
+    access = Access(keys=keys, roles=roles, user_header=user_header, read_only=read_only)
+    with opened(store_url) as store:
+        agent = make_agent(options, store) if options.targets else None
+        app = create_studio(
+            lambda policy: manager_of(store, lifecycle=policy),
+            store,
+            access=access,
+            agent=agent,
+            https=https,
+            prefix=prefix,
+        )
+        serve(app, host=host, port=port, on_start=announce)

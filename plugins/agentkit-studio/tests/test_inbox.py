@@ -1,0 +1,99 @@
+"""Proposals in the browser: listed, read with their evidence, and decided by named people."""
+
+from __future__ import annotations
+
+from agentkit.library.chain import verify_chain
+from agentkit_studio.inbox import side_by_side
+
+
+def last_event(store):
+    """The newest event of the library."""
+    return list(store.events())[-1]
+
+
+def test_an_empty_inbox_says_what_to_type(studio):
+    """Nobody has to know the next command."""
+    page = studio().get("/")
+    assert "Nothing waits for you." in page.text
+    assert "agentkit evolve" in page.text
+
+
+def test_a_proposal_is_listed_and_explained(studio, proposal_id):
+    """Both sides of what the model sees, the failing argument, and why."""
+    client = studio("vera")
+    assert f'href="/inbox/{proposal_id}"' in client.get("/").text
+    page = client.get(f"/inbox/{proposal_id}").text
+    assert "periods may only be 24, 36 or 48." in page
+    assert "<ins>periods must be one of 24, 36, 48.</ins>" in page
+    assert '<tr class="wrong"><th scope="row">periods</th>' in page
+    assert "The tool answered: <q>periods must be one of 24, 36, 48</q>" in page
+    assert "Every check passed." in page
+
+
+def test_what_strangers_wrote_is_text(studio, proposal_id):
+    """Markup is escaped, and characters that steer or turn round are written out."""
+    page = studio().get(f"/inbox/{proposal_id}").text
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "⟨U+202E⟩" in page
+
+
+def test_an_approval_is_an_event_of_a_person(studio, act, store, manager, proposal_id):
+    """The change serves at once, and the log names who agreed."""
+    answer = act(studio("rita"), "approve")
+    assert "loan_offer: in use" in answer.text
+    manager.refresh()
+    assert "one of 24, 36, 48" in manager.library["loan_offer"].definition.text
+    named = {(event.kind, event.author.kind, event.author.name) for event in store.events()}
+    assert ("approved", "person", "rita") in named
+    verify_chain(store.events())
+
+
+def test_a_rejection_needs_a_reason(studio, act, manager, proposal_id):
+    """Without one nothing happens; with one it stands in the log and on the page."""
+    client = studio("rita")
+    refused = act(client, "reject", reason="  ")
+    assert refused.status_code == 409
+    assert "say why" in refused.text
+    answer = act(client, "reject", reason="we offer 12 months, too")
+    assert "we offer 12 months, too" in answer.text
+    manager.refresh()
+    assert manager.ledger.proposals[proposal_id].state == "rejected"
+    assert proposal_id in client.get("/?state=decided").text
+
+
+def test_a_canary_serves_a_share(studio, act, manager, proposal_id):
+    """The share is a percentage; anything else is refused."""
+    client = studio("rita")
+    for share in ("0", "101", "many"):
+        assert "percentage" in act(client, "canary", share=share).text
+    act(client, "canary", share="25")
+    manager.refresh()
+    assert manager.ledger.proposals[proposal_id].state == "canary"
+
+
+def test_what_serves_is_rolled_back(studio, act, manager, proposal_id):
+    """By an operator; the tool says what it said before."""
+    act(studio("rita"), "approve")
+    act(studio("olga"), "rollback", reason="too strict")
+    manager.refresh()
+    assert "one of 24" not in manager.library["loan_offer"].definition.text
+
+
+def test_the_second_of_two_decisions_is_told_of_the_first(studio, act, proposal_id, manager):
+    """Nothing is decided twice."""
+    one, other = studio("rita"), studio("olga")
+    act(one, "reject", reason="no")
+    late = act(other, "approve")
+    assert late.status_code == 409
+    assert "Nothing was changed." in late.text
+    manager.refresh()
+    assert manager.ledger.proposals[proposal_id].state == "rejected"
+
+
+def test_lines_that_changed_stand_next_to_each_other():
+    """Equal lines are on both sides, and a longer side has empty neighbours."""
+    rows = [(row.before, row.after) for row in side_by_side("a\nb\nc", "a\nx\ny\nc")]
+    assert rows == [("a", "a"), ("b", "x"), (None, "y"), ("c", "c")]

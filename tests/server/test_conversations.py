@@ -1,0 +1,545 @@
+"""Conversations on a server: sessions, calls that wait, approvals, and what users say of answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from opentelemetry import propagate
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from agentkit import Agent, Episode, Library, RunContext, tool
+from agentkit.agent import pending_approvals
+from agentkit.episodes import Verdict
+from agentkit.episodes.labels import as_imported, with_late_verdicts
+from agentkit.errors import UsageError
+from agentkit.evolution.learning import feedback_on
+from agentkit.evolution.observers import judged
+from agentkit.evolution.proposers.observed import observed
+from agentkit.messages import ToolCall
+from agentkit.server import Keys, create_app
+from agentkit.testing import FunctionModel
+from agentkit.tracing import Tracing
+
+URL = "/v1/chat/completions"
+A, B = "sk-0123456789abcdef", "sk-fedcba9876543210"
+
+
+def count_messages(request):
+    """Says how many messages it read."""
+    return f"{len(request.messages)} messages"
+
+
+def text(answer):
+    """The text of an answer."""
+    assert answer.status_code == 200, answer.text
+    return answer.json()["choices"][0]["message"]["content"]
+
+
+async def test_a_session_remembers(make_app, talk, body, store):
+    """The client sends what is new; header and field name the same session."""
+    async with talk(make_app(count_messages)) as client:
+        first = await client.post(URL, json=body("One"), headers={"x-session-id": "s1"})
+        second = await client.post(URL, json=body("Two", session_id="s1"))
+        other = await client.post(URL, json=body("One", session_id="s2"))
+    assert [text(a) for a in (first, second, other)] == ["1 messages", "3 messages", "1 messages"]
+    assert {episode.session_id for episode in store.select()} == {"s1", "s2"}
+
+
+async def test_no_key_reaches_the_sessions_of_another(make_app, talk, body, keys, store):
+    """The same name is another conversation for another key."""
+    app = make_app(count_messages, keys=keys)
+    for key in (A, B):
+        async with talk(app, key) as client:
+            assert text(await client.post(URL, json=body("Hi", session_id="s1"))) == "1 messages"
+    assert {episode.session_id for episode in store.select()} == {"shop/s1", "desk/s1"}
+
+
+async def test_one_request_of_a_session_at_a_time(make_app, talk, body, store):
+    """A second one meanwhile is told to come back: both would go on from the same words."""
+    async with talk(make_app()) as client:
+        slow = asyncio.create_task(
+            client.post(URL, json=body('call nap {"seconds": 0.2}', session_id="s1"))
+        )
+        await asyncio.sleep(0.05)
+        meanwhile = await client.post(URL, json=body("Hi", session_id="s1"))
+        await slow
+        after = await client.post(URL, json=body("Hi", session_id="s1"))
+    assert meanwhile.status_code == 409
+    assert meanwhile.json()["error"]["code"] == "session_busy"
+    assert meanwhile.headers["retry-after"] == "1"
+    assert after.status_code == 200
+    assert len(list(store.select())) == 2
+
+
+async def test_sessions_need_a_store(make_app, talk, body):
+    """Without one the client is told to keep the conversation."""
+    async with talk(make_app(agent={"store": None})) as client:
+        answer = await client.post(URL, json=body("Hi", session_id="s1"))
+        without = await client.post(URL, json=body("Hi"))
+    assert answer.json()["error"]["code"] == "no_sessions"
+    assert without.status_code == 200
+
+
+@pytest.fixture
+def spans():
+    """Where spans are exported to."""
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def provider(spans):
+    """Makes them."""
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    return provider
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_run_hangs_below_its_client(make_app, talk, body, store, spans, provider, stream):
+    """The client's span is the parent of the run's, and the episode has the id of its trace."""
+    app = make_app(agent={"tracing": Tracing(tracer_provider=provider)})
+    headers = {}
+    with provider.get_tracer("client").start_as_current_span("client") as client_span:
+        propagate.inject(headers)
+    async with talk(app) as client:
+        await client.post(URL, json=body("Hi", stream=stream), headers=headers)
+        await client.post(URL, json=body("Hi", stream=stream))
+        await client.post(URL, json=body("Hi"), headers={"traceparent": "00-nonsense-01"})
+    mine = client_span.get_span_context()
+    runs = [span for span in spans.get_finished_spans() if span.name.startswith("invoke_agent")]
+    parents = [run.parent.span_id if run.parent else None for run in runs]
+    assert parents == [mine.span_id, None, None]
+    assert [span.context.trace_id == mine.trace_id for span in runs] == [True, False, False]
+    kept = {episode.metadata["trace_id"] for episode in store.select()}
+    assert f"{mine.trace_id:032x}" in kept
+    assert len(kept) == 3
+
+
+ASK = {"role": "user", "content": 'call desk.ask {"what": "price"}'}
+WIPE = {"role": "user", "content": 'call wipe {"path": "notes.txt"}'}
+
+
+def chat(*messages, **fields):
+    """The body of a request."""
+    return {"model": "agent", "messages": list(messages), **fields}
+
+
+async def waiting(client, *messages, **fields):
+    """Ask, and give the assistant's message with its one call."""
+    answer = await client.post(URL, json=chat(*messages, **fields))
+    assert answer.status_code == 200, answer.text
+    (choice,) = answer.json()["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    return choice["message"]
+
+
+def result(message, content):
+    """The tool message that answers the call of ``message``."""
+    (call,) = message["tool_calls"]
+    return {"role": "tool", "tool_call_id": call["id"], "content": content}
+
+
+async def test_a_call_without_code_is_answered_by_the_client(make_app, talk, store):
+    """It comes as a tool call; the value goes into the run, which goes on."""
+    before = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+    async with talk(make_app()) as client:
+        message = await waiting(client, *before, ASK)
+        call = message["tool_calls"][0]["function"]
+        answer = await client.post(
+            URL, json=chat(*before, ASK, message, result(message, '{"price": 3}'))
+        )
+    assert call == {"name": "desk_ask", "arguments": '{"what":"price"}'}
+    assert answer.json()["choices"][0]["message"]["content"] == 'It gave: {"price":3}'
+    newest, oldest = store.select()
+    assert newest.resumes == oldest.episode_id
+    assert newest.results[0].value == {"price": 3}
+    assert newest.history_length == oldest.history_length + 1 == 3
+
+
+async def test_in_a_session_the_tool_message_is_enough(make_app, talk, store):
+    """The server has the rest, and the conversation goes on after it."""
+    async with talk(make_app()) as client:
+        message = await waiting(client, ASK, session_id="s1")
+        answer = await client.post(URL, json=chat(result(message, "3"), session_id="s1"))
+        after = await client.post(
+            URL, json=chat({"role": "user", "content": "Thanks"}, session_id="s1")
+        )
+    assert answer.json()["choices"][0]["message"]["content"] == "It gave: 3"
+    assert after.status_code == 200
+    assert next(store.select()).history_length == 4
+
+
+async def test_a_chain_of_waiting_runs_keeps_its_words(make_app, talk, store):
+    """A run that waits twice sees everything once: request, first call, first value."""
+    seen = []
+
+    def twice(request):
+        seen.append([message.role for message in request.messages])
+        if sum(message.role == "tool" for message in request.messages) < 2:
+            from agentkit.messages import ToolCall
+
+            return [ToolCall(call_id=f"c{len(seen)}", name="desk.ask", arguments={})]
+        return "Done."
+
+    ask = {"role": "user", "content": "Ask twice"}
+    async with talk(make_app(twice)) as client:
+        first = await waiting(client, ask)
+        second = await waiting(client, ask, first, result(first, "1"))
+        answer = await client.post(
+            URL, json=chat(ask, first, result(first, "1"), second, result(second, "2"))
+        )
+    assert answer.json()["choices"][0]["message"]["content"] == "Done."
+    assert seen[-1] == ["user", "assistant", "tool", "assistant", "tool"]
+
+
+async def test_nothing_runs_twice(make_app, talk, store):
+    """A second answer to the same call is refused, also while the first is under way."""
+    async with talk(make_app(client_approval=True)) as client:
+        message = await waiting(client, WIPE)
+        answer = chat(WIPE, message, result(message, '{"approved": true}'))
+        answers = await asyncio.gather(*(client.post(URL, json=answer) for _ in range(4)))
+        late = await client.post(URL, json=answer)
+    assert sorted(a.status_code for a in answers) == [200, 409, 409, 409]
+    assert late.status_code == 409
+    assert late.headers["x-should-retry"] == "false"
+    ran = [r for e in store.select() for r in e.results if r.status == "ok"]
+    assert [r.value for r in ran] == ["notes.txt is gone"]
+
+
+async def test_clients_do_not_approve_unless_they_may(make_app, talk, store):
+    """A destructive call waits for a person at the server; the client's word does not count."""
+    async with talk(make_app()) as client:
+        message = await waiting(client, WIPE)
+        answer = await client.post(
+            URL, json=chat(WIPE, message, result(message, '{"approved":true}'))
+        )
+    assert answer.status_code == 403
+    assert answer.json()["error"]["code"] == "approval_not_accepted"
+    assert len(list(store.select())) == 1
+
+
+async def test_a_client_that_may_can_refuse(make_app, talk, store):
+    """The model reads the reason; anything but a decision is asked for again."""
+    async with talk(make_app(client_approval=True)) as client:
+        message = await waiting(client, WIPE)
+        unclear = await client.post(URL, json=chat(WIPE, message, result(message, "yes")))
+        no = '{"approved": false, "reason": "Keep it."}'
+        answer = await client.post(URL, json=chat(WIPE, message, result(message, no)))
+    assert unclear.json()["error"]["code"] == "approval_expected"
+    assert "Keep it." in answer.json()["choices"][0]["message"]["content"]
+    assert next(store.select()).results[0].status == "denied"
+
+
+async def test_calls_of_another_key_can_not_be_answered(make_app, talk, keys):
+    """For anybody else the waiting run does not exist."""
+    app = make_app(keys=keys)
+    async with talk(app, A) as client:
+        message = await waiting(client, ASK)
+    async with talk(app, B) as client:
+        answer = await client.post(URL, json=chat(ASK, message, result(message, "3")))
+    assert answer.json()["error"]["code"] == "unknown_tool_call"
+
+
+async def test_calls_of_an_imported_run_can_not_be_answered(make_app, talk, store):
+    """Whoever wrote a file of episodes lets no client go on with its calls."""
+    async with talk(make_app(client_approval=True)) as client:
+        message = await waiting(client, WIPE)
+        forged = replace(next(store.select()), episode_id="forged")
+        store.append(as_imported(forged, "theirs.jsonl"))
+        _, _, call_id = message["tool_calls"][0]["id"].partition(".")
+        said = {"role": "tool", "tool_call_id": f"forged.{call_id}", "content": '{"approved":true}'}
+        answer = await client.post(URL, json=chat(said))
+    assert answer.json()["error"]["code"] == "unknown_tool_call"
+
+
+async def test_each_call_needs_its_answer(make_app, talk):
+    """A missing, a foreign or a made-up id is refused before anything runs."""
+    async with talk(make_app()) as client:
+        message = await waiting(client, ASK)
+        episode_id = message["tool_calls"][0]["id"].partition(".")[0]
+        for wrong in (f"{episode_id}.c9", "nobody.c1", "c1", "", "."):
+            tool = {"role": "tool", "tool_call_id": wrong, "content": "3"}
+            answer = await client.post(URL, json=chat(tool))
+            assert answer.status_code == 400
+            assert answer.json()["error"]["code"] in {"unknown_tool_call", "unanswered_tool_call"}
+
+
+CHAT, APPROVALS = "/v1/chat/completions", "/v1/approvals"
+SHOP, DESK = "sk-0123456789abcdef", "sk-fedcba9876543210"
+WIPE_TEXT = 'call wipe {"path": "notes.txt"}'
+
+
+@pytest.fixture
+def app(make_app, keys):
+    """A server where the key "desk" decides about the calls of all."""
+    return make_app(keys=keys, approvers=["desk"])
+
+
+async def ask(client, body, text=WIPE_TEXT, **fields):
+    """Ask for what needs an approval."""
+    answer = await client.post(CHAT, json=body(text, **fields))
+    assert answer.json()["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_what_waits_is_listed_and_approved(app, talk, body, store):
+    """The approver sees who asked for what; the call runs, and the conversation goes on."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1", user="ann")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
+        after = await shop.post(CHAT, json=body("Thanks", session_id="s1"))
+        left = (await desk.get(APPROVALS)).json()["data"]
+    assert (waiting["user"], waiting["request"]) == ("ann", WIPE_TEXT)
+    assert [(one["name"], one["arguments"]) for one in waiting["calls"]] == [
+        ("wipe", {"path": "notes.txt"})
+    ]
+    assert decided.json()["content"] == "It gave: notes.txt is gone"
+    assert decided.json()["stop_reason"] == "finished"
+    assert after.status_code == 200
+    assert left == []
+    assert next(store.select()).history_length == 4
+
+
+async def test_the_model_reads_why_not(app, talk, body, store):
+    """A refusal runs nothing, and its reason goes into the run."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        said = {"approved": False, "reason": "Keep it."}
+        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json=said)
+    assert "Keep it." in decided.json()["content"]
+    assert [result.status for result in next(store.select()).results] == ["denied"]
+
+
+async def test_nothing_is_decided_twice(app, talk, body, store):
+    """Of several decisions at once one counts, also when they say the same."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        url = f"{APPROVALS}/{waiting['id']}"
+        found = await asyncio.gather(*(desk.post(url, json={"approved": True}) for _ in range(4)))
+        late = await desk.post(url, json={"approved": True})
+    assert sorted(one.status_code for one in found) == [200, 409, 409, 409]
+    assert late.status_code == 409
+    assert [r.status for e in store.select() for r in e.results].count("ok") == 1
+
+
+async def test_only_who_may_decides(app, make_app, keys, talk, body):
+    """Another key sees nothing, and its decision is answered like one about an unknown run."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        url = f"{APPROVALS}/{waiting['id']}"
+        assert (await shop.get(APPROVALS)).json()["data"] == []
+        refused = await shop.post(url, json={"approved": True})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (404, "unknown_approval")
+        assert (await desk.post(f"{APPROVALS}/none", json={"approved": True})).status_code == 404
+    own = make_app(keys=keys, client_approval=True)
+    async with talk(own, key=SHOP) as shop, talk(own, key=DESK) as desk:
+        assert (await desk.post(url, json={"approved": True})).status_code == 404
+        assert (await shop.post(url, json={"approved": True})).status_code == 200
+    async with talk(make_app(keys=keys), key=DESK) as desk:
+        assert (await desk.get(APPROVALS)).status_code == 404
+    with pytest.raises(UsageError, match="there is no key 'boss'"):
+        make_app(keys=keys, approvers=["boss"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"approved": "yes"}, {"approved": True, "calls": {"none": True}}, {"approve": True}],
+)
+async def test_what_is_no_decision_is_refused(app, talk, body, store, said):
+    """Nothing runs, and the run still waits."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        answer = await desk.post(f"{APPROVALS}/{waiting['id']}", json=said)
+    assert answer.status_code == 400
+    assert len(await asyncio.to_thread(pending_approvals, store)) == 1
+
+
+async def test_a_conversation_that_the_client_keeps_is_its_own(app, talk, body):
+    """What was said before is not in the store, so that only the client can go on."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]
+        asked = {"model": "agent", "messages": [*messages, {"role": "user", "content": WIPE_TEXT}]}
+        await shop.post(CHAT, json=asked)
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        answer = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "no_session")
+
+
+async def test_deps_are_those_of_the_run_that_waits(talk, body, store, keys):
+    """The factory finds the run, and with it whom it is for, beside the request of the approver."""
+
+    @tool(effects=["destructive"])
+    def wipe(ctx: RunContext[str], path: str) -> str:
+        """Wipe a file."""
+        return f"{ctx.deps} wiped {path}"
+
+    def deps_of(request):
+        waiting = getattr(request.state, "waiting", None)
+        return "nobody" if waiting is None else waiting.metadata["user"]
+
+    def answer(request):
+        last = request.messages[-1]
+        if last.role == "tool":
+            return last.text
+        return [ToolCall(call_id="1", name="wipe", arguments={"path": "a"})]
+
+    agent = Agent(FunctionModel(answer), tools=[wipe], deps_type=str, store=store)
+    app = create_app(
+        agent, keys=Keys({"shop": SHOP, "desk": DESK}), approvers=["desk"], deps_factory=deps_of
+    )
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, session_id="s1", user="ann")
+        (waiting,) = (await desk.get(APPROVALS)).json()["data"]
+        decided = await desk.post(f"{APPROVALS}/{waiting['id']}", json={"approved": True})
+    assert decided.json()["content"] == "ann wiped a"
+
+
+async def test_what_waits_longest_comes_first_and_nothing_is_lost(app, talk, body, store):
+    """However much waits or was decided since, every run can be reached, a hundred at a time."""
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        for at in range(103):
+            await ask(shop, body, session_id=f"s{at}", user=f"u{at}")
+        first = (await desk.get(APPROVALS)).json()
+        last = first["data"][-1]["id"]
+        rest = (await desk.get(APPROVALS, params={"after": last})).json()
+    users = [one["user"] for one in (*first["data"], *rest["data"])]
+    assert (first["has_more"], rest["has_more"]) == (True, False)
+    assert users == [f"u{at}" for at in range(103)]
+
+
+KEY = "sk-0123456789abcdef"
+OTHER_KEY = "sk-fedcba9876543210"
+FEEDBACK = "/v1/feedback"
+
+
+@pytest.fixture
+def answered(make_app, talk, body):
+    """An application that has answered one request of the key ``shop``, and the episode's id."""
+
+    async def answer(keys=None, text='call add {"a": 1, "b": 2}'):
+        app = make_app(keys=keys)
+        async with talk(app, KEY) as client:
+            done = await client.post("/v1/chat/completions", json=body(text))
+        return app, done.json()["agentkit"]["episode_id"]
+
+    return answer
+
+
+async def test_a_thumb_is_the_latest_verdict(answered, talk, store, keys):
+    """What a user says takes the place of the episode's own verdict, with where it came from."""
+    app, episode_id = await answered(keys)
+    async with talk(app, KEY) as client:
+        said = {"response_id": f"chatcmpl-{episode_id}", "thumbs": "down", "reason": "Too dear."}
+        told = (await client.post(FEEDBACK, json=said)).json()
+    assert told == {
+        "object": "feedback",
+        "id": told["id"],
+        "episode_id": episode_id,
+        "passed": False,
+    }
+    [episode] = with_late_verdicts(store.select())
+    assert (episode.episode_id, episode.verdict.verifier) == (episode_id, "feedback")
+    assert episode.verdict.details == {"source": "a user, key 'shop'", "reason": "Too dear."}
+
+
+async def test_a_corrected_call_is_evidence_for_proposers(answered, talk, store, make_app):
+    """Each argument that differs is what a verifier would have found; a user vouches for none."""
+    app, episode_id = await answered()
+    call = {"name": "add", "arguments": {"a": 1, "b": 3}}
+    async with talk(app) as client:
+        await client.post(FEEDBACK, json={"episode_id": episode_id, "corrected_call": call})
+    [episode] = with_late_verdicts(store.select())
+    [found] = episode.verdict.evidence
+    assert (found.kind, found.tool, found.parameter) == ("wrong_value", "add", "b")
+    assert (found.expected, found.actual) == (3, 2)
+    library: Library = store.load()
+    assert (episode_id, 3) not in observed([episode], library)["add"].right["b"]
+
+
+async def test_the_same_said_twice_is_one_record(answered, talk, store):
+    """A retry adds nothing, also at the same time; a change of mind does."""
+    app, episode_id = await answered()
+    down = {"episode_id": episode_id, "thumbs": "down"}
+    async with talk(app) as client:
+        both = await asyncio.gather(*(client.post(FEEDBACK, json=down) for _ in range(2)))
+        await client.post(FEEDBACK, json={"episode_id": episode_id, "thumbs": "up"})
+        await client.post(FEEDBACK, json=down)
+    assert both[0].json() == both[1].json()
+    assert [one.verdict.passed for one in feedback_on(store, episode_id)] == [False, True, False]
+
+
+async def test_unknown_and_foreign_ids_are_refused_in_the_same_words(answered, talk, store, keys):
+    """Nobody learns from the answer whether another key was given an episode of that id."""
+    app, episode_id = await answered(keys)
+    beside = judged(store.get(episode_id), Verdict(passed=True))
+    store.append(beside)
+    store.append(Episode(episode_id="of-nobody", request="Hi"))
+    bodies = set()
+    for key, asked in (
+        (OTHER_KEY, episode_id),
+        (OTHER_KEY, "0" * 24),
+        (KEY, beside.episode_id),
+        (KEY, "of-nobody"),
+    ):
+        async with talk(app, key) as client:
+            answer = await client.post(FEEDBACK, json={"episode_id": asked, "thumbs": "up"})
+        assert answer.status_code == 404
+        bodies.add(answer.text)
+    assert len(bodies) == 1
+    assert list(feedback_on(store, episode_id)) == []
+    async with talk(app) as client:
+        asked = {"episode_id": episode_id, "thumbs": "up"}
+        assert (await client.post(FEEDBACK, json=asked)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"thumbs": "up"}, "give episode_id or response_id"),
+        ({"episode_id": "a", "response_id": "b", "thumbs": "up"}, "one of them"),
+        ({"episode_id": "a"}, "give thumbs, rating or corrected_call"),
+        ({"episode_id": "a", "thumbs": "up", "rating": 1}, "not thumbs and rating"),
+        ({"episode_id": "a", "rating": 2}, "rating"),
+        ({"episode_id": "a", "thumbs": "up", "mood": "good"}, "mood"),
+        ({"episode_id": "a", "thumbs": "down", "reason": "x" * 2001}, "reason"),
+        ({"episode_id": "a", "corrected_call": {"name": "b", "arguments": [1]}}, "arguments"),
+        ({"episode_id": "a", "thumbs": "up", "corrected_call": {"name": "b"}}, "was not good"),
+    ],
+)
+async def test_what_says_nothing_clear_is_refused(answered, talk, said, told):
+    """Status 400 with the field; nothing is guessed."""
+    app, _ = await answered()
+    async with talk(app) as client:
+        answer = await client.post(FEEDBACK, json=said)
+    assert answer.status_code == 400
+    assert told in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"{", 400),
+        (b'{"episode_id": "a", "thumbs": "down", "reason": "\\ud800"}', 400),
+        (b'{"episode_id": "a", "corrected_call": {"name": "b", "arguments": {"c": NaN}}}', 400),
+        (b'{"episode_id": "a", "corrected_call": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_001, 400),
+        (json.dumps({"episode_id": "a", "reason": "x" * 70_000}).encode(), 413),
+    ],
+)
+async def test_bodies_that_can_not_be_kept(answered, talk, sent, status):
+    """Whatever is sent, the answer is a problem in our form, and nothing is kept."""
+    app, _ = await answered()
+    async with talk(app) as client:
+        answer = await client.post(
+            FEEDBACK, content=sent, headers={"content-type": "application/json"}
+        )
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"]
