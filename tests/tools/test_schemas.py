@@ -42,10 +42,7 @@ from agentkit.tools.sources.dialects import schema_fault
 GOOD = {
     "date": ["2024-02-29"],
     "date-time": ["2026-05-31T12:00:00Z", "2026-05-31t12:00:00+02:00", "2026-05-31 12:00"],
-    "duration": ["P1D", "PT1H30M", "P2W", "-PT5S", "P1Y2M3DT4H5M6.5S"],
     "email": ["a@b", "ada.l@example.org"],
-    "ipv4": ["192.0.2.1"],
-    "ipv6": ["::1", "2001:db8::1"],
     "time": ["14:30", "14:30:00Z", "23:59:59.123456+01:00"],
     "uri": ["https://example.org/a?b#c", "mailto:a@b", "urn:isbn:1"],
     "uuid": ["123E4567-e89b-12d3-a456-426614174000"],
@@ -53,10 +50,7 @@ GOOD = {
 BAD = {
     "date": ["2023-02-29", "20240229", "2024-2-9", "tomorrow", "2024-W01-1", "\uff12024-01-01"],
     "date-time": ["2026-05-31", "2026-05-31T25:00:00", "now"],
-    "duration": ["P", "PT", "1D", "P1", "PT1D"],
     "email": ["a", "@b", "a@", "a b@c", "a@b@c"],
-    "ipv4": ["256.0.0.1", "1.2.3", "01.2.3.4"],
-    "ipv6": ["1.2.3.4", "::g"],
     "time": ["24:00", "14", "2pm"],
     "uri": ["example.org", "//a", "http:// a", ""],
     "uuid": ["123e4567", "123e4567e89b12d3a456426614174000"],
