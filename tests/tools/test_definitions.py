@@ -437,6 +437,7 @@ def test_python_dialect() -> None:
         ({"minimum": 3, "exclusiveMinimum": True}, {"exclusiveMinimum": 3}),
         ({"enum": {"a": "first", "b": "second"}}, {"enum": ["a", "b"]}),
         ({"required": "city"}, {"required": ["city"]}),
+        ({"optional": ["unit"]}, {}),
         ({"anyOf": {"type": "int"}}, {"anyOf": [{"type": "integer"}]}),
         ({"patternProperties": {"(": {}, "^a": {}}}, {"patternProperties": {"^a": {}}}),
         ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}),
