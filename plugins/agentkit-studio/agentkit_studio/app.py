@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +22,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from agentkit.agent.agent import Agent
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, UsageError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
@@ -44,6 +46,13 @@ _MOST_FORM_FIELDS = 200
 
 Managed: TypeAlias = Callable[[LifecyclePolicy | None], ToolManager]
 """Makes a Tool Manager; None stands for the project's own policy."""
+
+Agents: TypeAlias = Callable[[int | None, str], Agent[Any, Any]]
+"""Makes an agent: pinned to a library version, or None for the newest; and with a model, by name,
+or an empty text for the project's."""
+
+_MOST_AGENTS = 8
+"""Agents that are kept for the playground."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +107,8 @@ class Asked:
 
 
 Answer: TypeAlias = Page | Goto | Response
-View: TypeAlias = Callable[[Asked], Answer]
-"""A page or an act: plain code that reads the store, and runs in a thread."""
+View: TypeAlias = Callable[[Asked], Answer | Awaitable[Answer]]
+"""A page or an act: plain code that reads the store and runs in a thread, or async code."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +140,7 @@ class Studio:
         manager: Of the library; every act goes through it, as at the command line.
         managed: Makes a manager of the same library with another policy.
         store: Where library and episodes are.
-        agent: For the playground, and to go on with runs that wait; None for none.
+        agents: For the playground, and to go on with runs that wait; None for none.
         access: Who may do what.
         title: Name of the project.
         places: All addresses.
@@ -141,9 +150,30 @@ class Studio:
     managed: Managed
     store: Store
     access: Access
-    agent: Agent[Any, Any] | None = None
+    agents: Agents | None = None
     title: str = "agentkit"
     places: Sequence[Place] = ()
+    _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
+    _making: threading.Lock = field(default_factory=threading.Lock)
+
+    def agent_at(self, version: int | None = None, model: str = "") -> Agent[Any, Any]:
+        """The agent of a library version and a model, made when it is first asked for.
+
+        Raises:
+            UsageError: The studio was started without tools, so there is none.
+        """
+        if self.agents is None:
+            raise UsageError(
+                "the studio has no agent: start it with the agent's tools, "
+                "agentkit studio --tools FILE.py"
+            )
+        key = version, model
+        with self._making:
+            if key not in self._made:
+                while len(self._made) >= _MOST_AGENTS:
+                    self._made.pop(next(iter(self._made)))
+                self._made[key] = self.agents(version, model)
+            return self._made[key]
 
     @cached_property
     def templates(self) -> Environment:
@@ -184,7 +214,7 @@ def create_studio(
     store: Store,
     *,
     access: Access,
-    agent: Agent[Any, Any] | None = None,
+    agents: Agents | None = None,
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -196,20 +226,20 @@ def create_studio(
             project.
         store: Where library and episodes are.
         access: Who may do what.
-        agent: Answers in the playground; without it there is none.
+        agents: Makes the agents that answer in the playground; without it there is none.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
-    from agentkit_studio import inbox
+    from agentkit_studio import calls, inbox, playground
 
-    places = (*inbox.PLACES,)
+    places = (*inbox.PLACES, *playground.PLACES, *calls.PLACES)
     studio = Studio(
         manager=managed(None),
         managed=managed,
         store=store,
         access=access,
-        agent=agent,
+        agents=agents,
         title=title,
         places=places,
     )
@@ -272,7 +302,12 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             query=dict(request.query_params),
             form=form,
         )
-        found = await run_in_threadpool(place.view, asked)
+        given: Any
+        if inspect.iscoroutinefunction(place.view):
+            given = await place.view(asked)
+        else:
+            given = await run_in_threadpool(place.view, asked)
+        found: Answer = given
         if isinstance(found, Page):
             return await run_in_threadpool(studio.written, request, user, found)
         if isinstance(found, Goto):
