@@ -24,6 +24,7 @@
         * StoreFormatError       the file is broken, or written by a newer agentkit
     * ArtifactError              an artifact is broken, changed, or written by a newer agentkit
     * EpisodeFormatError         a stored episode cannot be read
+        * NewerEpisodeError      it was written by a newer agentkit
     * ModelError
         * ModelNotFoundError     no such model, or its weights are not installed
         * ModelConnectionError   the server could not be reached, or hung up
@@ -350,6 +351,10 @@ class ArtifactError(AgentKitError):
 
 class EpisodeFormatError(AgentKitError):
     """A stored episode cannot be read."""
+
+
+class NewerEpisodeError(EpisodeFormatError):
+    """A stored episode was written by a newer agentkit."""
 
 
 class ModelError(AgentKitError):

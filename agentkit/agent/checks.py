@@ -38,7 +38,14 @@ from agentkit.errors import (
     ToolFailed,
     UsageError,
 )
-from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure
+from agentkit.messages import (
+    MAX_SENT_VALUES,
+    AssistantMessage,
+    FailureKind,
+    ToolCall,
+    ToolFailure,
+    measured,
+)
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import UnserialisableError, described, shortened
@@ -303,16 +310,13 @@ def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
 
 
 def bounded(call: ToolCall) -> ToolCall:
-    """The call, malformed where its arguments are nested too deeply."""
-    if not _is_deeper(call.arguments, MAX_ARGUMENT_DEPTH):
+    """The call, malformed where its arguments are nested too deeply, or hold too many values."""
+    levels, count = measured(
+        call.arguments, most_levels=MAX_ARGUMENT_DEPTH, most_values=MAX_SENT_VALUES
+    )
+    if levels <= MAX_ARGUMENT_DEPTH and count <= MAX_SENT_VALUES:
         return call
-    text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"
+    text = f"arguments of more than {MAX_SENT_VALUES:,} values"
+    if levels > MAX_ARGUMENT_DEPTH:
+        text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"
     return replace(call, arguments={}, malformed=text)
-
-
-def _is_deeper(value: Any, depth: int) -> bool:
-    if isinstance(value, Mapping):
-        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value.values())
-    if isinstance(value, list | tuple):
-        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value)
-    return False

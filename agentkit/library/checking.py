@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentkit.episodes.files import telling_unreadable
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.changes import actual_digest
@@ -213,5 +214,10 @@ class _Check:
         """Every episode can be read."""
         watched = self.progress("checking episodes")
         total = episode_count(self.store)
-        for _ in counted(episodes_of(self.store), watched, total=total):
-            self.episodes += 1
+        with telling_unreadable(self._unreadable):
+            for _ in counted(episodes_of(self.store), watched, total=total):
+                self.episodes += 1
+
+    def _unreadable(self, episode_id: str, reason: str) -> None:
+        message = f"it cannot be read, and listings leave it out: {reason}"
+        self.report(f"episode {episode_id}", message)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.episodes import Episode
-from agentkit.errors import UsageError
+from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -143,6 +143,14 @@ def pruning(store: object) -> Pruning:
             "(agentkit.library.store.Pruning); use the retention of what keeps them"
         )
     return store
+
+
+def holds_episode(store: EpisodeStore, episode_id: str) -> bool:
+    """Whether a store has an episode of that id, readable or not."""
+    try:
+        return store.get(episode_id) is not None
+    except EpisodeFormatError:
+        return True
 
 
 def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import decode_episode
+from agentkit.episodes.files import decode_episode, read_episode
 from agentkit.errors import StoreFormatError
 from agentkit.library.changes import (
     changed_definition,
@@ -287,9 +287,9 @@ class SQLStore(ABC):
         while left is None or left > 0:
             size = size if left is None else min(size, left)
             rows = self._rows(sql, [*bounds, position, *parameters, size])
-            for _, body in rows:
-                episode = decode_episode(body)
-                if matching.labels.items() <= episode.metadata.items():
+            for _, key, body in rows:
+                episode = read_episode(self._restored(key), body)
+                if episode is not None and matching.labels.items() <= episode.metadata.items():
                     left = None if left is None else left - 1
                     yield episode
             if len(rows) < size:
@@ -317,7 +317,7 @@ class SQLStore(ABC):
             conditions += more
             parameters += values
         sql = (
-            f"SELECT sequence, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
+            f"SELECT sequence, episode_id, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
             f"ORDER BY sequence {order} LIMIT ?"
         )
         return sql, parameters

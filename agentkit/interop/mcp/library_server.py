@@ -16,7 +16,7 @@ from agentkit.agent.executor import Execution
 from agentkit.agent.session import LibraryProvider, new_episode_id
 from agentkit.agent.types import Approval, Approver, ToolPolicy
 from agentkit.episodes.labels import ANONYMOUS
-from agentkit.errors import AgentKitError, StoreUnavailableError
+from agentkit.errors import AgentKitError, ReadingLimitError, StoreUnavailableError
 from agentkit.interop.mcp.listing import require_sdk
 from agentkit.interop.mcp.serving import (
     CallRunner,
@@ -30,6 +30,7 @@ from agentkit.interop.mcp.serving import (
 from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
+from agentkit.messages import check_sent
 from agentkit.tools.invocation import DepsFactory, made_deps
 from agentkit.tools.tool import Tool
 
@@ -253,6 +254,10 @@ class LibraryServer:
         if tool is None:
             near = ", ".join(self._callable_near(name))
             return text_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
+        try:
+            check_sent(arguments)
+        except ReadingLimitError as error:
+            return text_record(f"The arguments for {name} are not taken: {error}.")
         approve = self._approve
         if tool.needs_approval and approve is None:
             decision = await ask_client(context, params, name, arguments)

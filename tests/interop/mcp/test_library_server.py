@@ -256,6 +256,20 @@ async def test_a_call_of_no_tool_is_an_answer_that_says_so():
         assert "Similar: add" in answer.content[0].text
 
 
+async def test_arguments_that_no_record_holds_are_refused():
+    """They are nested too deeply or too many; nothing is run or kept."""
+    store = open_store("memory:")
+    deep = 1
+    for _ in range(190):
+        deep = [deep]
+    async with Client(LibraryServer(store, tools=[add]).sdk_server()) as client:
+        for value in (deep, [0] * 450_000):
+            answer = await client.call_tool("add", {"a": 1, "b": value})
+            assert answer.is_error
+            assert "are not taken" in answer.content[0].text
+    assert not list(store.select())
+
+
 KEY = "sk-0123456789abcdef"
 
 
