@@ -293,6 +293,7 @@ class LibraryClient:
 
 def _new_client(address: Address, key: str) -> httpx.Client:
     import ssl
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
 
@@ -305,6 +306,7 @@ def _new_client(address: Address, key: str) -> httpx.Client:
     verify = True if address.is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.Client(
         headers=headers,
+        cookies=CookieJar(policy=DefaultCookiePolicy(netscape=False)),  # reads none
         verify=verify,
         follow_redirects=False,
         limits=httpx.Limits(max_connections=4, keepalive_expiry=_IDLE_SECONDS),

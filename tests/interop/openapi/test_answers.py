@@ -67,6 +67,17 @@ async def test_texts_in_known_charsets_are_read(ask, answers, charset, text):
     assert await ask(answers.raw(text.encode(charset), media_type=kind)) == text
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000],
+)
+async def test_a_long_content_type_is_read_in_linear_time(ask, answers, parameters):
+    """Python's own parser of that header would hold up the event loop for seconds."""
+    begun = time.process_time()
+    assert await ask(answers.raw("é".encode(), media_type=f"text/plain; {parameters}")) == "é"
+    assert time.process_time() - begun < 0.5
+
+
 async def test_values_by_media_type(ask, answers):
     """JSON is decoded, text is text, binary content is described and an empty answer told."""
     assert await ask(answers.json({"a": [1]})) == {"a": [1]}
@@ -265,10 +276,15 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
 
 
 async def test_cookies_are_not_kept(live, make, answers, bound):
-    """What one call is told is not sent with the next, which may be for somebody else."""
+    """What one call is told is not sent with the next, which may be for somebody else.
+
+    Nor is it read: Python takes quadratic time for an old kind of cookie.
+    """
     (tool,) = bound(make.operation(), server=live.url)
-    live.planned = [answers.json(1, set_cookie="session=1")]
+    live.planned = [answers.json(1, set_cookie="session=1", set_cookie2="a," * 30_000)]
+    begun = time.process_time()
     await tool()
+    assert time.process_time() - begun < 0.25
     await tool()
     assert "cookie" not in live.seen[1][2]
 
@@ -328,6 +344,25 @@ def sent_to(make, url):
     return {**make.operation(), "servers": [{"url": url}]}
 
 
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "ftp://docs.example.com/a",
+        "s3://bucket/a",
+        "git+https://github.com/x",
+        "data:,x",
+        "//docs.example.com/a",
+        "https://docs.example.com\\@localhost/a",
+        "HTTPS:docs.example.com",
+    ],
+)
+async def test_whatever_is_no_file_is_a_description_of_others(make, live, bound, reference):
+    """Only what has no scheme, or that of files, was lying on this machine."""
+    with pytest.raises(ToolFailed, match="is not a public address"):
+        await bound(sent_to(make, live.url), reference=reference)["it"]()
+    assert live.seen == []
+
+
 @pytest.mark.parametrize("written", ["127.0.0.1", "localhost", "0x7f.1", "2130706433"])
 async def test_a_remote_description_may_not_name_a_private_server(make, live, bound, written):
     """However the address is written, nothing is sent there."""
@@ -347,7 +382,15 @@ async def test_the_caller_may_name_any_server(make, live, bound):
 
 
 @pytest.mark.parametrize(
-    "reference", ["", "api.json", "http://localhost:1/api.json", "http://192.168.0.9/api.json"]
+    "reference",
+    [
+        "",
+        "api.json",
+        "file:///home/ada/api.json",
+        "C:\\api.json",
+        "http://localhost:1/api.json",
+        "http://192.168.0.9/api.json",
+    ],
 )
 async def test_a_description_from_near_may_name_servers_that_are_near(make, live, bound, reference):
     """A file of the caller's, or an API under development, is nobody else's word."""
