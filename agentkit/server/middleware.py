@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 from agentkit.server.keys import Keys
 from agentkit.server.metrics import Metrics
+from agentkit.tools.invocation import is_tool_error
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -350,12 +351,14 @@ class Front:
             await self.app(scope, exchange.receive, exchange.send)
         except ClientLeftError:
             exchange.status = exchange.status or CLIENT_LEFT
-        except Exception as error:  # noqa: BLE001 - sent to the client, or raised again
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
             await self._failed(exchange, error)
         finally:
             self._count(exchange, time.perf_counter() - began)
 
-    async def _failed(self, exchange: Exchange, error: Exception) -> None:
+    async def _failed(self, exchange: Exchange, error: BaseException) -> None:
         reported = error
         if not isinstance(reported, RequestError):
             _LOG.error("request %s failed", exchange.request_id, exc_info=error)

@@ -499,6 +499,9 @@ def events(text):
             "model_overloaded",
         ),
         (KeyError("secret-of-a-defect"), 500, "internal_error"),
+        (asyncio.CancelledError("secret-of-a-defect"), 500, "internal_error"),
+        (GeneratorExit("secret-of-a-defect"), 500, "internal_error"),
+        (SystemExit("secret-of-a-defect"), 500, "internal_error"),
     ],
 )
 async def test_a_model_that_fails(make_app, talk, body, store, stream, error, status, code):

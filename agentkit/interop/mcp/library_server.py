@@ -31,7 +31,7 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
 from agentkit.messages import check_sent
-from agentkit.tools.invocation import DepsFactory, made_deps
+from agentkit.tools.invocation import DepsFactory, is_tool_error, made_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -363,7 +363,9 @@ def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[
             return await handler(context, params)
         except MCPError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
             incident = new_episode_id()
             _logger.exception("incident %s (%s)", incident, type(error).__name__)
             message = f"something unexpected went wrong; incident {incident} in the server's log"

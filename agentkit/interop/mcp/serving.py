@@ -212,6 +212,17 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     if is_ok and schema is not None:
         value = result.value
         record["structuredContent"] = value if describes_object(schema) else {RESULT_FIELD: value}
+    return _whole(record)
+
+
+def _whole(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without halves of surrogate pairs, which no transport can write."""
+    text = json.dumps(record, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        whole: dict[str, Any] = json.loads(text.encode(errors="replace"))
+        return whole
     return record
 
 
