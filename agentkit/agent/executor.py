@@ -244,6 +244,8 @@ class Executor:
         """
         known = self.replayed.get(call.call_id)
         if known is None:
+            if (spent := self.shared.limits.reached(steps=0, usage=self.run.usage)) is not None:
+                raise ToolFailed(f"the run has reached its {spent.replace('_', ' ')}")
             return await self._observed(call, program)
         if known.call != call:
             raise ToolFailed(

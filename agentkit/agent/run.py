@@ -500,7 +500,10 @@ class Run:
         return replace(response, message=replace(response.message, text=text))
 
     def _normal(self, response: ModelResponse) -> ModelResponse:
-        return replace(response, message=normalize_response(response.message, self._turns))
+        message = response.message
+        if self._agent.code_mode:
+            message = agent_door.with_fenced_program(message, self._executor.tools.at_hand())
+        return replace(response, message=normalize_response(message, self._turns))
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""
@@ -624,7 +627,8 @@ class Run:
         )
         if self._agent.code_mode:
             tools.for_programs = agent_door.signature
-            tools.add_own((agent_door.program_tool(executor),))
+            examples = self._agent.selector.examples
+            tools.add_own((agent_door.program_tool(executor, examples=examples),))
         return executor
 
     def _episode(

@@ -27,6 +27,8 @@ from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.decide import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import Store
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
 from agentkit_studio.access import (
@@ -176,6 +178,11 @@ class Studio:
             return self._made[key]
 
     @cached_property
+    def retriever(self) -> Retriever:
+        """Ranks tools as an agent's retriever does."""
+        return default_retriever()
+
+    @cached_property
     def templates(self) -> Environment:
         """The templates; whatever they show is text, never markup."""
         made = Environment(
@@ -198,7 +205,7 @@ class Studio:
             notice=request.session.pop("notice", ""),
             pages=[(place.name, place.title) for place in self.places if place.title],
             section=page.section,
-            url=lambda name, **parts: request.url_for(name, **parts).path,
+            url=lambda route, /, **parts: request.url_for(route, **parts).path,
             **page.values,
         )
         return HTMLResponse(html, status_code=page.status)
@@ -231,9 +238,11 @@ def create_studio(
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
-    from agentkit_studio import calls, inbox, playground
+    from agentkit_studio import calls, episodes, inbox, playground, tools
 
-    places = (*inbox.PLACES, *playground.PLACES, *calls.PLACES)
+    places = tuple(
+        place for pages in (inbox, tools, episodes, playground, calls) for place in pages.PLACES
+    )
     studio = Studio(
         manager=managed(None),
         managed=managed,
@@ -274,6 +283,7 @@ def create_studio(
             HTTPException: _sorry(studio),
             ForbiddenError: _sorry(studio),
             AgentKitError: _sorry(studio),
+            Exception: _sorry(studio),
         },
     )
     app.state.studio = studio
@@ -350,8 +360,18 @@ def _sorry(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]
     """What could not be done, in words, on a page of its own or as a notice on the page."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        status = getattr(error, "status_code", 403 if isinstance(error, ForbiddenError) else 409)
-        words = {404: f"There is no page {request.url.path[:200]}."}.get(status, str(error))
+        words = str(error)
+        match error:
+            case HTTPException(status_code=404):
+                status, words = 404, f"There is no page {request.url.path[:200]}."
+            case HTTPException(status_code=status):
+                pass
+            case ForbiddenError():
+                status = 403
+            case AgentKitError():
+                status = 409
+            case _:  # Starlette raises it again, so that the log has it
+                status, words = 500, "Something unexpected went wrong; the studio's log has it."
         user = studio.access.user_of(request) or User(name="", role="viewer")
         page = Page(template="sorry.html", values={"words": words, "status": status}, status=status)
         return await run_in_threadpool(studio.written, request, user, page)
