@@ -25,8 +25,7 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.episode_stores import append_all
-from agentkit.library.store import EpisodeStore
+from agentkit.library.store import EpisodeStore, append_all
 from agentkit.tools.invocation import run_in_daemon_thread
 
 logger = logging.getLogger(__name__)

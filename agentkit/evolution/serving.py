@@ -230,7 +230,7 @@ class LedgerWatch:
         age = self._clock() - self._read_at
         if self._replica is None or self._replica.last_event is None or self._is_behind(ledger):
             return age
-        return min(age, self._replica.staleness_seconds)
+        return min(age, self._replica.status.staleness_seconds)
 
     def _is_behind(self, ledger: Ledger) -> bool:
         """Whether the replica knows of later events."""

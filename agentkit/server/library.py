@@ -20,7 +20,7 @@ from agentkit.errors import AgentKitError, StoreError, StoreLookupError
 from agentkit.library.changes import change_to_json
 from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.remote.wire import LINES, PATH, Head, encode
+from agentkit.library.remote.client import LINES, PATH, Head, encode
 from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys

@@ -27,6 +27,7 @@ from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
 
 if TYPE_CHECKING:
     from asyncio import StreamReader
+    from http.cookiejar import Cookie, CookieJar
 
     import httpx2
 
@@ -184,6 +185,7 @@ class HttpPlace:
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
             auth=self.auth,
+            cookies=_cookies(),
             # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"response": [bound]},
@@ -367,6 +369,18 @@ async def _stop(process: Process) -> None:
             while process.returncode is None:  # noqa: ASYNC110 - wait() also waits for its children's pipes
                 await asyncio.sleep(0.01)
             return
+
+
+def _cookies() -> CookieJar:
+    """A jar that does not read ``Set-Cookie2``: nobody sends it, and it can take long to read."""
+    from http.cookiejar import CookieJar
+
+    class Jar(CookieJar):
+        def make_cookies(self, response: Any, request: Any) -> list[Cookie]:
+            is_old = response.info().get_all("Set-Cookie2")
+            return [] if is_old else list(super().make_cookies(response, request))
+
+    return Jar()
 
 
 def _bounded_body(response: httpx2.Response, most: int) -> Any:
