@@ -22,8 +22,8 @@ from agentkit import ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.episode_stores import with_episodes
 from agentkit.library.sqlite.store import SQLiteStore
+from agentkit.library.store import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
 from agentkit.tools.definition import Description

@@ -300,6 +300,28 @@ async def test_a_key_opens_and_nothing_else(guarded):
                 pass
 
 
+async def test_no_call_ends_the_server(listening):
+    """Whatever a tool raises or returns, its client gets an answer, and others go on."""
+
+    @tool(effects=["reads"])
+    async def odd(kind: str) -> str:
+        """Do something odd."""
+        errors = {"panic": BaseException("x"), "cancel": asyncio.CancelledError("x")}
+        errors["end"] = GeneratorExit("x")
+        if kind in errors:
+            raise errors[kind]
+        return "half \ud800"
+
+    url, _ = listening(LibraryServer(Library([add, odd])).http_app())
+    async with Client(url) as client:
+        for kind in ("panic", "cancel", "end"):
+            answer = await client.call_tool("odd", {"kind": kind})
+            assert answer.is_error
+            assert "incident" in answer.content[0].text
+        assert (await client.call_tool("odd", {"kind": "text"})).content[0].text == "half ?"
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
+
+
 @pytest.mark.parametrize("mode", ERAS)
 async def test_calls_of_one_key_are_those_of_one_user(listening, mode):
     """Episodes are labelled with the key's name or ``anonymous``, whatever a client calls itself."""
