@@ -32,9 +32,8 @@ from agentkit.library.code_binding import (
     with_code,
     without_code,
 )
-from agentkit.library.episode_stores import holds_episode
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
+from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store, holds_episode
 from agentkit.media import Media
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
