@@ -19,7 +19,6 @@ password, a query, a path. So a model reads only what was meant for whoever call
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
 _LONGEST_READ = 4 * _LONGEST
-_LONGEST_LOGGED = 20_000
 
 REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError)
 """Exceptions that speak of a value, so that a model can give another one."""
@@ -245,14 +243,13 @@ def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     """As much of an exception as a model may read; the log has the rest."""
     if is_refusal(error) or isinstance(error, McpError):
         return _without_secrets(described(error))[:_LONGEST]
-    whole = "".join(traceback.format_exception(error))[-_LONGEST_LOGGED:]
     _LOG.error(
         "reference %s: call %s of %s raised %s\n%s",
         reference,
         call.call_id,
         call.name,
         type(error).__name__,
-        _redacted(whole),
+        episodes.error_report(error),
     )
     return f"{type(error).__name__}. What it says is in the log under reference {reference}."
 
@@ -263,11 +260,7 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return _redacted(plain)
-
-
-def _redacted(text: str) -> str:
-    return episodes.Redaction(patterns={"secret"}).text(text)
+    return episodes.log_text(plain)
 
 
 def _without_child_text(
