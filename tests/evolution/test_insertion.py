@@ -601,6 +601,7 @@ def test_the_same_program_under_other_names_is_merged(manager):
     outcome = manager.insert(renamed)
     assert outcome.outcome == "merged"
     assert outcome.duplicate.reason == "it is the same program"
+    assert not outcome.is_revision
     assert outcome.duplicate.parameters == {"each": "price", "number": "count"}
     assert outcome.examples_moved == 1
 
