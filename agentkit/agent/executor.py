@@ -65,6 +65,7 @@ from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
     RunFacts,
+    contained,
     encode_result,
     encode_shown,
     entered,
@@ -404,8 +405,9 @@ class Executor:
         if self.approve is None:
             return None
         try:
-            decision = self.approve(call, tool)
-            return as_approval(await decision if inspect.isawaitable(decision) else decision)
+            with contained("approve"):
+                decision = self.approve(call, tool)
+                return as_approval(await decision if inspect.isawaitable(decision) else decision)
         except AskedLater:
             return None
 

@@ -83,7 +83,7 @@ from agentkit.models.base import (
     ToolChoice,
     for_model,
 )
-from agentkit.tools.invocation import RunFacts, encode_shown
+from agentkit.tools.invocation import RunFacts, described, encode_shown, is_tool_error
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -234,13 +234,13 @@ class Run:
             self._ended()
             if self._guards is not None and isinstance(error, agent_door.RunBlocked):
                 return await self._kept("blocked", None, error)
-            is_error = isinstance(error, Exception | SystemExit)
+            is_error = is_tool_error(error)
             episode = self._episode("error" if is_error else "cancelled", error)
             await self._agent.queue.put(episode)
-            if isinstance(error, SystemExit):  # it would end the event loop, and all runs with it
-                raise RuntimeError(  # noqa: TRY004 - not of a type
-                    f"code of yours raised SystemExit({error.code!r}) in the run "
-                    f"{episode.episode_id}; raise an exception instead"
+            if is_error and not isinstance(error, Exception):  # it would end the event loop
+                raise RuntimeError(
+                    f"code of yours raised {described(error)} in the run {episode.episode_id}; "
+                    "raise an Exception instead"
                 ) from error
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
@@ -652,7 +652,7 @@ class Run:
             usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
-            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            error=None if error is None else described(error),
             metadata=dict(start.metadata),
             guardrails=() if self._guards is None else tuple(self._guards.records),
         )

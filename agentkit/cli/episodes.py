@@ -35,8 +35,7 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.episode_stores import pruning
-from agentkit.library.store import EpisodeVolume, Retention
+from agentkit.library.store import EpisodeVolume, Retention, pruning
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.error_messages import plural
 

@@ -17,7 +17,7 @@ from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_imported
 from agentkit.errors import AgentKitError
-from agentkit.library.store import EpisodeStore
+from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
 from agentkit.server.chat_request import refused
@@ -137,7 +137,7 @@ class ApprovalsEndpoint:
             raise RequestError(
                 status=404, message="no run of that id waits for this key", code="unknown_approval"
             )
-        if store is not None and store.get(continuation_id(episode_id)) is not None:
+        if store is not None and holds_episode(store, continuation_id(episode_id)):
             raise already_answered()
         if waiting.history_length and waiting.session_id is None:
             raise RequestError(

@@ -16,7 +16,7 @@ from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
 from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, check_sent
 from agentkit.server.chat_answer import ANSWER_PREFIX
 from agentkit.server.chat_request import is_whole, refused
 from agentkit.server.limits import Bodies
@@ -53,6 +53,7 @@ class CorrectedCall(BaseModel):
     def _is_data(cls, value: Any) -> Any:
         if not is_json(value):
             raise ValueError("this is not JSON data that can be kept")
+        check_sent(value)
         return value
 
 

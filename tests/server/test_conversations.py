@@ -554,6 +554,13 @@ async def test_what_says_nothing_clear_is_refused(answered, talk, said, told):
         (b'{"episode_id": "a", "thumbs": "down", "reason": "\\ud800"}', 400),
         (b'{"episode_id": "a", "corrected_call": {"name": "b", "arguments": {"c": NaN}}}', 400),
         (b'{"episode_id": "a", "corrected_call": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_001, 400),
+        (
+            b'{"episode_id": "a", "corrected_call": {"name": "b", "arguments": {"c": '
+            + b"[" * 190
+            + b"]" * 190
+            + b"}}}",
+            400,
+        ),
         (json.dumps({"episode_id": "a", "reason": "x" * 70_000}).encode(), 413),
     ],
 )
