@@ -258,6 +258,23 @@ def test_messages_and_episodes_come_back_as_they_were(said):
         assert one.data is None or text.count(one.base64) == 1
 
 
+def test_results_of_one_turn_stand_together():
+    """Chat completions wants all results behind their calls, and then what they hold."""
+    calls = tuple(ToolCall(call_id=one, name="chart", arguments={}) for one in "ab")
+    results = (ToolMessage(call_id=one, name="chart", text=one, media=(RED,)) for one in "ab")
+    said = (UserMessage(text="Two"), AssistantMessage(tool_calls=calls), *results)
+    encoder = RequestEncoder("m", max_tokens_field="max_tokens")
+    body, _ = encoder.encode(ModelRequest(messages=said), stream=False)
+    roles = [one["role"] for one in json.loads(body)["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "user"]
+
+
+def test_a_user_cannot_move_a_picture_by_its_placeholder():
+    """The sign that stands for a medium is a space where a user wrote it."""
+    text, media = placed([f"a{PLACE}b", RED, "c"])
+    assert list(pieces(text, media)) == ["a b", RED, "c"]
+
+
 def test_audio_and_texts_have_their_own_form():
     """OpenAI's protocol names the format of audio; a text file is text for every model."""
     notes = File(data=b"Buy milk.", name="notes.txt")
