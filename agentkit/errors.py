@@ -24,6 +24,7 @@
         * StoreFormatError       the file is broken, or written by a newer agentkit
     * ArtifactError              an artifact is broken, changed, or written by a newer agentkit
     * EpisodeFormatError         a stored episode cannot be read
+        * NewerEpisodeError      it was written by a newer agentkit
     * ModelError
         * ModelNotFoundError     no such model, or its weights are not installed
         * ModelConnectionError   the server could not be reached, or hung up
@@ -352,6 +353,10 @@ class EpisodeFormatError(AgentKitError):
     """A stored episode cannot be read."""
 
 
+class NewerEpisodeError(EpisodeFormatError):
+    """A stored episode was written by a newer agentkit."""
+
+
 class ModelError(AgentKitError):
     """A model could not answer."""
 
@@ -436,7 +441,7 @@ class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error
     """Raised inside a tool to say something to the model in its author's words."""
 
     def __init__(self, message: str) -> None:
-        self.message = message
+        self.message = str(message)
         super().__init__(message)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
+from agentkit.errors import ReadingLimitError
 from agentkit.media import Media, media_from_json
 
 JsonValue: TypeAlias = (
@@ -31,6 +32,50 @@ FailureKind = Literal[
     "denied",  # approval was asked for and refused
     "limit_exceeded",  # the run's budget of calls or retries is spent
 ]
+
+
+MAX_SENT_DEPTH = 150
+MAX_SENT_VALUES = 400_000
+"""Bounds on JSON data that a client gives and a record is to hold: a reader's, less the rest of
+the record."""
+
+
+def check_sent(data: object) -> None:
+    """Refuse JSON data that a record could not hold.
+
+    Raises:
+        ReadingLimitError: It is nested too deeply, or holds too many values; a ``ValueError``.
+    """
+    levels, count = measured(data, most_levels=MAX_SENT_DEPTH, most_values=MAX_SENT_VALUES)
+    if levels > MAX_SENT_DEPTH:
+        raise ReadingLimitError(f"it is nested deeper than {MAX_SENT_DEPTH} levels")
+    if count > MAX_SENT_VALUES:
+        raise ReadingLimitError(f"it holds more than {MAX_SENT_VALUES:,} values")
+
+
+def measured(
+    data: object, *, most_levels: int = 10_000, most_values: int = 10_000_000
+) -> tuple[int, int]:
+    """Levels and values of JSON data, lists and objects twice as readers count them.
+
+    Counting ends soon after one of the bounds; it takes no recursion.
+    """
+    level, levels, count = [data], 0, 1
+    while levels <= most_levels and count <= most_values:
+        below: list[Any] = []
+        holders = 0
+        for value in level:
+            if isinstance(value, Mapping):
+                below.extend(value.values())
+            elif isinstance(value, list | tuple):
+                below.extend(value)
+            else:
+                continue
+            holders += 1
+        if not holders:
+            break
+        levels, count, level = levels + 1, count + holders + len(below), below
+    return levels, count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -191,15 +191,31 @@ def check_values(text: str | bytes) -> None:
     Raises:
         ReadingLimitError: It does.
     """
-    if len(text) <= _VALUES:  # each value takes a character
-        return
     most = value_limit(len(text))
-    if _separators(text) < most:  # also counts what stands in texts, so it is never too low
-        return
-    bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    count = 1 + _separators(_STRING.sub(b"", bare))
+    count = _values(text, most)
     if count > most:
         raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
+
+
+def _values(text: str | bytes, most: int) -> int:
+    """The values of a JSON text; 0 where they are plainly no more than ``most``."""
+    if len(text) <= _VALUES or _separators(text) < most:  # texts are counted with it: never too low
+        return 0
+    bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return 1 + _separators(_STRING.sub(b"", bare))
+
+
+def is_readable(text: str, data: object) -> bool:
+    """Whether ``read_json`` takes a text anywhere, whatever this environment raises.
+
+    Args:
+        text: JSON.
+        data: What it was written of.
+    """
+    most = _VALUES + len(text) // _BYTES_A_VALUE
+    if _values(text, most) > most:
+        return False
+    return len(text) <= MAX_DEPTH or _openings(text) <= MAX_DEPTH or is_shallow(data)
 
 
 _YAML = (
@@ -270,7 +286,7 @@ def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:
         for value in level:
             if isinstance(value, dict):
                 below.extend(value.values())
-            elif isinstance(value, list):
+            elif isinstance(value, list | tuple):
                 below.extend(value)
         if not below:
             return True

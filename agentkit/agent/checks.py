@@ -19,7 +19,6 @@ password, a query, a path. So a model reads only what was meant for whoever call
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -38,7 +37,14 @@ from agentkit.errors import (
     ToolFailed,
     UsageError,
 )
-from agentkit.messages import AssistantMessage, FailureKind, ToolCall, ToolFailure
+from agentkit.messages import (
+    MAX_SENT_VALUES,
+    AssistantMessage,
+    FailureKind,
+    ToolCall,
+    ToolFailure,
+    measured,
+)
 from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import UnserialisableError, described, shortened
@@ -52,7 +58,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
 _LONGEST_READ = 4 * _LONGEST
-_LONGEST_LOGGED = 20_000
 
 REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError)
 """Exceptions that speak of a value, so that a model can give another one."""
@@ -238,14 +243,13 @@ def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     """As much of an exception as a model may read; the log has the rest."""
     if is_refusal(error) or isinstance(error, McpError):
         return _without_secrets(described(error))[:_LONGEST]
-    whole = "".join(traceback.format_exception(error))[-_LONGEST_LOGGED:]
     _LOG.error(
         "reference %s: call %s of %s raised %s\n%s",
         reference,
         call.call_id,
         call.name,
         type(error).__name__,
-        _redacted(whole),
+        episodes.error_report(error),
     )
     return f"{type(error).__name__}. What it says is in the log under reference {reference}."
 
@@ -256,11 +260,7 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return _redacted(plain)
-
-
-def _redacted(text: str) -> str:
-    return episodes.Redaction(patterns={"secret"}).text(text)
+    return episodes.log_text(plain)
 
 
 def _without_child_text(
@@ -303,16 +303,13 @@ def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
 
 
 def bounded(call: ToolCall) -> ToolCall:
-    """The call, malformed where its arguments are nested too deeply."""
-    if not _is_deeper(call.arguments, MAX_ARGUMENT_DEPTH):
+    """The call, malformed where its arguments are nested too deeply, or hold too many values."""
+    levels, count = measured(
+        call.arguments, most_levels=MAX_ARGUMENT_DEPTH, most_values=MAX_SENT_VALUES
+    )
+    if levels <= MAX_ARGUMENT_DEPTH and count <= MAX_SENT_VALUES:
         return call
-    text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"
+    text = f"arguments of more than {MAX_SENT_VALUES:,} values"
+    if levels > MAX_ARGUMENT_DEPTH:
+        text = f"arguments nested more than {MAX_ARGUMENT_DEPTH} levels deep"
     return replace(call, arguments={}, malformed=text)
-
-
-def _is_deeper(value: Any, depth: int) -> bool:
-    if isinstance(value, Mapping):
-        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value.values())
-    if isinstance(value, list | tuple):
-        return depth == 0 or any(_is_deeper(item, depth - 1) for item in value)
-    return False

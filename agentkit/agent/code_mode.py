@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -36,7 +37,7 @@ from agentkit.errors import (
     ToolFailed,
     ToolSignal,
 )
-from agentkit.messages import JsonObject, ToolCall, ToolResult
+from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.retrieval.cards import type_text
 from agentkit.tools.definition import Effects, Specification, ToolDefinition
 from agentkit.tools.invocation import current_context, with_media
@@ -53,6 +54,7 @@ _PROBLEMS = 5
 _CALLS = 12
 _LONGEST = 200
 _NAME = "program"
+_FENCED = re.compile(r"```(?:python)?[ \t]*\n(.*?)\n```\s*\Z", re.DOTALL)
 
 _PARAMETERS = {
     "type": "object",
@@ -96,12 +98,18 @@ class ProgramExecutor(Protocol):
         ...
 
 
-def program_tool(executor: ProgramExecutor) -> Tool:
-    """The tool that runs programs over the tools of an executor."""
+def program_tool(executor: ProgramExecutor, *, examples: int = 0) -> Tool:
+    """The tool that runs programs over the tools of an executor.
+
+    Args:
+        executor: Makes the calls of programs.
+        examples: How many worked calls of each tool are shown.
+    """
     names = executor.tools.at_hand()
     functions, methods = ", ".join(sorted(BUILTINS)), ", ".join(sorted(METHODS))
     head = _PURPOSE.format(functions=functions, methods=methods)
-    shown = [signature(tool.definition) for name, tool in names.items() if name in executor.tools]
+    offered = [tool.definition for name, tool in names.items() if name in executor.tools]
+    shown = [signature(one, examples=examples) for one in offered]
     definition = ToolDefinition.from_schema(
         RUN_TOOL,
         head + "\n".join(shown),
@@ -235,14 +243,37 @@ def read_program(text: str, tools: Mapping[str, Tool]) -> ParsedSource:
     return parsed
 
 
+def with_fenced_program(message: AssistantMessage, tools: Mapping[str, Tool]) -> AssistantMessage:
+    """An answer that is a program in a fenced block, from a model without tools, as its call.
+
+    Only a block that calls a tool, and is in the language, is meant: others are for people.
+    """
+    found = None if message.tool_calls else _FENCED.search(message.text)
+    if found is None:
+        return message
+    try:
+        calls_tools = bool(read_program(found[1], tools).children)
+    except CompositeError:
+        return message
+    call = ToolCall(call_id="program", name=RUN_TOOL, arguments={"program": found[1]})
+    return replace(message, tool_calls=(call,)) if calls_tools else message
+
+
 def _invalid(problems: Sequence[SourceProblem]) -> str:
     more = [f"and {len(problems) - _PROBLEMS} more"] * (len(problems) > _PROBLEMS)
     return "\n".join(["nothing of the program was run:", *map(str, problems[:_PROBLEMS]), *more])
 
 
 def _line(made: ProgramCall) -> str:
-    arguments = ", ".join(f"{name}={json.dumps(one)}" for name, one in made.call.arguments.items())
-    return f"{made.call.name}({_clipped(arguments)}) -> {_clipped(made.result.text)}"
+    return f"{_clipped(_call(made.call.name, made.call.arguments))} -> {_clipped(made.result.text)}"
+
+
+def _call(name: str, arguments: JsonObject) -> str:
+    return f"{name}({', '.join(f'{key}={_literal(one)}' for key, one in arguments.items())})"
+
+
+def _literal(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _clipped(text: str) -> str:
@@ -255,7 +286,7 @@ _MOST_FIELDS = 16
 _DEEPEST = 3
 
 
-def signature(definition: ToolDefinition) -> str:
+def signature(definition: ToolDefinition, *, examples: int = 0) -> str:
     """What a program has to know of a tool: parameters, the shape of the result, and its words.
 
     Example:
@@ -285,12 +316,13 @@ def signature(definition: ToolDefinition) -> str:
         default = ""
         if name not in declared.required:
             has_default = isinstance(schema, Mapping) and "default" in schema
-            default = f" = {json.dumps(schema['default'], default=str) if has_default else '...'}"
+            default = f" = {_literal(schema['default']) if has_default else '...'}"
         parameters.append(f"{name}: {_shape(schema)}{default}")
     name = definition.name if is_dotted(definition.name) else written(definition.name)
     lines = [f"{name}({', '.join(parameters)}) -> {_shape(declared.result)}"]
     lines[0] += f"  # {definition.text}" if definition.text else ""
     lines += [f"  # {path}: {text}" for path, text in definition.description.parameters.items()]
+    lines += [f"  # Example: {_call(name, one)}" for one in definition.shown_examples(examples)]
     return "\n".join(" ".join(line.split("\n")) for line in lines)
 
 

@@ -65,6 +65,7 @@ from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
     RunFacts,
+    contained,
     encode_result,
     encode_shown,
     entered,
@@ -243,6 +244,8 @@ class Executor:
         """
         known = self.replayed.get(call.call_id)
         if known is None:
+            if (spent := self.shared.limits.reached(steps=0, usage=self.run.usage)) is not None:
+                raise ToolFailed(f"the run has reached its {spent.replace('_', ' ')}")
             return await self._observed(call, program)
         if known.call != call:
             raise ToolFailed(
@@ -402,8 +405,9 @@ class Executor:
         if self.approve is None:
             return None
         try:
-            decision = self.approve(call, tool)
-            return as_approval(await decision if inspect.isawaitable(decision) else decision)
+            with contained("approve"):
+                decision = self.approve(call, tool)
+                return as_approval(await decision if inspect.isawaitable(decision) else decision)
         except AskedLater:
             return None
 

@@ -83,7 +83,7 @@ from agentkit.models.base import (
     ToolChoice,
     for_model,
 )
-from agentkit.tools.invocation import RunFacts, encode_shown
+from agentkit.tools.invocation import RunFacts, described, encode_shown, is_tool_error
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -234,13 +234,13 @@ class Run:
             self._ended()
             if self._guards is not None and isinstance(error, agent_door.RunBlocked):
                 return await self._kept("blocked", None, error)
-            is_error = isinstance(error, Exception | SystemExit)
+            is_error = is_tool_error(error)
             episode = self._episode("error" if is_error else "cancelled", error)
             await self._agent.queue.put(episode)
-            if isinstance(error, SystemExit):  # it would end the event loop, and all runs with it
-                raise RuntimeError(  # noqa: TRY004 - not of a type
-                    f"code of yours raised SystemExit({error.code!r}) in the run "
-                    f"{episode.episode_id}; raise an exception instead"
+            if is_error and not isinstance(error, Exception):  # it would end the event loop
+                raise RuntimeError(
+                    f"code of yours raised {described(error)} in the run {episode.episode_id}; "
+                    "raise an Exception instead"
                 ) from error
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
@@ -500,7 +500,10 @@ class Run:
         return replace(response, message=replace(response.message, text=text))
 
     def _normal(self, response: ModelResponse) -> ModelResponse:
-        return replace(response, message=normalize_response(response.message, self._turns))
+        message = response.message
+        if self._agent.code_mode:
+            message = agent_door.with_fenced_program(message, self._executor.tools.at_hand())
+        return replace(response, message=normalize_response(message, self._turns))
 
     async def _ask(self, request: ModelRequest, refinement: int = 0) -> ModelResponse:
         """Ask once; the direct question is streamed where somebody listens."""
@@ -624,7 +627,8 @@ class Run:
         )
         if self._agent.code_mode:
             tools.for_programs = agent_door.signature
-            tools.add_own((agent_door.program_tool(executor),))
+            examples = self._agent.selector.examples
+            tools.add_own((agent_door.program_tool(executor, examples=examples),))
         return executor
 
     def _episode(
@@ -648,7 +652,7 @@ class Run:
             usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
-            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            error=None if error is None else described(error),
             metadata=dict(start.metadata),
             guardrails=() if self._guards is None else tuple(self._guards.records),
         )

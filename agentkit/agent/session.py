@@ -34,7 +34,7 @@ from agentkit.library.code_binding import (
     without_code,
 )
 from agentkit.library.library import Library, RecentVersions
-from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store
+from agentkit.library.store import EpisodeFilter, EpisodeStore, SelfRefreshing, Store, holds_episode
 from agentkit.media import Media
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
@@ -371,7 +371,8 @@ class PendingApprovals:
             UsageError: As said.
         """
         episode_id = episode.episode_id
-        is_answered = self._kept(continuation_id(episode_id)) is not None
+        store = self._store
+        is_answered = store is not None and holds_episode(store, continuation_id(episode_id))
         if is_answered or episode_id in self._answered:
             raise _answered_before(episode_id)
         given = _as_asked(episode)
@@ -465,7 +466,7 @@ def waiting_runs(store: EpisodeStore, *, after: str = "") -> Iterator[Episode]:
     for one in store.select(EpisodeFilter(stop_reason="deferred", oldest_first=True)):
         is_ours = not (is_imported(one.metadata) or is_extra_record(one.metadata))
         is_open = is_behind and is_ours and awaits_person(one)
-        if is_open and store.get(continuation_id(one.episode_id)) is None:
+        if is_open and not holds_episode(store, continuation_id(one.episode_id)):
             yield one
         is_behind = is_behind or one.episode_id == after
 

@@ -35,8 +35,7 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.episode_stores import pruning
-from agentkit.library.store import EpisodeVolume, Retention
+from agentkit.library.store import EpisodeVolume, Retention, pruning
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.error_messages import plural
 
@@ -365,13 +364,20 @@ def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:
         yield "  says", turn.message.text
     if turn.finish_reason is not None:
         yield "  cut", label_name(turn.finish_reason)
+    yield from _calls(turn)
+    if turn.correction:
+        yield "  correct", turn.correction
+
+
+def _calls(turn: Turn) -> Iterator[tuple[str, str]]:
     results = {result.call_id: result for result in turn.results}
     for call in turn.message.tool_calls:
         yield "  calls", call_line(call)
+        for one in turn.program_calls:
+            if one.program == call.call_id:
+                yield "    calls", f"{call_line(one.call)} -> {result_line(one.result)}"
         if call.call_id in results:
             yield "    gives", f" {result_line(results[call.call_id])}"
-    if turn.correction:
-        yield "  correct", turn.correction
 
 
 def _ending(episode: Episode) -> Iterator[tuple[str, str]]:

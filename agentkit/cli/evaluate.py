@@ -142,7 +142,6 @@ class EvalOptions:
         offer: Offer the tools that the benchmark gives for each question, or retrieve them.
         category (NAME): Only this category
         sample: Ask a random sample of this many tasks, spread evenly over the categories.
-        seed: Chooses the sample.
         attempts: How often each task is tried, for pass@k and pass^k.
         temperature (X): Sampling temperature; 0 is greedy decoding.
         judge (NAME): The model that judges tasks with a rubric.
@@ -156,7 +155,6 @@ class EvalOptions:
     offer: ToolSource = "given"
     category: tuple[str, ...] = ()
     sample: int | None = None
-    seed: Annotated[int, option(type=int)] = 0
     refine: Refine
     attempts: int = 1
     temperature: Annotated[float, option(type=float)] = 0.0
@@ -226,7 +224,6 @@ def evaluation(
         refine=what.refine,
         attempts=what.attempts,
         temperature=what.temperature,
-        seed=what.seed if what.sample is not None else 0,
         sample=what.sample,
         categories=what.category,
         files=tuple(_with_digest(one) for one in files if one is not None),
@@ -314,7 +311,7 @@ def _selected(benchmark: Benchmark, what: EvalOptions) -> Benchmark:
     chosen = what.category or categories
     tasks = tuple(task for task in benchmark.tasks if task.category in chosen)
     if what.sample is not None:
-        tasks = stratified(tasks, what.sample, seed=what.seed)
+        tasks = stratified(tasks, what.sample, seed=0)
     return replace(benchmark, tasks=tasks)
 
 

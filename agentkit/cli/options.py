@@ -19,7 +19,6 @@ Args:
     on_conflict: If a name already has another definition: report an error, keep the old one, take
         the new one, or add the new one as NAME__2.
     pin (VERSION): Use this library version, whatever is promoted.
-    frozen: Refuse to start if your tools' code and the library differ.
     refine: Let the model revise its calls before they run.
     session (ID): Continue this conversation.
     yes: Do not ask.
@@ -225,7 +224,6 @@ LibraryPlace = Annotated[str | None, option("--library", default=None)]
 Answers = Annotated[str, option(default=f"sqlite:///{FOLDER}/{EVALUATIONS}")]
 OnConflict = Annotated[Literal["error", "skip", "replace", "suffix"], option(default="error")]
 Pin = Annotated[int | None, option(low=0, default=None)]
-Frozen = Annotated[bool, option(default=False)]
 Session = Annotated[str | None, option(default=None)]
 Refine = Annotated[RefineMode, option(default="none")]
 

@@ -37,7 +37,6 @@ from agentkit.cli.episodes import call_line, result_line
 from agentkit.cli.loading import load_deps, load_tools, read_content
 from agentkit.cli.options import (
     AsJson,
-    Frozen,
     LibraryPlace,
     ModelName,
     Pin,
@@ -84,7 +83,6 @@ class AgentOptions:
     targets: Targets
     catalogue: bool = False
     pin: Pin
-    frozen: Frozen
     deps: str | None = None
     instructions: str = ""
     refine: Refine
@@ -111,8 +109,8 @@ def make_agent(
     """
     library = None
     if library_place is not None:
-        if options.pin is not None or options.frozen:
-            raise UsageError("--pin and --frozen apply to --store, not to --library")
+        if options.pin is not None:
+            raise UsageError("--pin applies to --store, not to --library")
         with read_source(library_place) as source:
             library = source.load()
     tools = load_tools(options.targets)
@@ -124,9 +122,7 @@ def make_agent(
             deps_type=load_deps(options.deps)[1],
             library=library,
             store=store,
-            store_policy=StorePolicy(
-                pin=options.pin, frozen=options.frozen, on_failure=on_store_failure
-            ),
+            store_policy=StorePolicy(pin=options.pin, on_failure=on_store_failure),
             tool_policy=ToolPolicy(
                 unbound="offer" if options.catalogue else "hide",
                 choice=options.tool_choice,

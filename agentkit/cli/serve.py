@@ -29,7 +29,7 @@ from agentkit.episodes.files import encode_episode
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.library import Replica, Store
+from agentkit.library import Replica
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of
 from agentkit.messages import ToolCall
@@ -47,7 +47,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP = frozenset(
     {"mcp", "host", "port", "keys_from", "insecure", "drain", "store_url", "targets"}
-    | {"refresh", "pin", "frozen", "deps"}
+    | {"refresh", "pin", "deps"}
 )
 
 
@@ -91,7 +91,6 @@ def serve(
     max_concurrent: int = _DEFAULTS.max_concurrent,
     rate: float | None = None,
     timeout: float = _DEFAULTS.request_seconds,
-    client_approval: bool = False,
     approver: tuple[str, ...] = (),
     open_metrics: bool = False,
     on_store_failure: Literal["refuse-runs", "refuse-writes", "continue"] = "refuse-runs",
@@ -117,7 +116,6 @@ def serve(
         max_concurrent: Most concurrent runs; further requests get 503.
         rate (N): Most requests a minute for each key; further requests get 429.
         timeout: Longest run.
-        client_approval: Let clients approve calls of destructive tools.
         approver (NAME): A key that lists and decides the calls that wait, at /v1/approvals.
         open_metrics: Serve /metrics without a key.
         on_store_failure: While no episode can be kept: start no run, run only read-only tools, or
@@ -148,7 +146,7 @@ def serve(
     _write_log(each_request=log)
     with ExitStack() as held:
         source = held.enter_context(opened(store_url))
-        store = held.enter_context(_followed(source, server.refresh))
+        store = held.enter_context(Replica(source, refresh_seconds=server.refresh))
         held.enter_context(_evolving_beside(options.targets, store_url, evolve))
         # Some sessions are answered with canaries, and what judges these sees every run.
         watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
@@ -166,7 +164,6 @@ def serve(
             agent,
             keys=keys,
             limits=limits,
-            client_approval=client_approval,
             approvers=approver,
             deps_factory=load_deps(options.deps)[0],
             open_metrics=open_metrics,
@@ -212,7 +209,7 @@ def _serve_mcp(
     from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
 
     keys, code = server.keys, load_tools(options.targets)
-    with opened(store_url) as store, _followed(store, server.refresh) as source:
+    with opened(store_url) as store, Replica(store, refresh_seconds=server.refresh) as source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
@@ -220,7 +217,6 @@ def _serve_mcp(
                 tools=code,
                 name="agentkit",
                 pin=options.pin,
-                frozen=options.frozen,
                 deps_factory=load_deps(options.deps)[0],
             )
         report_binding(served.binding)
@@ -245,16 +241,6 @@ def _serve_mcp(
             insecure=server.insecure,
             on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
         )
-
-
-@contextmanager
-def _followed(store: Store, refresh: float) -> Iterator[Store]:
-    """The store with its newest library at hand, looked for every ``refresh`` seconds."""
-    replica = Replica(store, refresh_seconds=refresh)
-    try:
-        yield replica
-    finally:
-        replica.stop()
 
 
 @contextmanager

@@ -208,7 +208,7 @@ def _json(value: Any) -> str:
 
 
 @command(short_help="Draw what composites call, as a Mermaid flowchart.", group=tools)
-def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Output:
+def graph(name: str | None = None, *, store_url: StoreUrl) -> Output:
     """Draw what the tool NAME, or every composite, calls, as a Mermaid flowchart.
 
     Boxes are composites, pills are tools in code, and red marks a missing tool.
@@ -218,7 +218,7 @@ def graph(name: str | None = None, *, at: AtVersion, store_url: StoreUrl) -> Out
       agentkit tools graph net_total --json
     """
     with opened_to_read(store_url) as store:
-        library = store.load(at)
+        library = store.load()
     children = library.dag.children
     waiting = list(library.dag.composites if name is None else [library[name].name])
     ids: dict[str, str] = {}

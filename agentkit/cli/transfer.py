@@ -37,7 +37,6 @@ from agentkit.cli.output import (
     print_table,
     say,
     say_some,
-    slow_step,
 )
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
@@ -47,8 +46,8 @@ from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
-from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
+from agentkit.library.store import append_all
 from agentkit.reading import open_plain
 from agentkit.tools.error_messages import plural
 
@@ -64,7 +63,6 @@ def export(
     form: Annotated[str, option("--format", type=click.Choice(_FORMATS))] = "artifact",
     output: Annotated[str | None, option("-o", "--output")] = None,
     at: AtVersion,
-    no_history: bool = False,
     sign: bool = False,
     store_url: StoreUrl,
 ) -> Output:
@@ -78,7 +76,6 @@ def export(
         form: What to write. An artifact holds everything, and
             'agentkit import' reads it.
         output (FILE): Where to write; .gz is compressed.
-        no_history: Leave earlier revisions and the events out of an artifact.
         sign: Sign the artifact with the key in AGENTKIT_AUDIT_KEY(_FILE).
 
     Examples:
@@ -92,8 +89,7 @@ def export(
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed; leave --format out")
     with read_source(store_url) as store:
-        history = is_artifact and not no_history
-        artifact = exporting.artifact_of(store, version=at, history=history, only=names)
+        artifact = exporting.artifact_of(store, version=at, history=is_artifact, only=names)
     if sign:
         signer = chain.environment_signer()
         if signer is None:
@@ -329,7 +325,7 @@ def copy(
     episodes = not no_episodes
     if dry_run:
         with closing(open_to_read(source)) as ours, closing(open_to_read(target)) as theirs:
-            found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
+            found = compare_stores(ours, theirs, episodes=episodes)
         say_some(f"{one.part} {one.place}: {one.message}" for one in found.differences)
         return Output(
             record=found.to_json(),
@@ -343,7 +339,7 @@ def copy(
     if source == target or is_same_file:
         raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
-        report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
+        report = copy_store(ours, theirs, episodes=episodes)
     facts = {"held": report.held} if report.held != Amount() else {}
     facts |= {"copied": report.copied}
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]

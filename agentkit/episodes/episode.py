@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from agentkit.episodes.records import changed, from_record, to_record
 from agentkit.episodes.verdict import Diagnosis, Verdict
-from agentkit.errors import EpisodeFormatError
+from agentkit.errors import EpisodeFormatError, NewerEpisodeError
 from agentkit.media import Media, media_from_json
 from agentkit.messages import (
     AssistantMessage,
@@ -386,7 +386,7 @@ class Episode:
         """
         try:
             if record["format"] > FORMAT_VERSION:
-                raise EpisodeFormatError(
+                raise NewerEpisodeError(
                     f"episode {record['episode_id']!r} has format {record['format']}, this "
                     f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
                 )

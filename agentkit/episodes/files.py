@@ -6,24 +6,37 @@ One object a line, append-only, readable by anything.
 from __future__ import annotations
 
 import json
+import logging
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, BinaryIO, TextIO, cast
+from typing import IO, Any, BinaryIO, TextIO, TypeAlias, cast
 
 from agentkit.episodes.episode import Episode
 from agentkit.episodes.labels import as_imported
 from agentkit.episodes.replacing import for_owner, replaced
-from agentkit.errors import EpisodeFormatError, MissingExtraError, ReadingLimitError
+from agentkit.errors import (
+    EpisodeFormatError,
+    MissingExtraError,
+    NewerEpisodeError,
+    ReadingLimitError,
+)
+from agentkit.messages import MAX_SENT_DEPTH, MAX_SENT_VALUES, measured
 from agentkit.reading import (
     LIMIT_VARIABLE,
     expanded_limit,
+    is_readable,
     open_plain,
     read_json,
     streamed_limit,
     unpacked_lines,
 )
+
+logger = logging.getLogger(__name__)
 
 _EXCERPT = 80
 _PARQUET = b"PAR1"
@@ -52,18 +65,89 @@ def encode_episode(episode: Episode) -> str:
     """One episode as one line of JSON, without the line break.
 
     The text is plain ASCII: whatever a model wrote, half a surrogate pair included, survives any
-    tool that the line passes through.
+    tool that the line passes through. What ``decode_episode`` would refuse is not written: a mark
+    stands in place of values that are nested too deeply or are too many, and says what was there.
+    A call whose arguments were left out is ``malformed``, so that nobody makes it again without.
 
     Raises:
         EpisodeFormatError: The episode holds a value that JSON cannot.
     """
     try:
-        return json.dumps(episode.to_json(), separators=(",", ":"))
+        record = episode.to_json()
+        text = _written(record)
+        if text is None:
+            text = _written(_bounded(record))
+        if text is not None:
+            return text
+        problem = "it holds too many values"
     except (TypeError, ValueError, RecursionError) as error:
-        raise EpisodeFormatError(
-            f"episode {episode.episode_id!r} cannot be written as JSON "
-            f"({type(error).__name__}: {error}); arguments, results and output hold JSON data only"
-        ) from error
+        problem = f"{type(error).__name__}: {error}"
+    raise EpisodeFormatError(
+        f"episode {episode.episode_id!r} cannot be written as JSON ({problem}); arguments, results "
+        "and output hold JSON data only"
+    )
+
+
+def _written(record: dict[str, Any]) -> str | None:
+    """The text of a record; None where no reader would take it."""
+    try:
+        text = json.dumps(record, separators=(",", ":"))
+    except (RecursionError, ValueError):  # too deep, a circle, or a number of thousands of digits
+        return None
+    return text if is_readable(text, record) else None
+
+
+_FREE = {"arguments", "value", "output", "data", "details", "expected", "actual", "schema_excerpt"}
+"""Fields that hold whatever JSON data somebody else made."""
+_OBJECTS = {"data", "details", "schema_excerpt"}
+_MARK = "left out"
+_LONGEST_NUMBER = 4_000
+
+
+def _bounded(record: dict[str, Any]) -> dict[str, Any]:
+    """The record with marks in place of what a reader would refuse, the largest values first."""
+    bounded: dict[str, Any] = _shallow(record, MAX_SENT_DEPTH)
+    parts = [(measured(holder[name])[1], holder, name) for holder, name in _free_parts(bounded)]
+    count = measured(bounded)[1]
+    for size, holder, name in sorted(parts, key=lambda part: -part[0]):
+        if count <= MAX_SENT_VALUES:
+            break
+        count -= size
+        mark = f"({size:,} values were left out of the record: together they are too many)"
+        if name == "arguments":
+            holder |= {"arguments": {}, "malformed": holder.get("malformed") or mark}
+        else:
+            holder[name] = {_MARK: mark} if name in _OBJECTS else mark
+    return bounded
+
+
+def _shallow(value: Any, levels: int) -> Any:
+    """A copy that is nested no deeper than this."""
+    if isinstance(value, dict | list | tuple):
+        if levels == 0:
+            depth, count = measured(value)
+            return f"({depth:,} levels, {count:,} values were left out of the record: too deep)"
+        if isinstance(value, dict):
+            return {key: _shallow(held, levels - 1) for key, held in value.items()}
+        return [_shallow(held, levels - 1) for held in value]
+    if type(value) is int and value.bit_length() > 3 * _LONGEST_NUMBER:
+        return f"(a number of {value.bit_length():,} bits was left out of the record: too long)"
+    return value
+
+
+def _free_parts(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Where a record holds data of others, as the object and the name in it."""
+    waiting: list[Any] = [record]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            for name, held in part.items():
+                if name not in _FREE:
+                    waiting.append(held)
+                elif isinstance(held, dict | list):
+                    yield part, name
 
 
 def decode_episode(text: str | bytes) -> Episode:
@@ -83,6 +167,55 @@ def decode_episode(text: str | bytes) -> Episode:
         return Episode.from_json(record)
     except (TypeError, AttributeError) as error:  # a part of it has another JSON type
         raise EpisodeFormatError(f"not an episode ({error}): {text[:_EXCERPT]!r}") from error
+
+
+Unreadable: TypeAlias = Callable[[str, str], None]
+"""Is told the id of a kept episode that cannot be read, and why."""
+
+_TOLD: OrderedDict[str, None] = OrderedDict()
+_MOST_TOLD = 1_000
+
+
+def _warn(episode_id: str, reason: str) -> None:
+    """Warn of an episode, once in a process."""
+    if episode_id in _TOLD:
+        return
+    _TOLD[episode_id] = None
+    while len(_TOLD) > _MOST_TOLD:
+        _TOLD.popitem(last=False)
+    message = "episode %s cannot be read and is left out ('agentkit check' lists such): %s"
+    logger.warning(message, episode_id, reason)
+
+
+_UNREADABLE: ContextVar[Unreadable] = ContextVar("agentkit_unreadable", default=_warn)
+
+
+@contextmanager
+def telling_unreadable(tell: Unreadable) -> Iterator[None]:
+    """Inside, ``tell`` hears of kept episodes that cannot be read; otherwise the log does."""
+    token = _UNREADABLE.set(tell)
+    try:
+        yield
+    finally:
+        _UNREADABLE.reset(token)
+
+
+def read_episode(episode_id: str, body: str | bytes) -> Episode | None:
+    """A kept episode for a listing, which one that cannot be read must not end.
+
+    Returns:
+        None, once it was told, for a damaged one.
+
+    Raises:
+        NewerEpisodeError: It is not damaged but of a newer agentkit.
+    """
+    try:
+        return decode_episode(body)
+    except NewerEpisodeError:
+        raise
+    except EpisodeFormatError as error:
+        _UNREADABLE.get()(episode_id, str(error))
+        return None
 
 
 def write_episodes(

@@ -422,7 +422,7 @@ def definition_of(
                 texts[f"{parameter.name}{rest}"] = text
     required = [parameter.name for parameter in lifting.parameters if parameter.default is None]
     results = [steps[call].signature.result for call in lifting.returned]
-    result = None if results[0] is None else dict(results[0])
+    result = dict(results[0]) if results and results[0] is not None else None
     if lifting.keys:
         result = {
             "type": "object",

@@ -7,14 +7,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
-from agentkit.library.store import Store
+from agentkit.library.store import Store, append_all
 from agentkit.models.base import accepted_media
 from agentkit.server.approvals import ApprovalsEndpoint
 from agentkit.server.chat import ChatCompletions, Dialect
@@ -22,9 +22,20 @@ from agentkit.server.chat_answer import Completion
 from agentkit.server.chat_request import Asked, Reader
 from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.keys import Keys
-from agentkit.server.limits import Bodies, ServerLimits
+from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
 from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gauges
-from agentkit.server.middleware import LOCAL_NAMES, SCOPE_KEY, Admission, Front, RequestError
+from agentkit.server.middleware import (
+    LOCAL_NAMES,
+    SCOPE_KEY,
+    Admission,
+    Exchange,
+    Front,
+    Receive,
+    RequestError,
+    Scope,
+    Send,
+    stopping,
+)
 from agentkit.server.responses import ResponsesReader, ResponseWriter
 from agentkit.server.runs import MinuteLog, Probe, Runs
 from agentkit.tools.invocation import DepsFactory, run_in_daemon_thread
@@ -50,6 +61,9 @@ _SLOW_SECONDS = 1.0
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
 """Returns the answer of ``/readyz``: ``status`` is ok, degraded or unavailable."""
+
+Endpoint = Callable[[Exchange, Scope], Awaitable[None]]
+"""Answers a request that was admitted."""
 
 
 def create_app(
@@ -142,25 +156,25 @@ def create_app(
         takes_approvals=client_approval,
         deps_factory=deps_factory,
     )
-    feedback = FeedbackEndpoint(
-        store=agent.store, queue=agent.queue, runs=service.runs, bodies=bodies, limits=limits
-    )
+    feedback = FeedbackEndpoint(store=agent.store, queue=agent.queue, bodies=bodies)
     model = {"id": name, "object": "model", "created": int(time.time()), "owned_by": "agentkit"}
-    routes: dict[str, tuple[str, Any]] = {
-        CHAT_PATH: ("POST", chat),
-        RESPONSES_PATH: ("POST", chat),
-        FEEDBACK_PATH: ("POST", feedback),
+    routes: dict[str, tuple[str, Endpoint]] = {
+        CHAT_PATH: ("POST", chat.answer),
+        RESPONSES_PATH: ("POST", chat.answer),
+        FEEDBACK_PATH: ("POST", feedback.take),
     }
     if approvers or client_approval:
         approvals = ApprovalsEndpoint(
             chat=chat, approvers=frozenset(approvers), takes_approvals=client_approval
         )
-        routes |= {APPROVALS_PATH: ("GET", approvals), APPROVAL_PATH: ("POST", approvals)}
+        routes[APPROVALS_PATH] = ("GET", approvals.list_waiting)
+        routes[APPROVAL_PATH] = ("POST", approvals.decide)
     app = assemble(
         routes,
         constants={MODELS_PATH: {"object": "list", "data": [model]}},
         keys=keys,
         limits=limits,
+        runs=service.runs,
         metrics=service.metrics,
         ready=service.ready,
         open_metrics=open_metrics,
@@ -194,12 +208,30 @@ def _dialects(reader: Reader) -> Mapping[str, Dialect]:
     }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Admitted:
+    """An endpoint as an ASGI application that is drained, and holds each key to its rate."""
+
+    endpoint: Endpoint
+    runs: Runs
+    rates: RateLimiter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange: Exchange = scope[SCOPE_KEY]
+        if self.runs.is_draining:
+            raise stopping()
+        self.rates.check(exchange.key)
+        with self.runs.entered():
+            await self.endpoint(exchange, scope)
+
+
 def assemble(
-    routes: Mapping[str, tuple[str, Any]],
+    routes: Mapping[str, tuple[str, Endpoint]],
     *,
     constants: Mapping[str, object] = MappingProxyType({}),
     keys: Keys | None,
     limits: ServerLimits,
+    runs: Runs,
     metrics: Metrics,
     ready: Ready,
     open_metrics: bool,
@@ -209,10 +241,11 @@ def assemble(
     """An application of endpoints, with health, readiness and metrics beside them.
 
     Args:
-        routes: By path the method, and an ASGI application that finds its exchange in the scope.
+        routes: By path the method, and what answers.
         constants: By path what it always says, as JSON.
         keys: Who may use it; None allows everybody.
         limits: What is taken on.
+        runs: What is under way.
         metrics: Where requests are counted.
         ready: Returns the answer of ``/readyz``.
         open_metrics: Whether ``/metrics`` needs no key.
@@ -244,8 +277,12 @@ def assemble(
         return Response(metrics.text(), media_type=CONTENT_TYPE)
 
     answers = {HEALTH_PATH: {"status": "ok"}, **constants}
-    every = {
-        **routes,
+    rates = RateLimiter(limits.requests_per_minute)
+    every: dict[str, tuple[str, Any]] = {
+        **{
+            path: (method, _Admitted(endpoint=endpoint, runs=runs, rates=rates))
+            for path, (method, endpoint) in routes.items()
+        },
         **dict.fromkeys(answers, ("GET", say)),
         READY_PATH: ("GET", answer_ready),
         METRICS_PATH: ("GET", count),

@@ -17,18 +17,14 @@ from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_imported
 from agentkit.errors import AgentKitError
-from agentkit.library.store import EpisodeStore
+from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
 from agentkit.server.chat_request import refused
-from agentkit.server.limits import RateLimiter
 from agentkit.server.middleware import (
-    SCOPE_KEY,
     Exchange,
-    Receive,
     RequestError,
     Scope,
-    Send,
     store_unavailable,
 )
 from agentkit.server.work import KEY_LABEL, Work, already_answered
@@ -72,7 +68,7 @@ class DecisionBody(BaseModel):
 
 @dataclass(kw_only=True, eq=False)
 class ApprovalsEndpoint:
-    """``GET /v1/approvals`` and ``POST /v1/approvals/{id}``; an ASGI application behind ``Front``.
+    """``GET /v1/approvals`` and ``POST /v1/approvals/{id}``.
 
     A key among the approvers sees and decides what waits for any key; any other key its own runs,
     where clients may approve at all.
@@ -87,16 +83,8 @@ class ApprovalsEndpoint:
     approvers: frozenset[str]
     takes_approvals: bool
 
-    def __post_init__(self) -> None:
-        self._rates = RateLimiter(self.chat.limits.requests_per_minute)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """List what waits, or carry out a decision."""
-        exchange: Exchange = scope[SCOPE_KEY]
-        self._rates.check(exchange.key)
-        if scope["method"] == "GET":
-            await self._list(exchange, scope)
-            return
+    async def decide(self, exchange: Exchange, scope: Scope) -> None:
+        """Carry out a decision."""
         try:
             body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
             decision = DecisionBody.model_validate_json(body)
@@ -116,7 +104,7 @@ class ApprovalsEndpoint:
         }
         await exchange.answer(json.dumps(answer).encode())
 
-    async def _list(self, exchange: Exchange, scope: Scope) -> None:
+    async def list_waiting(self, exchange: Exchange, scope: Scope) -> None:
         """What waits, the oldest first, a hundred runs at a time."""
         after = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("after", [""])[0]
 
@@ -149,7 +137,7 @@ class ApprovalsEndpoint:
             raise RequestError(
                 status=404, message="no run of that id waits for this key", code="unknown_approval"
             )
-        if store is not None and store.get(continuation_id(episode_id)) is not None:
+        if store is not None and holds_episode(store, continuation_id(episode_id)):
             raise already_answered()
         if waiting.history_length and waiting.session_id is None:
             raise RequestError(

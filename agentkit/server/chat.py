@@ -9,6 +9,7 @@ from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import Watched
 from agentkit.agent.types import (
@@ -34,16 +35,13 @@ from agentkit.models.wire import WireNames
 from agentkit.server.chat_answer import AnswerWriter, StreamedAnswer, answer_text, answered_by
 from agentkit.server.chat_request import Asked
 from agentkit.server.keys import Keys
-from agentkit.server.limits import Bodies, RateLimiter, ServerLimits, Slots
+from agentkit.server.limits import Bodies, ServerLimits, Slots
 from agentkit.server.metrics import RunMetrics
 from agentkit.server.middleware import (
-    SCOPE_KEY,
     ClientLeftError,
     Exchange,
-    Receive,
     RequestError,
     Scope,
-    Send,
     stopping,
     store_unavailable,
 )
@@ -127,29 +125,22 @@ class ChatCompletions:
             most=self.limits.max_concurrent,
             each=lambda: self.limits.share(self.keys),
         )
-        self._rates = RateLimiter(self.limits.requests_per_minute)
         self._busy: set[str] = set()
         self._log = MinuteLog(_LOG)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; an ASGI application behind ``Front``."""
-        exchange: Exchange = scope[SCOPE_KEY]
-        queue = self.agent.queue
+    async def answer(self, exchange: Exchange, scope: Scope) -> None:
+        """Answer one request."""
         self._check_open()
-        if queue.refuses_runs:
-            raise store_unavailable(retry_after=queue.state.retry_after)
-        self._rates.check(exchange.key)
-        with self.runs.entered():
-            body = await self.bodies.of(exchange)
-            with self._places.held(exchange.who):  # only now: a body may take its time
-                dialect = self.dialects[exchange.path]
-                chat_request = dialect.read(body, exchange.headers.get("x-session-id"))
-                self._check_open()
-                work = await self._with_deps(await self._planned(chat_request, exchange), scope)
-                parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
-                with self._claimed(work), parent:
-                    writer = dialect.writer(work.episode_id, chat_request)
-                    await self._deliver(chat_request, work, writer, exchange)
+        body = await self.bodies.of(exchange)
+        with self._places.held(exchange.who):  # only now: a body may take its time
+            dialect = self.dialects[exchange.path]
+            chat_request = dialect.read(body, exchange.headers.get("x-session-id"))
+            self._check_open()
+            work = await self._with_deps(await self._planned(chat_request, exchange), scope)
+            parent = below_caller(exchange.headers) if self.agent.tracing else nullcontext()
+            with self._claimed(work), parent:
+                writer = dialect.writer(work.episode_id, chat_request)
+                await self._deliver(chat_request, work, writer, exchange)
 
     async def carried_out(
         self, work: Work, answers: Mapping[str, Any], exchange: Exchange, scope: Scope
@@ -166,9 +157,7 @@ class ChatCompletions:
             RequestError: There is no answer.
         """
         self._check_open()
-        if self.agent.queue.refuses_runs:
-            raise store_unavailable(retry_after=self.agent.queue.state.retry_after)
-        with self.runs.entered(), self._places.held(exchange.who):
+        with self._places.held(exchange.who):
             ready = replace(await self._with_deps(work, scope), **answers)
             with self._claimed(ready):
                 return await self._outcome(ready, ready.carried_out(self.agent), exchange)
@@ -181,8 +170,11 @@ class ChatCompletions:
         return replace(work, deps=await made_deps(self.deps_factory, Request(scope)))
 
     def _check_open(self) -> None:
+        queue = self.agent.queue
         if self.runs.is_draining:
             raise stopping()
+        if queue.refuses_runs:
+            raise store_unavailable(retry_after=queue.state.retry_after)
 
     async def _planned(self, chat_request: Asked, exchange: Exchange) -> Work:
         store = self.agent.store
@@ -333,7 +325,7 @@ class ChatCompletions:
     def _failed(self, episode_id: str, error: Exception, exchange: Exchange) -> RequestError:
         match error:
             case RunError():
-                _LOG.warning("episode %s: %s", episode_id, error)
+                _LOG.warning("episode %s: %s", episode_id, episodes.error_line(error))
                 return _model_failed(episode_id, error.__cause__)
             case EpisodeNotKeptError():  # the queue tells the log
                 return RequestError(
@@ -347,7 +339,7 @@ class ChatCompletions:
                 self._log.error("no run begins, the store cannot be read", error)
                 return store_unavailable(episode_id=episode_id)
             case _:
-                _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+                episodes.log_failure(_LOG, error, "request %s failed", exchange.request_id)
                 message = "something unexpected went wrong; the server's log and the episode say it"
                 return RequestError(
                     status=500, message=message, code="internal_error", episode_id=episode_id

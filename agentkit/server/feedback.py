@@ -16,21 +16,12 @@ from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
 from agentkit.evolution.learning import UserFeedback, keep_feedback
 from agentkit.library.store import Store
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, check_sent
 from agentkit.server.chat_answer import ANSWER_PREFIX
 from agentkit.server.chat_request import is_whole, refused
-from agentkit.server.limits import Bodies, RateLimiter, ServerLimits
-from agentkit.server.middleware import (
-    SCOPE_KEY,
-    Exchange,
-    Receive,
-    RequestError,
-    Scope,
-    Send,
-    stopping,
-    store_unavailable,
-)
-from agentkit.server.runs import MinuteLog, Runs
+from agentkit.server.limits import Bodies
+from agentkit.server.middleware import Exchange, RequestError, Scope, store_unavailable
+from agentkit.server.runs import MinuteLog
 from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
 
@@ -62,6 +53,7 @@ class CorrectedCall(BaseModel):
     def _is_data(cls, value: Any) -> Any:
         if not is_json(value):
             raise ValueError("this is not JSON data that can be kept")
+        check_sent(value)
         return value
 
 
@@ -119,51 +111,45 @@ class FeedbackBody(BaseModel):
 
 @dataclass(kw_only=True, eq=False)
 class FeedbackEndpoint:
-    """The endpoint; an ASGI application behind ``Front``.
+    """The endpoint.
 
     Attributes:
         store: Holds the episodes, and takes what is said of them; None where none are kept.
         queue: Knows whether the store takes episodes now.
-        runs: What is under way.
         bodies: Reads what is sent.
-        limits: What is taken on.
     """
 
     store: Store | None
     queue: EpisodeQueue
-    runs: Runs
     bodies: Bodies
-    limits: ServerLimits
 
     def __post_init__(self) -> None:
-        self._rates = RateLimiter(self.limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self._turn = asyncio.Lock()  # duplicates sent at once are handled one by one
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def take(self, exchange: Exchange, scope: Scope) -> None:
         """Take in one request."""
-        exchange: Exchange = scope[SCOPE_KEY]
-        if self.runs.is_draining:
-            raise stopping()
-        self._rates.check(exchange.key)
-        with self.runs.entered():
-            feedback = _read(await self.bodies.of(exchange, most=MAX_BODY_BYTES))
-            if self.queue.is_failing:
-                raise store_unavailable(_NOT_TAKEN, retry_after=self.queue.state.retry_after)
-            try:
-                async with self._turn:
-                    kept = await asyncio.to_thread(self._kept, feedback, exchange.key)
-            except AgentKitError as error:
-                self._log.error("feedback cannot be kept", error)
-                raise store_unavailable(_NOT_TAKEN) from error
-            verdict = kept.verdict
-            answer = {
-                "object": "feedback",
-                "id": kept.episode_id,
-                "episode_id": feedback.about,
-                "passed": verdict is not None and verdict.passed,
-            }
-            await exchange.answer(json.dumps(answer).encode())
+        try:
+            body = await self.bodies.of(exchange, most=MAX_BODY_BYTES)
+            feedback = FeedbackBody.model_validate_json(body)
+        except ValidationError as error:
+            raise refused(error) from error
+        if self.queue.is_failing:
+            raise store_unavailable(_NOT_TAKEN, retry_after=self.queue.state.retry_after)
+        try:
+            async with self._turn:
+                kept = await asyncio.to_thread(self._kept, feedback, exchange.key)
+        except AgentKitError as error:
+            self._log.error("feedback cannot be kept", error)
+            raise store_unavailable(_NOT_TAKEN) from error
+        verdict = kept.verdict
+        answer = {
+            "object": "feedback",
+            "id": kept.episode_id,
+            "episode_id": feedback.about,
+            "passed": verdict is not None and verdict.passed,
+        }
+        await exchange.answer(json.dumps(answer).encode())
 
     def _kept(self, feedback: FeedbackBody, key: str) -> Episode:
         """The record; the store is read, so it is called in a thread."""
@@ -184,10 +170,3 @@ _NOT_TAKEN = "the store is not available, so the feedback was not taken"
 
 def _is_of(episode: Episode, key: str) -> bool:
     return episode.metadata.get(KEY_LABEL, "") == key and not is_extra_record(episode.metadata)
-
-
-def _read(body: bytes) -> FeedbackBody:
-    try:
-        return FeedbackBody.model_validate_json(body)
-    except ValidationError as error:
-        raise refused(error) from error

@@ -15,24 +15,21 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.errors import AgentKitError, StoreError, StoreLookupError
 from agentkit.library.changes import change_to_json
 from agentkit.library.events import ChainHead, LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.remote.wire import LINES, PATH, Head, encode
+from agentkit.library.remote.client import LINES, PATH, Head, encode
 from agentkit.library.store import Store
 from agentkit.server.app import assemble
 from agentkit.server.keys import Keys
-from agentkit.server.limits import RateLimiter, ServerLimits, Slots
+from agentkit.server.limits import ServerLimits, Slots
 from agentkit.server.metrics import Counter, Metrics
 from agentkit.server.middleware import (
-    SCOPE_KEY,
     Exchange,
-    Receive,
     RequestError,
     Scope,
-    Send,
-    stopping,
     store_unavailable,
 )
 from agentkit.server.runs import MinuteLog, Probe, Runs
@@ -48,8 +45,6 @@ _MOST_DIGITS = 18
 _TRIES = 10
 _KEPT_BODIES = 4
 _NO_TOOLS = Library().digest
-_PIECE_BYTES = 256_000
-"""A client has its time for each piece of an answer."""
 
 
 def create_library_app(
@@ -105,9 +100,10 @@ def create_library_app(
                 await asyncio.to_thread(store.close)
 
     app = assemble(
-        {PATH: ("GET", endpoints)},
+        {PATH: ("GET", endpoints.answer)},
         keys=keys,
         limits=limits,
+        runs=endpoints.runs,
         metrics=endpoints.metrics,
         ready=endpoints.ready,
         open_metrics=open_metrics,
@@ -176,7 +172,7 @@ class LibraryReader:
 
 
 class LibraryEndpoints:
-    """Answers from one store: an ASGI application behind ``Front``.
+    """Answers from one store.
 
     Args:
         store: Where definitions and events are kept.
@@ -195,9 +191,8 @@ class LibraryEndpoints:
         self._turn = asyncio.Lock()
         self._asked_at = float("-inf")
         self._known: Head | None = None
-        self._runs = Runs()
+        self.runs = Runs()
         self._probe = Probe(self._head)
-        self._rates = RateLimiter(limits.requests_per_minute)
         self._log = MinuteLog(_LOG)
         self.reading = Slots(
             most=limits.max_concurrent,
@@ -214,7 +209,7 @@ class LibraryEndpoints:
 
     async def ready(self) -> Mapping[str, str]:
         """Whether the store answers, and no stop was asked for."""
-        if self._runs.is_draining:
+        if self.runs.is_draining:
             return {"status": "unavailable", "reason": "stopping"}
         error = await self._probe.error()
         if error is not None:
@@ -224,7 +219,7 @@ class LibraryEndpoints:
 
     async def drain(self, seconds: float) -> None:
         """Let those end who are being answered."""
-        await self._runs.drain(seconds)
+        await self.runs.drain(seconds)
 
     async def close(self) -> None:
         """Drain, and end what reads."""
@@ -235,34 +230,25 @@ class LibraryEndpoints:
     def _version(self) -> int:
         return 0 if self._known is None else self._known.version
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, exchange: Exchange, scope: Scope) -> None:
         """Answer one request."""
-        exchange: Exchange = scope[SCOPE_KEY]
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        if self._runs.is_draining:
-            raise stopping()
-        self._rates.check(exchange.key)
-        with self._runs.entered():
-            try:
-                await self._answer(exchange, query)
-            except StoreLookupError as error:
-                raise RequestError(status=404, message=str(error), code="not_found") from error
-            except AgentKitError as error:
-                self._log.error("the store cannot be read", error)
-                message = "the store of the library is not available"
-                raise store_unavailable(message) from error
+        try:
+            await self._answer(exchange, query)
+        except StoreLookupError as error:
+            raise RequestError(status=404, message=str(error), code="not_found") from error
+        except AgentKitError as error:
+            self._log.error("the store cannot be read", error)
+            message = "the store of the library is not available"
+            raise store_unavailable(message) from error
 
     async def _answer(self, exchange: Exchange, query: Query) -> None:
         version, event = (_number(query, name) for name in ("version", "event"))
         head = await self._head()
         body = await self._read(exchange, lambda: self._reader.read(head, version, event))
         self._bytes.add(exchange.path, by=len(body))
-        size = (b"content-length", str(len(body)).encode())
-        headers = [(b"content-type", LINES.encode()), size, (b"cache-control", b"no-store")]
-        await exchange.start(200, headers)
-        for begin in range(0, len(body), _PIECE_BYTES):
-            await exchange.send_piece(body[begin : begin + _PIECE_BYTES])
-        await exchange.send_piece(b"", more=False)
+        headers = [(b"cache-control", b"no-store")]
+        await exchange.answer(body, content_type=LINES.encode(), headers=headers)
 
     async def _head(self) -> Head:
         """The head as it is now. However many ask at a time, the store is looked at once.
@@ -297,7 +283,9 @@ class LibraryEndpoints:
     def _read_ended(self, done: asyncio.Future[bytes], who: str) -> None:
         self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
-            _LOG.info("a reading failed: %s", error)  # perhaps no request waits for it any more
+            _LOG.info(
+                "a reading failed: %s", episodes.error_line(error)
+            )  # perhaps no request waits for it any more
 
 
 def _number(query: Query, name: str) -> int:

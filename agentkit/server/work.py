@@ -24,9 +24,9 @@ from agentkit.agent.types import (
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
 from agentkit.evolution.validation.texts import name_key
-from agentkit.library.store import EpisodeFilter, EpisodeStore
+from agentkit.library.store import EpisodeFilter, EpisodeStore, holds_episode
 from agentkit.media import Media, parts_of
-from agentkit.messages import Message, ToolCall
+from agentkit.messages import Message, ToolCall, check_sent
 from agentkit.reading import read_json
 from agentkit.server.chat_answer import call_id_on_the_wire
 from agentkit.server.chat_request import Asked
@@ -215,7 +215,7 @@ async def continued_work(
         message = "no run waits for these calls; tool_call_id must be as the answer had it"
         raise RequestError(message=message, param="messages", code="unknown_tool_call")
     work = await asyncio.to_thread(_going_on, waiting, chat_request, store)
-    if await asyncio.to_thread(store.get, work.episode_id) is not None:
+    if await asyncio.to_thread(holds_episode, store, work.episode_id):
         raise already_answered()
     return _with_answers(work, waiting, chat_request.answers, takes_approvals=takes_approvals)
 
@@ -310,6 +310,7 @@ def _value(text: str) -> object:
         return text
     try:
         value: object = read_json(text)
+        check_sent(value)
     except ValueError:
         return text
     return value

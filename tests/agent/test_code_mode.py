@@ -30,7 +30,8 @@ from agentkit.agent import (
 from agentkit.agent.code_mode import read_program
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, ModelRetry, ToolFailed
-from agentkit.messages import ToolCall
+from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.models import ModelResponse
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
 
@@ -360,6 +361,40 @@ def test_a_program_shows_the_media_that_it_returns():
     result = asked.run_sync("go")
     assert [one.data for one in result.episode.turns[0].results[0].media] == [PNG + b"\x02"]
     assert Episode.from_json(result.episode.to_json()) == result.episode
+
+
+def test_a_fenced_block_is_a_program(tools, log):
+    """A model without tools writes its program as text; code for people stays an answer."""
+    text = "I book it.\n```python\nreturn book(id=1)\n```"
+    result = agent(tools, text).run_sync("go")
+    assert (log, result.output) == ([("book", 1)], "done")
+    for said in ("```python\nreturn 1\n```", "```python\nbook(id=\n```", f"{text}\nLike so."):
+        assert agent(tools, said).run_sync("go").output == said
+
+
+def test_what_calls_spend_counts_in_the_middle(tools):
+    """A program that asks agents ends when the run's tokens are spent."""
+    dear = ModelResponse(message=AssistantMessage(text="."), usage=Usage(completion_tokens=90))
+    expert = Agent(FunctionModel(lambda _: dear), name="expert").as_tool()
+    text = "return [expert(request=f'{i}') for i in range(20)]"
+    result = agent([expert], program(text), limits=Limits(max_tokens=200)).run_sync("go")
+    assert len(result.episode.turns[0].program_calls) == 3
+    assert "the run has reached its token limit" in texts(result)[0]
+    assert result.stop_reason == "token_limit"
+
+
+def test_worked_calls_are_shown_with_signatures():
+    """As many as the policy says."""
+
+    @tool(examples=[{"arguments": {"city": "Rome"}}])
+    def find(city: str) -> str:
+        """Find."""
+        return city
+
+    model = ScriptedModel(["done"])
+    policy = SelectionPolicy(examples=1)
+    Agent(model, tools=[find], code_mode=True, selection=policy).run_sync("Hi")
+    assert '# Example: find(city="Rome")' in model.requests[0].tools[0].text
 
 
 def test_two_programs_of_a_turn_keep_their_order(tools, log):

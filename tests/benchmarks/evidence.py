@@ -5,7 +5,7 @@
 FOLDER holds BFCL as ``tools.jsonl.gz`` and ``queries.jsonl.gz``. Each tool that demands something of
 a parameter loses the statement: enums, bounds, formats, and the text of a parameter that states a range
 or the form of a date. It goes on enforcing all of it, is called wrongly ``k`` times for each demand, once
-an episode, and refuses in the words of six validators; half of the questions' gold calls are made too,
+an episode, and refuses in the words of five validators; half of the questions' gold calls are made too,
 and accepted. No model takes part. Counted is what ``EvidenceProposer`` learns: exact, narrower or wider
 than the demand, or nothing; *stray* rules about other parameters; and *rejected* gold values.
 """
@@ -30,7 +30,6 @@ from agentkit.evolution.proposal import Observations
 from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.observed import EvidenceConfig
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.error_messages import value_text
 from agentkit.tools.rules import Between, Form, OneOf, Rule
 from agentkit.tools.rules.checking import holds
 from agentkit.tools.schema import copied
@@ -53,27 +52,6 @@ class HiddenTool:
 def is_low(demand: Between, value: Any) -> bool:
     """Whether a value is below the range; else it is above."""
     return demand.minimum is not None and bool(value < demand.minimum)
-
-
-def schema(demand: Demand, value: Any, name: str) -> ToolFailure:
-    """Agentkit's validator, with the part of the schema that was broken."""
-    match demand:
-        case OneOf():
-            cause, excerpt = "enum", {"enum": list(demand.values)}
-        case Between():
-            cause = "minimum" if is_low(demand, value) else "maximum"
-            bounds = {"minimum": demand.minimum, "maximum": demand.maximum}
-            excerpt = {key: bound for key, bound in bounds.items() if bound is not None}
-        case Form():
-            cause = "format" if demand.format else "pattern"
-            excerpt = {cause: demand.format or demand.pattern}
-    return ToolFailure(
-        kind="invalid_arguments",
-        rule=f"`{name}` is not right, got {value_text(value)}",
-        path=demand.parameter,
-        schema_excerpt=excerpt,
-        cause=cause,
-    )
 
 
 def jsonschema(demand: Demand, value: Any, name: str) -> str:
@@ -127,8 +105,7 @@ def opaque(demand: Demand, value: Any, name: str) -> str:
     return f"invalid value {value!r} for {name}"
 
 
-STYLES: Mapping[str, Callable[[Demand, Any, str], ToolFailure | str]] = {
-    "schema": schema,
+STYLES: Mapping[str, Callable[[Demand, Any, str], str]] = {
     "by hand": in_words,
     "jsonschema": jsonschema,
     "pydantic": pydantic,
@@ -263,10 +240,9 @@ def episodes_of(hidden: HiddenTool, k: int, style: str) -> Iterator[Episode]:
         kind = part_of(parameters, path).get("type", "string")
         for at, value in enumerate(wrong_values(demand, kind)[:k]):
             said = STYLES[style](demand, value, path.split(".")[-1].rstrip("[]"))
-            if isinstance(said, str):
-                said = ToolFailure(kind="retry_requested", rule=said[:500])
             given = valid(parameters, "", right | {path: value})
-            yield episode(f"{path}-{at}", hidden.definition.name, given, said)
+            failure = ToolFailure(kind="retry_requested", rule=said[:500])
+            yield episode(f"{path}-{at}", hidden.definition.name, given, failure)
     for at, given in enumerate(hidden.gold[::2]):
         yield episode(f"gold-{at}", hidden.definition.name, given, None)
 

@@ -15,6 +15,7 @@ from agentkit import Episode
 from agentkit.episodes import Diagnosis, Turn, Verdict
 from agentkit.episodes.files import (
     decode_episode,
+    encode_episode,
     export_episodes,
     import_episodes,
     read_episodes,
@@ -207,6 +208,55 @@ def test_a_value_that_json_can_not_hold_is_refused(tmp_path):
     with pytest.raises(EpisodeFormatError, match="'bad'"):
         write_episodes(path, [episode_jsonl("1"), bad, episode_jsonl("3")])
     assert list(read_episodes(path)) == [episode_jsonl("1")]
+
+
+def _nested(levels):
+    value = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (_nested(195),),
+        (_nested(900),),
+        ([0] * 600_000,),
+        ([{}] * 140_000,) * 3,
+        (10**5_000,),
+        ({"a": [[1, 2]] * 300_000},),
+    ],
+    ids=["deep", "very deep", "many", "many together", "long number", "many lists"],
+)
+def test_what_no_reader_takes_is_marked_and_never_lost(values, monkeypatch):
+    """Calls and results stay where a value is too much; a mark says what was left out."""
+    calls = tuple(
+        ToolCall(call_id=str(at), name="get", arguments={"place": at}) for at in range(len(values))
+    )
+    results = tuple(
+        ToolResult(call_id=str(at), name="get", status="ok", value=value, text="rows")
+        for at, value in enumerate(values)
+    )
+    turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
+    whole = Episode(episode_id="e", request="?", turns=(turn,), output="done")
+    monkeypatch.setenv("AGENTKIT_READ_LIMIT", "10")  # whoever reads it may not have raised it
+    text = encode_episode(whole)
+    monkeypatch.delenv("AGENTKIT_READ_LIMIT")
+    kept = decode_episode(text)
+    assert kept.calls == calls
+    assert [one.text for one in kept.results] == ["rows"] * len(values)
+    assert "left out of the record" in str([one.value for one in kept.results])
+    assert encode_episode(kept) == text
+
+
+def test_a_call_whose_arguments_are_left_out_is_not_made_again():
+    """It is malformed in the record: without its arguments it would be another call."""
+    call = ToolCall(call_id="1", name="wipe", arguments={"x": [0] * 600_000})
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+    kept = decode_episode(encode_episode(Episode(episode_id="e", request="?", turns=(turn,))))
+    assert kept.calls[0].arguments == {}
+    assert "left out of the record" in kept.calls[0].malformed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are a matter of POSIX")

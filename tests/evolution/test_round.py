@@ -1,10 +1,13 @@
-"""One round of evolution: what is proposed, passed over, tried and taken back, where something does not answer."""
+"""A round of evolution: proposers, comparison, promotion, and the used cars of the example."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -22,12 +25,13 @@ from agentkit.evolution.proposers.evidence import EvidenceProposer
 from agentkit.evolution.proposers.streams import EvolutionStream, FeedbackStream
 from agentkit.evolution.round import evolve
 from agentkit.evolution.validation import ValidationPolicy, validate
+from agentkit.library.chain import verify_chain
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import ChildReference, Effects, Specification
-from agentkit.tools.rules import Between
+from agentkit.tools.rules import Between, OneOf
 
 SCHEMA = {
     "type": "object",
@@ -359,3 +363,43 @@ async def test_a_bad_candidate_is_rejected_and_the_next_one_is_not(manager, cand
     assert first[0] == "rejected"
     assert code in first
     assert second == ("active",)
+
+
+FOLDER = Path(__file__).parents[2] / "examples" / "used_cars"
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """The example's module, whose neighbours are importable as for one who runs it."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    names = ("evolve", "tools", "inventory")
+    yield importlib.import_module("evolve")
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+async def test_both_texts_are_repaired(example, tmp_path):
+    """The refused terms become a rule, the search text is sharpened, and held-out tasks gain."""
+    manager, outcome = await example.repair(open_store("memory:"), tmp_path)
+    loan = manager.library["calculate_loan"].definition
+    search = manager.library["search_inventory"].definition
+    assert loan.specification.rules == (OneOf(parameter="periods", values=(36, 48, 60)),)
+    assert loan.parameters_schema["properties"]["periods"]["enum"] == [36, 48, 60]
+    assert "enum" not in loan.signature.properties["periods"]
+    assert "exactly" in search.description.parameters["query"]
+    assert [one.record.state for one in outcome.considered] == ["active", "active"]
+    for one in outcome.promoted:
+        assert one.report.decision == "pass"
+        assert one.report.statistics["losses"] == 0
+
+
+async def test_every_step_is_in_the_chain(example, tmp_path):
+    """Who proposed, what the checks and the numbers said, and what became active can be read."""
+    store = open_store("memory:")
+    manager, _ = await example.repair(store, tmp_path)
+    events = store.events()
+    told = [event.kind for event in events if event.tool_name == "calculate_loan"]
+    assert told == ["proposed", "validated", "assessed", "active"]
+    assert not verify_chain(events)
+    digest = manager.library["calculate_loan"].definition.digest
+    assert next(event.digest_after for event in events if event.kind == "active") == digest

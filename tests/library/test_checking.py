@@ -11,11 +11,18 @@ import pytest
 from support.histories import BareStore, HistoryStep, all_told, write_history
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library import LibraryChange
+from agentkit.errors import (
+    EpisodeFormatError,
+    StoreError,
+    StoreFormatError,
+    StoreUnavailableError,
+)
+from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.chain import read_signer
 from agentkit.library.checking import check_store
+from agentkit.library.copying import copy_store
 from agentkit.library.opening import open_to_read
+from agentkit.library.store import holds_episode
 from agentkit.tools.definition import ChildReference, Signature
 
 KEY = read_signer("0123456789abcdef0123456789abcdef")
@@ -72,6 +79,32 @@ def looked_at(path):
         return str(error), ()
 
 
+def test_an_episode_that_can_not_be_read_ends_no_listing(path, tamper, tmp_path, caplog):
+    """It is left out, and told of by its id: by the log, and as damage by a check."""
+    with closing(open_store(str(path))) as store:
+        ids = [one.episode_id for one in store.select()]
+    bad, *others = ids
+    deep = "[" * 210 + "]" * 210
+    tamper(
+        f"UPDATE episodes SET body = json_set(body, '$.output', json('{deep}')) "
+        f"WHERE episode_id = '{bad}'"
+    )
+    with closing(open_to_read(str(path))) as store, closing(open_store(f"{tmp_path}/2.db")) as copy:
+        caplog.clear()
+        assert [one.episode_id for one in store.select()] == others
+        assert [one.episode_id for one in store.select(EpisodeFilter(limit=1))] == others[:1]
+        assert [line.getMessage().split(" (")[0] for line in caplog.records] == [
+            f"episode {bad} cannot be read and is left out"
+        ]
+        assert copy_store(store, copy).copied.episodes == len(others)
+        assert holds_episode(store, bad)
+        with pytest.raises(EpisodeFormatError, match="nested too deeply"):
+            store.get(bad)
+        (fault,) = check_store(store).faults
+    assert fault.place == f"episode {bad}"
+    assert "nested too deeply" in fault.message
+
+
 @pytest.mark.parametrize("wrap", [lambda store: store, BareStore])
 def test_a_sound_store_has_no_faults(path, wrap):
     """All is counted, signatures are checked with the key, and there is nothing to tell."""
@@ -106,7 +139,11 @@ def test_a_sound_store_has_no_faults(path, wrap):
             "changed",
         ),
         ("UPDATE library_events SET body = 'x' WHERE sequence = 2", ["events"], "cannot be read"),
-        ("UPDATE episodes SET body = '{' WHERE sequence = 3", ["episodes"], "reading ends here"),
+        (
+            "UPDATE episodes SET body = '{' WHERE sequence = 3",
+            ["episode step 2-0"],
+            "listings leave it out",
+        ),
         ("UPDATE versions SET evidence = 'x' WHERE version = 2", ["versions"], "evidence"),
         ("DROP TRIGGER IF EXISTS library_events_update", ["library_events"], "trigger"),
         (
@@ -162,7 +199,7 @@ def test_a_definition_that_a_program_changed_in_place_is_found():
     store.commit(LibraryChange(proposal_id="1", upserts=(tool,)), expected_version=0)
     schema["properties"] = {"x": {"type": "string"}}
     found = check_store(store)
-    assert [fault.place for fault in found.faults if "in place" in fault.message] == ["version 1"]
+    assert [fault.place for fault in found.faults] == ["version 1", "library"]
 
 
 def test_a_store_that_is_away_is_not_called_damaged(path):

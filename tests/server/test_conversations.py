@@ -274,6 +274,29 @@ SHOP, DESK = "sk-0123456789abcdef", "sk-fedcba9876543210"
 WIPE_TEXT = 'call wipe {"path": "notes.txt"}'
 
 
+PROGRAM = """call run_program {"program": "return wipe(path='notes.txt')"}"""
+
+
+async def test_calls_inside_a_program_are_decided_by_themselves(make_app, talk, body, store, keys):
+    """In code mode a desk, or a client that may, sees the call that waits, and the program goes on."""
+    code = {"code_mode": True}
+    app = make_app(agent=code, keys=keys, approvers=["desk"])
+    async with talk(app, key=SHOP) as shop, talk(app, key=DESK) as desk:
+        await ask(shop, body, PROGRAM, session_id="s1")
+        (waiting_run,) = (await desk.get(APPROVALS)).json()["data"]
+        decided = await desk.post(f"{APPROVALS}/{waiting_run['id']}", json={"approved": True})
+    assert [one["name"] for one in waiting_run["calls"]] == ["wipe"]
+    assert decided.json()["content"] == "It gave: notes.txt is gone"
+    async with talk(make_app(agent=code, client_approval=True)) as client:
+        message = await waiting(client, {"role": "user", "content": PROGRAM})
+        yes = result(message, '{"approved": true}')
+        answer = await client.post(
+            URL, json=chat({"role": "user", "content": PROGRAM}, message, yes)
+        )
+    assert message["tool_calls"][0]["function"]["name"] == "wipe"
+    assert answer.json()["choices"][0]["message"]["content"] == "It gave: notes.txt is gone"
+
+
 @pytest.fixture
 def app(make_app, keys):
     """A server where the key "desk" decides about the calls of all."""
@@ -531,6 +554,13 @@ async def test_what_says_nothing_clear_is_refused(answered, talk, said, told):
         (b'{"episode_id": "a", "thumbs": "down", "reason": "\\ud800"}', 400),
         (b'{"episode_id": "a", "corrected_call": {"name": "b", "arguments": {"c": NaN}}}', 400),
         (b'{"episode_id": "a", "corrected_call": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_001, 400),
+        (
+            b'{"episode_id": "a", "corrected_call": {"name": "b", "arguments": {"c": '
+            + b"[" * 190
+            + b"]" * 190
+            + b"}}}",
+            400,
+        ),
         (json.dumps({"episode_id": "a", "reason": "x" * 70_000}).encode(), 413),
     ],
 )

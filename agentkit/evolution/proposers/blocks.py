@@ -136,7 +136,7 @@ def _parts(answer: str) -> Iterator[tuple[str | FailedCheck, str]]:
 def _read_block(block: str | FailedCheck, question: Question, seen: set[str]) -> Proposal:
     if isinstance(block, FailedCheck):
         raise _UnreadableError(block)
-    said = _fields(*_given(block))
+    said = _said(block)
     name = said["tool"]
     tool = question.library.get(name)
     if tool is None:
@@ -177,17 +177,6 @@ def _amended(base: ToolDefinition, said: Mapping[str, Any]) -> ToolDefinition:
 # --- What a block says ----------------------------------------------------------------------------
 
 
-def _given(text: str) -> tuple[Mapping[str, Any], str]:
-    """The fields of a block: a JSON object, or lines with labels as in ToolDNA's figure 3."""
-    if not is_json(text):
-        why = "the block holds half of a surrogate pair"
-        raise _UnreadableError(_unreadable("invalid_text", why, ""))
-    body = text.strip().removeprefix("\ufeff").strip()
-    if body.startswith("```") and body.endswith("```") and len(body) >= 6:
-        body = body[:-3].partition("\n")[2].strip()
-    return _decoded(body) if body.startswith(("{", "[")) else _labelled(body), body
-
-
 _NAMES = {
     "tool": "tool",
     "tool_name": "tool",
@@ -204,63 +193,47 @@ _NAMES = {
 """How models name the fields; those without a name of ours are left out."""
 
 
-def _fields(given: Mapping[str, Any], body: str) -> Mapping[str, Any]:
-    """The fields by our names, each of its type."""
-    failed: list[FailedCheck] = []
+def _said(text: str) -> Mapping[str, Any]:
+    """The fields of a block by our names: a JSON object, or lines with labels (figure 3)."""
+    body = text.strip().removeprefix("\ufeff").strip()
+    if body.startswith("```") and body.endswith("```") and len(body) >= 6:
+        body = body[:-3].partition("\n")[2].strip()
+    try:
+        given = json.loads(body) if body.startswith(("{", "[")) else _labelled(body)
+        problem = "" if is_json([text, given]) else "it holds NaN, or half of a surrogate pair"
+    except (ValueError, RecursionError) as error:
+        problem = str(error)[:200] or "it is nested too deeply"
+    if problem:
+        shown = body if is_json(body) else ""
+        raise _UnreadableError(_unreadable("invalid_json", f"not JSON: {problem}", shown))
+    try:
+        return _fields(_expect(given, dict, "an object"))
+    except (TypeError, ValueError) as error:
+        tool = given.get("tool", "") if isinstance(given, dict) else ""
+        failed = _unreadable("invalid_block", str(error)[:500], body)
+        raise _UnreadableError(failed, tool=str(tool)) from error
+
+
+def _fields(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields by our names, each of its type.
+
+    Raises:
+        TypeError: A field has another type.
+        ValueError: A field is unknown or given twice, or no tool is named.
+    """
     values: dict[str, Any] = {}
     for name, value in given.items():
         ours = _NAMES.get(name)
         if ours is None:
-            known = ", ".join(sorted(set(filter(None, _NAMES.values()))))
-            why = f"there is no field {name[:60]!r}; known are {known}"
-            failed.append(_unreadable("unknown_field", why, body, field=name[:60]))
-        elif ours in values:
-            failed.append(_duplicate(ours, body))
-        elif ours:
-            values[ours] = value
-    tool = values.get("tool")
-    values["tool"] = tool.strip() if isinstance(tool, str) else ""
-    if not values["tool"]:
-        failed.append(_unreadable("no_tool_name", "the block does not name its tool", body))
-    for ours in set(_READERS) & set(values):
-        try:
-            values[ours] = _READERS[ours](values[ours])
-        except (TypeError, ValueError) as error:
-            code = "invalid_rule" if ours == "rules" else "wrong_field_type"
-            failed.append(_unreadable(code, f"{ours}: {error}", body, field=ours))
-    if failed:
-        raise _UnreadableError(*failed, tool=values["tool"])
+            known = ", ".join(sorted({*_NAMES.values()} - {""}))
+            raise ValueError(f"there is no field {name[:60]!r}; known are {known}")
+        if ours in values:
+            raise ValueError(f"{ours} is given twice")
+        if ours:
+            values[ours] = _READERS[ours](value)
+    if not values.get("tool"):
+        raise ValueError("the block does not name its tool")
     return values
-
-
-def _duplicate(field: str, body: str) -> FailedCheck:
-    return _unreadable("duplicate_field", f"{field} is given twice", body, field=field)
-
-
-def _decoded(body: str) -> dict[str, Any]:
-    try:
-        record = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
-        is_data = is_json(record)
-    except (ValueError, RecursionError) as error:
-        why = f"not JSON: {str(error)[:200] or 'it is nested too deeply'}"
-        raise _UnreadableError(_unreadable("invalid_json", why, body)) from error
-    if not is_data or not isinstance(record, dict):
-        why = f"a block is one JSON object of finite values, this is a {type(record).__name__}"
-        raise _UnreadableError(_unreadable("invalid_json", why, body))
-    return record
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in made:
-            raise ValueError(f"the field {name[:60]!r} is given twice")
-        made[name] = value
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _expect(value: Any, kind: type[Any], words: str) -> Any:
@@ -291,6 +264,7 @@ def _parameters(value: Any) -> dict[str, str]:
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {
+    "tool": _text,
     "summary": _text,
     "parameters": _parameters,
     "usage_rules": _texts,
@@ -332,7 +306,7 @@ def _labelled(body: str) -> dict[str, Any]:
         head, colon, rest = line.partition(":")
         found = _LABELS.get(head.strip(_DECORATION).casefold(), "") if colon else ""
         if found in sections and found not in _MAY_COME_TWICE:
-            raise _UnreadableError(_duplicate(found, body))
+            raise ValueError(f"{found} is given twice")
         label = found or label
         text = rest.strip().removeprefix("**").strip() if found else line.strip()
         if label:
@@ -341,13 +315,13 @@ def _labelled(body: str) -> dict[str, Any]:
     if "tool" in given:
         given["tool"] = "".join(sections["tool"][:1]).strip("`* ")
     if "parameters" in given:
-        given["parameters"] = _labelled_parameters(sections["parameters"], body)
+        given["parameters"] = _labelled_parameters(sections["parameters"])
     if "usage_rules" in given:
         given["usage_rules"] = [_BULLET.sub("", line) for line in sections["usage_rules"]]
     return given
 
 
-def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
+def _labelled_parameters(lines: list[str]) -> dict[str, str]:
     """Texts by parameter; one goes on until the next parameter, and the type is left out."""
     found: dict[str, str] = {}
     name = ""
@@ -359,7 +333,7 @@ def _labelled_parameters(lines: list[str], body: str) -> dict[str, str]:
             continue
         name = said["name"]
         if name in found:
-            raise _UnreadableError(_duplicate(f"parameters.{name[:60]}", body))
+            raise ValueError(f"{name[:60]} is given twice")
         found[name] = said["text"].strip()
     return found
 

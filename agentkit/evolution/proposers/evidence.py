@@ -33,7 +33,6 @@ from agentkit.evolution.proposers.observed import (
     rejects_known,
     rule_key,
     rule_of,
-    structured,
     subject,
     value_paths,
     values_of,
@@ -274,8 +273,7 @@ def _claimed(
     if failure is None or failure.kind == "contract_violated":
         return
     definition = seen.definition
-    of_schema = structured(failure)
-    for statement in of_schema or stated_in_error(failure.rule, definition.signature.properties):
+    for statement in stated_in_error(failure.rule, definition.signature.properties):
         broken = [
             rule
             for rule in _possible(statement, call, failure, seen)
@@ -283,7 +281,7 @@ def _claimed(
             and RuleBacktest(rule, definition).refuses(call)
         ]
         if (chosen := _meant(broken, statement, call, failure, definition)) is not None:
-            yield _Claim(rule=chosen, call=call, statement=None if of_schema else statement)
+            yield _Claim(rule=chosen, call=call, statement=statement)
 
 
 def _possible(
@@ -470,11 +468,11 @@ def _agreement(claims: list[_Claim], seen: ToolEvidence, had: Rule | None) -> _A
             continue
         rule = some[0].rule
         said = [(one.statement, one.call) for one in some if one.statement is not None]
-        is_of_schema = len(said) < len(some)
+        is_described = len(said) < len(some)
         return _Agreed(
             rule=rule,
             calls=calls,
-            is_constant=is_of_schema or is_constant(said, _parameter_of(rule), seen.definition),
+            is_constant=is_described or is_constant(said, _parameter_of(rule), seen.definition),
         )
     return None
 

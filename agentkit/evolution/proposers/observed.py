@@ -8,7 +8,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil, floor, inf, isfinite
-from typing import Any, get_args
+from typing import Any
 
 from agentkit.composites import rule_problems
 from agentkit.composites.rules import RuleChecker
@@ -20,7 +20,6 @@ from agentkit.errors import UsageError
 from agentkit.evolution.learning import is_by_user
 from agentkit.evolution.proposers.constraints import (
     Statement,
-    form_of_pattern,
     stated_in_description,
 )
 from agentkit.evolution.trajectories import parts_of
@@ -31,13 +30,11 @@ from agentkit.messages import FailureKind, JsonObject, ToolFailure
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.error_messages import plural
-from agentkit.tools.patterns import FORMAT_EXAMPLES
 from agentkit.tools.rules import (
     Between,
     CallBefore,
     Condition,
     Form,
-    NamedFormat,
     OneOf,
     Requires,
     Rule,
@@ -309,17 +306,8 @@ def subject(rule: Rule) -> tuple[object, ...]:
 # --- From what a tool states to a rule about one of its parameters -------------------------------
 
 
-_NAMED_FORMATS: Mapping[str, NamedFormat] = {name: name for name in get_args(NamedFormat)}
-_BOUNDS = {
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "exclusiveMinimum": "exclusive_minimum",
-    "exclusiveMaximum": "exclusive_maximum",
-    "multipleOf": "multiple_of",
-}
 _MOST_PATHS = 100
 _MOST_STEPS = 2_000
-_LARGEST = 1e300
 _PYTHON = {"True": True, "False": False, "true": True, "false": False}
 
 
@@ -353,32 +341,6 @@ def described_rules(definition: ToolDefinition, name: str) -> Iterator[Rule]:
             for path in value_paths(name, definition):
                 if (rule := rule_of(statement, path, definition)) is not None:
                     yield rule
-
-
-def structured(failure: ToolFailure) -> tuple[Statement, ...]:
-    """What a refusal states as data: the keyword of the schema that was broken.
-
-    Example:
-        >>> structured(ToolFailure(kind="invalid_arguments", rule="", path="unit", cause="enum",
-        ...                        schema_excerpt={"type": "string", "enum": ["C", "F"]}))[0].rule
-        OneOf(parameter='', values=('C', 'F'), kind='one_of')
-    """
-    schema, keyword = failure.schema_excerpt, failure.cause
-    if failure.kind != "invalid_arguments" or schema is None or not keyword:
-        return ()
-    limit = schema.get(keyword)
-    rule: Rule | None = None
-    if keyword == "enum" and isinstance(limit, list | tuple) and all(map(_is_scalar, limit)):
-        rule = OneOf(parameter="", values=tuple(limit))
-    elif keyword in _BOUNDS and _is_number(limit):
-        bounds: dict[str, Any] = {ours: schema.get(name) for name, ours in _BOUNDS.items()}
-        bounds = {name: bound for name, bound in bounds.items() if _is_number(bound)}
-        rule = Between(parameter="", **bounds)
-    elif keyword == "pattern" and isinstance(limit, str):
-        rule = form_of_pattern(limit)
-    elif keyword == "format" and isinstance(limit, str) and limit in _NAMED_FORMATS:
-        rule = Form(parameter="", format=_NAMED_FORMATS[limit], example=FORMAT_EXAMPLES[limit])
-    return () if rule is None else (Statement(rule=rule),)
 
 
 def value_paths(name: str, definition: ToolDefinition) -> Iterator[str]:
@@ -499,11 +461,6 @@ def _parts(path: str, definition: ToolDefinition) -> list[Any]:
 def _types(path: str, definition: ToolDefinition) -> list[frozenset[str]]:
     schema = definition.signature.parameters
     return [allowed_types(part, root=schema) for part in _parts(path, definition)]
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) <= _LARGEST
 
 
 def _is_scalar(value: Any) -> bool:

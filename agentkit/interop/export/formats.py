@@ -178,9 +178,11 @@ def _names(definitions: tuple[ToolDefinition, ...], format_name: str) -> dict[st
         return names
     taken = {wire for wire in names.values() if _BEGINS.match(wire)}
     for name, wire in sorted(names.items()):
-        begun = wire
-        while not _BEGINS.match(begun) or (begun != wire and begun in taken):
-            begun = f"_{begun}"[:LONGEST_NAME]  # Gemini's begin with a letter or `_`
+        if _BEGINS.match(wire):
+            continue
+        begun, number = f"_{wire}"[:LONGEST_NAME], 2  # Gemini's begin with a letter or `_`
+        while begun in taken:
+            begun, number = f"_{number}_{wire}"[:LONGEST_NAME], number + 1
         taken.add(begun)
         names[name] = begun
     return names

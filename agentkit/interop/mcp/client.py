@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from weakref import WeakKeyDictionary
 
@@ -26,6 +27,7 @@ from agentkit.interop.mcp.listing import (
     RawListing,
     call_tool,
     checked_server_name,
+    look_of,
     prefixed,
     reference_fingerprint,
     require_sdk,
@@ -33,7 +35,6 @@ from agentkit.interop.mcp.listing import (
 from agentkit.interop.mcp.screening import ImportPolicy, Memory, NewTools, import_listing
 from agentkit.interop.mcp.transports import HttpPlace, InProcessPlace, Place, StdioPlace
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.merging import distinct_name
 from agentkit.library.store import LibraryChange
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -71,15 +72,19 @@ class OfferedTools:
             now = {tool.name for tool in self.library}
             gone = [tool.name for tool in base if self._is_ours(tool) and tool.name not in now]
             kept = base.without(gone)
-            self._mixed[base] = kept.with_tools(self._named(tool, kept) for tool in self.library)
+            taken = {look_of(tool.name) for tool in kept if not self._is_ours(tool)}
+            self._mixed[base] = kept.with_tools([self._named(tool, taken) for tool in self.library])
         return self._mixed[base]
 
-    def _named(self, tool: Tool, library: Library) -> Tool:
-        """The tool under a name that takes none from a tool of somebody else."""
-        taken = library.get(tool.name)
-        if taken is None or self._is_ours(taken):
+    def _named(self, tool: Tool, taken: set[str]) -> Tool:
+        """The tool under a name that looks like none that is taken, and takes it."""
+        name, number = tool.name, 1
+        while look_of(name) in taken:
+            own = prefixed(self._name, tool.name)
+            name, number = (own if number == 1 else f"{own}__{number}"), number + 1
+        taken.add(look_of(name))
+        if name == tool.name:
             return tool
-        name = distinct_name(prefixed(self._name, tool.name), library)
         return tool.with_definition(replace(tool.definition, name=name))
 
     def _is_ours(self, tool: Tool) -> bool:
@@ -310,7 +315,11 @@ class McpServer:
 
     async def route(self, asked: RouteRequest) -> Route:
         """The library of a run with this server's newest tools, as the router of an ``Agent``."""
-        return Route(library=self._offered.beside(asked.library))
+        return Route(library=self.beside(asked.library))
+
+    def beside(self, library: Library) -> Library:
+        """A library with this server's newest tools, under names that look like no other."""
+        return self._offered.beside(library)
 
     def offered_as(self, names: Collection[str]) -> None:
         """Put the server's name before those of its tools that are among ``names``."""
@@ -427,7 +436,7 @@ class McpServers:
         servers: The servers, each with a name of its own.
 
     Raises:
-        UsageError: Two servers have one name.
+        UsageError: Two servers have one name, or names that differ in case only.
 
     Example:
         >>> both = McpServers(
@@ -439,22 +448,22 @@ class McpServers:
     """
 
     def __init__(self, *servers: McpServer) -> None:
-        for name in _repeated(server.name for server in servers):
+        for name in _repeated(look_of(server.name) for server in servers):
             raise UsageError(
                 f"several MCP servers are called {name!r}; give each a name: name='files'"
             )
         self.servers = servers
+        self._settled: tuple[Listing, ...] = ()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that are offered now, server by server."""
-        self._settle()
-        return tuple(tool for server in self.servers for tool in server.tools)
+        return tuple(self.library)
 
     @property
     def library(self) -> Library:
         """The same as a library."""
-        return Library(self.tools)
+        return self._beside(Library())
 
     @property
     def held(self) -> Mapping[str, tuple[HeldTool, ...]]:
@@ -474,19 +483,41 @@ class McpServers:
 
     async def route(self, asked: RouteRequest) -> Route:
         """The library of a run with the newest tools of all servers, as an ``Agent``'s router."""
+        return Route(library=self._beside(asked.library))
+
+    def _beside(self, library: Library) -> Library:
         self._settle()
         for server in self.servers:
-            asked = replace(asked, library=(await server.route(asked)).library)
-        return Route(library=asked.library)
+            library = server.beside(library)
+        return library
 
     def _settle(self) -> None:
-        """See to it that no two servers offer one name, or names that look like one."""
-        while taken := _repeated(_key(tool.name) for one in self.servers for tool in one.tools):
-            for server in self.servers:
-                listed = server.listing.tools
-                server.offered_as(
-                    {tool.name for tool in listed if _key(tool.definition.name) in taken}
-                )
+        """Put the servers' names before those that look alike, until none do.
+
+        It ends, because each tool gets its server's name once.
+        """
+        listings = tuple(server.listing for server in self.servers)
+        if len(self._settled) == len(listings) and all(map(is_, listings, self._settled)):
+            return
+        alike: dict[str, list[tuple[McpServer, ListedTool]]] = {}
+        waiting = [
+            (tool.definition.name, server, tool)
+            for server, listing in zip(self.servers, listings, strict=True)
+            for tool in listing.tools
+        ]
+        named: dict[str, set[str]] = {server.name: set() for server in self.servers}
+        while waiting:
+            name, server, tool = waiting.pop()
+            same = alike.setdefault(look_of(name), [])
+            same.append((server, tool))
+            for of, one in same if len(same) > 1 else ():
+                if one.definition.name == one.name and one.name not in named[of.name]:
+                    named[of.name].add(one.name)
+                    waiting.append((prefixed(of.name, one.name), of, one))
+            del same[2:]  # two are as many as any number
+        for server in self.servers:
+            server.offered_as(named[server.name])
+        self._settled = listings
 
     async def __aenter__(self) -> Self:
         entered = await asyncio.gather(
@@ -513,11 +544,6 @@ class McpServers:
     def __exit__(self, *_: object) -> None:
         for server in self.servers:
             server.__exit__()
-
-
-def _key(name: str) -> str:
-    """A name without case and spaces, by which a reader would tell it."""
-    return "".join(name.casefold().split())
 
 
 def _repeated(names: Iterable[str]) -> dict[str, int]:

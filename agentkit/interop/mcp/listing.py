@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -51,7 +52,8 @@ OVERSIZED = -32_099
 
 _SERVER = re.compile(r"[A-Za-z0-9]+(?:[_.-][A-Za-z0-9]+)*")
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
+"""Characters of a tool's name; the protocol asks for 128 at most."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _DIALECTS = frozenset(
     {f"http://json-schema.org/draft-0{number}/schema#" for number in (4, 6, 7)}
@@ -224,6 +226,25 @@ def prefixed(server: str, tool: str) -> str:
         'files__read'
     """
     return f"{checked_server_name(server)}__{tool}"
+
+
+def look_of(name: str) -> str:
+    """What is left of a name for a reader: case, spaces and what is not seen do not count.
+
+    Example:
+        >>> look_of("re" + chr(0x200B) + "ad") == look_of(" READ") == "read"
+        True
+    """
+    if name.isascii() and name.isprintable():
+        return name.lower().replace(" ", "")
+    plain = _normal(_normal(name).casefold())
+    return "".join(sign for sign in plain if sign.isprintable() and not sign.isspace())
+
+
+def _normal(text: str) -> str:
+    """Compatible signs as one, in pieces: very many accents in a row take quadratic time."""
+    pieces = range(0, len(text), LONGEST_NAME)
+    return "".join(unicodedata.normalize("NFKC", text[at : at + LONGEST_NAME]) for at in pieces)
 
 
 def record_of(tool: Any) -> dict[str, Any]:
@@ -533,7 +554,7 @@ def _medium(block: Any) -> Media | None:
     kind = {"image": Image, "audio": Audio}.get((inner.mime_type or "").partition("/")[0], File)
     try:
         data = binascii.a2b_base64(encoded)  # some servers break lines
-        name = str(getattr(inner, "uri", "")).rpartition("/")[2][-_LONGEST_NAME:]
+        name = str(getattr(inner, "uri", "")).rpartition("/")[2][-LONGEST_NAME:]
         return kind(data=data, media_type=inner.mime_type or "", name=name)
     except (UsageError, ValueError):  # then its type and size are told
         return None

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import suspicions
-from agentkit.evolution.validation.report import FailedCheck
+from agentkit.evolution.validation.report import FailedCheck, shown
 from agentkit.interop.mcp.listing import (
+    LONGEST_NAME,
     HeldTool,
     HoldCode,
     ListedTool,
@@ -20,6 +21,7 @@ from agentkit.interop.mcp.listing import (
     RawListing,
     fingerprint,
     listed_tool,
+    look_of,
     prefixed,
 )
 
@@ -83,11 +85,20 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         memory: What is known of the server; ``passed`` and ``read`` grow.
     """
     counts = Counter(str(record.get("name")) for record in raw.records)
+    first: dict[str, str] = {}  # names as readers tell them apart, with or without the server's
     outcomes: list[ListedTool | HeldTool] = []
     for record in raw.records:
-        if counts[str(record.get("name"))] > 1:
+        name = str(record.get("name"))
+        found: ListedTool | HeldTool
+        if len(name) > LONGEST_NAME:
+            reason = f"its name has {len(name):,} characters, more than {LONGEST_NAME}."
+            found = _held(record, "bad_entry", reason)
+        elif counts[name] > 1:
             reason = "the server lists several tools of this name, so a call would be a guess."
-            found: ListedTool | HeldTool = _held(record, "duplicate", reason)
+            found = _held(record, "duplicate", reason)
+        elif (other := first.setdefault(_bare_look(name, policy.server), name)) != name:
+            reason = f"its name is too like that of {shown(other)}, which the server lists first."
+            found = _held(record, "duplicate", reason)
         else:
             found = _read(record, policy, memory)
         vetted = found if isinstance(found, HeldTool) else _vetted(found, record, policy, memory)
@@ -95,6 +106,14 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
     tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
     held = tuple(one for one in outcomes if isinstance(one, HeldTool))
     return Listing(tools=tools, held=held, notes=tuple(_notes(raw, tools, policy)))
+
+
+def _bare_look(name: str, server: str) -> str:
+    """A name as readers tell it, without that of the server: offered names may gain or lack it."""
+    looks, own, start = look_of(name), prefixed(look_of(server), ""), 0
+    while looks.startswith(own, start):
+        start += len(own)
+    return looks[start:]
 
 
 def _read(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> ListedTool | HeldTool:
@@ -168,15 +187,15 @@ def remote_references(*schemas: object) -> Iterator[str]:
 
 
 def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
-    name = str(record.get("name", ""))[:200]
+    name = str(record.get("name", ""))[:LONGEST_NAME]
     return HeldTool(name=name, code=code, reasons=(reason,), record=record)
 
 
 def _in_words(failed: Sequence[FailedCheck]) -> tuple[str, ...]:
     """Findings in sentences; the first of many."""
-    shown = (f"{one} ({one.excerpt!r})" for one in failed[:_MOST_REASONS])
+    first = (f"{one} ({one.excerpt!r})" for one in failed[:_MOST_REASONS])
     more = len(failed) - _MOST_REASONS
-    return (*shown, *((f"and {more} more",) if more > 0 else ()))
+    return (*first, *((f"and {more} more",) if more > 0 else ()))
 
 
 def _vetted(

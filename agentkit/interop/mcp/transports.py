@@ -22,10 +22,12 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import anyio.lowlevel
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
 
 if TYPE_CHECKING:
     from asyncio import StreamReader
+    from http.cookiejar import Cookie, CookieJar
 
     import httpx2
 
@@ -139,7 +141,7 @@ class StdioPlace:
 
     def _heard(self, line: str) -> None:
         self._words.append(line[:500])
-        _logger.info("%s: %s", self.command, line)
+        _logger.info("%s: %s", self.command, episodes.log_text(line))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,6 +185,7 @@ class HttpPlace:
         client = httpx2.AsyncClient(
             headers={**self.headers, "Accept-Encoding": "identity"},
             auth=self.auth,
+            cookies=_cookies(),
             # The official client's own timeouts; answers may stream for long.
             timeout=httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS),
             event_hooks={"response": [bound]},
@@ -366,6 +369,18 @@ async def _stop(process: Process) -> None:
             while process.returncode is None:  # noqa: ASYNC110 - wait() also waits for its children's pipes
                 await asyncio.sleep(0.01)
             return
+
+
+def _cookies() -> CookieJar:
+    """A jar that does not read ``Set-Cookie2``: nobody sends it, and it can take long to read."""
+    from http.cookiejar import CookieJar
+
+    class Jar(CookieJar):
+        def make_cookies(self, response: Any, request: Any) -> list[Cookie]:
+            is_old = response.info().get_all("Set-Cookie2")
+            return [] if is_old else list(super().make_cookies(response, request))
+
+    return Jar()
 
 
 def _bounded_body(response: httpx2.Response, most: int) -> Any:

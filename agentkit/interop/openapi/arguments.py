@@ -249,10 +249,11 @@ def _barred(
     name: str, location: object, headers: frozenset[str], secret: frozenset[tuple[str, str]]
 ) -> str:
     """Why a parameter is not left to a model; empty when it is."""
-    key = parameter_key(name)
+    key = parameter_key(name, str(location))
     if (str(location), key) in secret:
         return f"the {location} parameter {name} carries a key, which comes from the environment"
-    if location == "header" and (key in _NEVER or key not in headers | _HARMLESS_HEADERS):
+    is_named = name.lower() in headers | _HARMLESS_HEADERS
+    if location == "header" and (key in _NEVER or not is_named):
         way = (
             ""
             if key in _NEVER

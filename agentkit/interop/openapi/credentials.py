@@ -105,14 +105,17 @@ def requirements_of(
     )
 
 
-def parameter_key(name: str) -> str:
+def parameter_key(name: str, location: str = "query") -> str:
     """Normalise a parameter's name: servers may read ``KEY``, ``key[0]`` and ``my.key`` alike.
 
+    Of headers, many take ``X_Key`` for ``X-Key``.
+
     Example:
-        >>> parameter_key("My.Key[a]")
-        'my_key'
+        >>> parameter_key("My.Key[a]"), parameter_key("My_Key", "header")
+        ('my_key', 'my-key')
     """
-    return re.sub(r"[. ]", "_", name.partition("[")[0].strip().lower())
+    key = re.sub(r"[. ]", "_", name.partition("[")[0].strip().lower())
+    return key.replace("_", "-") if location == "header" else key
 
 
 def secret_parameters(alternatives: Requirements) -> frozenset[tuple[str, str]]:
@@ -123,7 +126,7 @@ def secret_parameters(alternatives: Requirements) -> frozenset[tuple[str, str]]:
     """
     found: set[tuple[str, str]] = set()
     for scheme in (scheme for schemes in alternatives for scheme in schemes):
-        found.add((scheme.location, parameter_key(scheme.parameter)))
+        found.add((scheme.location, parameter_key(scheme.parameter, scheme.location)))
         if scheme.kind == "bearer":
             found.update(("query", name) for name in _BEARER_PARAMETERS)
     return frozenset(found)
@@ -199,6 +202,13 @@ class Secrets:
             self.query.append((scheme.parameter, value))
         else:
             self.headers[scheme.parameter] = value
+
+    def redacted_name(self, text: str) -> str:
+        """A name without the secrets, in whatever case it writes them."""
+        for value in filter(lambda value: len(value) >= _SHORTEST_SECRET, self.values):
+            for form in (value, quote(value, safe="")):
+                text = re.sub(re.escape(form), _REDACTED, text, flags=re.IGNORECASE)
+        return text
 
     def redacted(self, text: str) -> str:
         """The text without the secrets, also where they are written as in a URL or in JSON."""

@@ -37,6 +37,10 @@ _CHARSETS = frozenset(
 )
 """The codecs beside UTF-8 that texts are read with, as Python calls them. Others take quadratic
 time (``punycode``, ``idna``) or are none of text."""
+_LONGEST_CONTENT_TYPE = 1_000
+_CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']{1,40})", re.IGNORECASE)
+"""Python's parser, which httpx asks, takes quadratic time; a longer header is not read further."""
+
 _LONGEST_DETAIL = 600
 _AGAIN_LATER = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of trouble that may be gone at another try."""
@@ -233,11 +237,12 @@ class HttpClient:
             if leads is None or not same_origin(str(sent.url), str(leads.url)):
                 break
             sent = leads
-        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        text = _text(content, media_type, response.charset_encoding)
+        declared = response.headers.get("content-type", "")[:_LONGEST_CONTENT_TYPE]
+        media_type = declared.partition(";")[0].strip().lower()
+        text = _text(content, media_type, _CHARSET.search(declared))
         return HttpAnswer(
             status=response.status_code,
-            media_type=media_type,
+            media_type=secrets.redacted_name(media_type),
             text=None if text is None else secrets.redacted(text),
             size=len(content),
             retry_after=_retry_after(response.headers.get("retry-after")),
@@ -260,9 +265,8 @@ async def _content(response: httpx.Response, limit: int) -> bytes:
     """
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
-        raise ToolFailed(
-            f"the answer is compressed in a way that was not asked for: {encoding:.20}"
-        )
+        name = encoding if encoding in {"br", "zstd", "compress"} else "an unknown one"
+        raise ToolFailed(f"the answer is compressed in a way that was not asked for: {name}")
     packed = zlib.decompressobj(47) if encoding not in {"", "identity"} else None  # gzip or zlib
     content, received, pieces = bytearray(), 0, 0
     async for part in cast("AsyncIterator[bytes]", response.stream):
@@ -292,8 +296,9 @@ def _open(*, public_only: bool) -> httpx.AsyncClient:
 
     return httpx.AsyncClient(
         transport=public_transport() if public_only else None,
-        # No cookie is kept: one call's cookies would otherwise be sent with another's.
-        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        # No cookie is kept: one call's cookies would otherwise be sent with another's. They are not
+        # read either, which can take quadratic time.
+        cookies=CookieJar(policy=DefaultCookiePolicy(netscape=False)),
         headers={"User-Agent": f"agentkit/{__version__}"},
     )
 
@@ -307,11 +312,11 @@ def _may_repeat(plan: RequestPlan, answer: HttpAnswer | None, failure: Exception
     return answer.status in _AGAIN_LATER and is_safe
 
 
-def _text(content: bytes, media_type: str, charset: str | None) -> str | None:
+def _text(content: bytes, media_type: str, charset: re.Match[str] | None) -> str | None:
     """The body as text; None for what is not text by its type or its bytes."""
     if not is_json(media_type) and media_type.startswith(_BINARY):
         return None
-    name = re.sub("[^a-z0-9]+", "_", (charset or "")[:40].lower())
+    name = "" if charset is None else re.sub("[^a-z0-9]+", "_", charset[1].lower())
     codec = aliases.get(name, name)
     try:
         return content.decode(codec if codec in _CHARSETS else "utf-8")

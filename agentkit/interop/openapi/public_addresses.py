@@ -131,14 +131,20 @@ def is_remote(reference: str) -> bool:
         (True, False)
         >>> is_remote("http://localhost:8000/openapi.json"), is_remote("http://10.0.0.2/api.json")
         (False, False)
+        >>> is_remote("s3://bucket/api.json"), is_remote("file:///home/ada/api.json")
+        (True, False)
     """
     try:
         parts = urlsplit(reference)
         host = (parts.hostname or "").rstrip(".")
     except ValueError:
         return True  # a URL that nobody can read is not known to be near
-    if parts.scheme.lower() not in {"http", "https"} and not reference.startswith("//"):
+    scheme = parts.scheme.lower()
+    is_file = scheme == "file" or len(scheme) == 1  # such as a drive of Windows
+    if is_file or not (scheme or parts.netloc):
         return False
+    if "\\" in reference:  # after which readers see different hosts
+        return True
     try:
         return is_public(host)
     except ValueError:  # a name

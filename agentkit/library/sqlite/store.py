@@ -132,8 +132,7 @@ class SQLiteStore(SQLStore):
     events_table = "library_events"
     extents_table = "episode_extents"  # a column behind a body could only be read through it
     begun = "begun"
-    versions_at_a_time = 32
-    episodes_at_a_time = (64, 64)
+    page = 64
     pruned_at_a_time = 200  # another writer waits for milliseconds
     longest_pause = 0.1
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from agentkit.episodes import Episode
-from agentkit.episodes.files import decode_episode, encode_episode
+from agentkit.episodes.files import decode_episode, encode_episode, read_episode
 from agentkit.library.changes import begun_at, check_filter
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, Retention
 from agentkit_redis.connection import Command, Word
@@ -103,22 +103,22 @@ class EpisodeStream:
         left = matching.limit
         if left == 0:
             return
-        for body in self._bodies(matching, newest):
-            episode = decode_episode(body)
-            if matches(episode, matching):
+        for number, body in self._bodies(matching, newest):
+            episode = read_episode(f"at place {number}", body)
+            if episode is not None and matches(episode, matching):
                 yield episode
                 left = None if left is None else left - 1
                 if left == 0:
                     return
 
-    def _bodies(self, matching: EpisodeFilter, newest: int) -> Iterator[bytes]:
-        """Texts of the episodes up to a number that may match, a page at a time."""
+    def _bodies(self, matching: EpisodeFilter, newest: int) -> Iterator[tuple[int, bytes]]:
+        """Episodes up to a number that may match, with their numbers, a page at a time."""
         term = self._rarest(terms_wanted(matching))
         first, last = 1, newest
         while first <= last:
             ends = (first, last) if matching.oldest_first else (last, first)
             page = self._next(*ends) if term is None else self._next_of(term, *ends)
-            yield from (body for _, body in page if body is not None)
+            yield from ((number, body) for number, body in page if body is not None)
             if not page:
                 return
             if matching.oldest_first:

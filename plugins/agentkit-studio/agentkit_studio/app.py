@@ -2,181 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeAlias
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError
-from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.manager import ToolManager
 from agentkit.library.store import Store
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio.access import (
-    Access,
-    ForbiddenError,
-    Headers,
-    Prefix,
-    Role,
-    User,
-    check_form,
-    csrf_token,
-)
+from agentkit_studio import calls, episodes, health, inbox, playground, tools
+from agentkit_studio.access import Access, ForbiddenError, Headers, Prefix, User, check_form
+from agentkit_studio.pages import HERE, Agents, Answer, Asked, Goto, Managed, Page, Place, Studio
 
-_HERE = Path(__file__).parent
 _MOST_FORM_FIELDS = 200
-
-
-Managed: TypeAlias = Callable[[LifecyclePolicy | None], ToolManager]
-"""Makes a Tool Manager; None stands for the project's own policy."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A page that is ready to be written.
-
-    Attributes:
-        template: Its file.
-        section: Name of the place in the navigation that it belongs to.
-        values: What it shows.
-        status: The HTTP status.
-    """
-
-    template: str
-    section: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    status: int = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class Goto:
-    """Another page to go to.
-
-    Attributes:
-        route: Name of its route.
-        values: Parts of its path.
-        notice: What has happened, shown once there.
-    """
-
-    route: str
-    values: Mapping[str, str] = field(default_factory=dict)
-    notice: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A request to a page, with what the pages share.
-
-    Attributes:
-        studio: The library, the store and the agent.
-        user: Who asks.
-        path: Parts of the path.
-        query: What stands behind the question mark.
-        form: The fields of the form; empty for a page that is only read.
-    """
-
-    studio: Studio
-    user: User
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    form: Mapping[str, str] = field(default_factory=dict)
-
-
-Answer: TypeAlias = Page | Goto | Response
-View: TypeAlias = Callable[[Asked], Answer]
-"""A page or an act: plain code that reads the store, and runs in a thread."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """One address of the studio.
-
-    Attributes:
-        path: Its path, as Starlette writes it.
-        name: Of the route, for links.
-        view: What answers.
-        role: Who may ask.
-        acts: Whether it changes something: then it takes forms, and nothing else.
-        title: What the navigation calls it; empty for what is not there.
-    """
-
-    path: str
-    name: str
-    view: View
-    role: Role = "viewer"
-    acts: bool = False
-    title: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Studio:
-    """What the pages work with.
-
-    Attributes:
-        manager: Of the library; every act goes through it, as at the command line.
-        managed: Makes a manager of the same library with another policy.
-        store: Where library and episodes are.
-        agent: For the playground, and to go on with runs that wait; None for none.
-        access: Who may do what.
-        title: Name of the project.
-        places: All addresses.
-    """
-
-    manager: ToolManager
-    managed: Managed
-    store: Store
-    access: Access
-    agent: Agent[Any, Any] | None = None
-    title: str = "agentkit"
-    places: Sequence[Place] = ()
-
-    @cached_property
-    def templates(self) -> Environment:
-        """The templates; whatever they show is text, never markup."""
-        made = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        made.filters |= {"shown": shown, "visible": visible, "when": _when}
-        return made
-
-    def written(self, request: Request, user: User, page: Page) -> Response:
-        """A page as HTML."""
-        template = self.templates.get_template(page.template)
-        html = template.render(
-            user=user,
-            studio=self,
-            csrf=csrf_token(request),
-            notice=request.session.pop("notice", ""),
-            pages=[(place.name, place.title) for place in self.places if place.title],
-            section=page.section,
-            url=lambda name, **parts: request.url_for(name, **parts).path,
-            **page.values,
-        )
-        return HTMLResponse(html, status_code=page.status)
-
-
-def _when(at: str) -> str:
-    """A time as people read it."""
-    return at[:16].replace("T", " ")
 
 
 def create_studio(
@@ -184,7 +32,7 @@ def create_studio(
     store: Store,
     *,
     access: Access,
-    agent: Agent[Any, Any] | None = None,
+    agents: Agents | None = None,
     title: str = "agentkit",
     https: bool = False,
     prefix: str = "",
@@ -196,26 +44,28 @@ def create_studio(
             project.
         store: Where library and episodes are.
         access: Who may do what.
-        agent: Answers in the playground; without it there is none.
+        agents: Makes the agents that answer in the playground; without it there is none.
         title: Name of the project.
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
-    from agentkit_studio import inbox
-
-    places = (*inbox.PLACES,)
+    places = tuple(
+        place
+        for pages in (inbox, tools, episodes, playground, health, calls)
+        for place in pages.PLACES
+    )
     studio = Studio(
         manager=managed(None),
         managed=managed,
         store=store,
         access=access,
-        agent=agent,
+        agents=agents,
         title=title,
         places=places,
     )
     routes: list[Any] = [
         Route("/login", _login(studio), name="login", methods=["GET", "POST"]),
-        Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
+        Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
         *(
             Route(
                 place.path,
@@ -244,6 +94,7 @@ def create_studio(
             HTTPException: _sorry(studio),
             ForbiddenError: _sorry(studio),
             AgentKitError: _sorry(studio),
+            Exception: _sorry(studio),
         },
     )
     app.state.studio = studio
@@ -272,7 +123,12 @@ def _endpoint(studio: Studio, place: Place) -> Callable[[Request], Awaitable[Res
             query=dict(request.query_params),
             form=form,
         )
-        found = await run_in_threadpool(place.view, asked)
+        given: Any
+        if inspect.iscoroutinefunction(place.view):
+            given = await place.view(asked)
+        else:
+            given = await run_in_threadpool(place.view, asked)
+        found: Answer = given
         if isinstance(found, Page):
             return await run_in_threadpool(studio.written, request, user, found)
         if isinstance(found, Goto):
@@ -315,8 +171,18 @@ def _sorry(studio: Studio) -> Callable[[Request, Exception], Awaitable[Response]
     """What could not be done, in words, on a page of its own or as a notice on the page."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        status = getattr(error, "status_code", 403 if isinstance(error, ForbiddenError) else 409)
-        words = {404: f"There is no page {request.url.path[:200]}."}.get(status, str(error))
+        words = str(error)
+        match error:
+            case HTTPException(status_code=404):
+                status, words = 404, f"There is no page {request.url.path[:200]}."
+            case HTTPException(status_code=status):
+                pass
+            case ForbiddenError():
+                status = 403
+            case AgentKitError():
+                status = 409
+            case _:  # Starlette raises it again, so that the log has it
+                status, words = 500, "Something unexpected went wrong; the studio's log has it."
         user = studio.access.user_of(request) or User(name="", role="viewer")
         page = Page(template="sorry.html", values={"words": words, "status": status}, status=status)
         return await run_in_threadpool(studio.written, request, user, page)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any
 
+from agentkit.agent.agent import Agent
 from agentkit.cli.options import StoreUrl, command, option
 from agentkit.cli.output import say
 from agentkit.cli.run import AgentOptions, make_agent
@@ -76,12 +78,16 @@ def studio(
 
     access = Access(keys=keys, roles=roles, user_header=user_header, read_only=read_only)
     with opened(store_url) as store:
-        agent = make_agent(options, store) if options.targets else None
+
+        def agent_at(version: int | None, model: str) -> Agent[Any, Any]:
+            changed = replace(options, pin=version, model=model or options.model)
+            return make_agent(changed, store, name="studio")
+
         app = create_studio(
             lambda policy: manager_of(store, lifecycle=policy),
             store,
             access=access,
-            agent=agent,
+            agents=agent_at if options.targets else None,
             https=https,
             prefix=prefix,
         )

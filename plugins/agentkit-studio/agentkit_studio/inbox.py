@@ -15,7 +15,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.review import STATE_WORDS, review_of
 from agentkit.library.events import Author
-from agentkit_studio.app import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
 
@@ -170,7 +170,7 @@ def approve(asked: Asked) -> Goto:
     """A person agrees; the proposal goes on as far as its stages let it."""
     manager, which = asked.studio.manager, asked.path["proposal_id"]
     manager.refresh()
-    manager.approve(which, person=_person(asked), reason=_reason(asked))
+    manager.approve(which, person=author(asked), reason=typed_reason(asked))
     _move_on(manager, which, until="active")
     return _back(asked, manager)
 
@@ -179,10 +179,10 @@ def reject(asked: Asked) -> Goto:
     """A person refuses, and says why."""
     manager, which = asked.studio.manager, asked.path["proposal_id"]
     manager.refresh()
-    reason = _reason(asked)
+    reason = typed_reason(asked)
     if not reason:
         raise UsageError("say why it is rejected: the reason stands in the log")
-    manager.reject(which, person=_person(asked), reason=reason)
+    manager.reject(which, person=author(asked), reason=reason)
     return _back(asked, manager)
 
 
@@ -197,7 +197,7 @@ def canary(asked: Asked) -> Goto:
     manager = asked.studio.managed(LifecyclePolicy(canary=True, canary_share=share))
     record = manager.ledger.find(asked.path["proposal_id"])
     if record.awaits:
-        manager.approve(record.proposal_id, person=_person(asked), reason=_reason(asked))
+        manager.approve(record.proposal_id, person=author(asked), reason=typed_reason(asked))
     _move_on(manager, record.proposal_id, until="canary")
     asked.studio.manager.refresh()
     return _back(asked, asked.studio.manager)
@@ -207,7 +207,7 @@ def take_back(asked: Asked) -> Goto:
     """What a promoted proposal, or one in canary, changed is undone."""
     manager, which = asked.studio.manager, asked.path["proposal_id"]
     manager.refresh()
-    manager.roll_back(which, reason=_reason(asked), author=_person(asked))
+    manager.roll_back(which, reason=typed_reason(asked), author=author(asked))
     return _back(asked, manager)
 
 
@@ -219,11 +219,13 @@ def _move_on(manager: ToolManager, proposal_id: str, *, until: str) -> None:
             return
 
 
-def _person(asked: Asked) -> Author:
+def author(asked: Asked) -> Author:
+    """Who acts, for the log."""
     return Author(kind="person", name=asked.user.name)
 
 
-def _reason(asked: Asked) -> str:
+def typed_reason(asked: Asked) -> str:
+    """Why, as it was typed."""
     return asked.form.get("reason", "").strip()[:2_000]
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+import warnings
 
 import pytest
 from starlette.testclient import TestClient
 
 from agentkit import Agent, ModelRetry, open_store, tool
+from agentkit.agent import StorePolicy
 from agentkit.cli.stores import manager_of
+from agentkit.errors import LibraryWarning, ModelError
 from agentkit.evolution import EvidenceProposer, ToolManager, evolve
 from agentkit.messages import ToolCall
 from agentkit.server.keys import Keys
-from agentkit.testing import ScriptedModel
+from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit_studio import Access, create_studio
 
 KEYS = {name: f"key-of-{name}-0123456789" for name in ("vera", "rita", "olga")}
@@ -63,17 +66,57 @@ def proposal_id(store, manager):
     return waiting
 
 
+@tool(effects=["destructive"])
+def sell_car(number: str) -> str:
+    """Mark a car as sold."""
+    return f"{number} is sold"
+
+
+def follow_orders(request):
+    """Sells what it is told to sell, asks for a loan, or repeats what was said."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        return f"It says: {last.text}"
+    if last.text.startswith("sell "):
+        return [ToolCall(call_id="1", name="sell_car", arguments={"number": last.text[5:]})]
+    if last.text == "loan":
+        arguments = {"amount": 9000, "periods": 36}
+        return [ToolCall(call_id="1", name="loan_offer", arguments=arguments)]
+    if last.text == "fail":
+        raise ModelError("the model is away")
+    return f"You said: {last.text}"
+
+
 @pytest.fixture
-def studio(store):
+def talks(store):
+    """Makes the project's agent."""
+
+    def make(version, model):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LibraryWarning)  # an old version lacks a tool
+            return Agent(
+                FunctionModel(follow_orders, name=model or "project"),
+                tools=[loan_offer, sell_car],
+                store=store,
+                store_policy=StorePolicy(pin=version),
+            )
+
+    return make
+
+
+@pytest.fixture
+def studio(store, talks):
     """Makes a client of the studio, signed in as somebody."""
 
     def make(name="olga", **options):
         prefix = options.pop("prefix", "")
+        agents = talks if options.pop("has_agent", True) else None
         access = Access(**{"keys": Keys(KEYS), "roles": ROLES, **options})
         app = create_studio(
             lambda policy: manager_of(store, lifecycle=policy),
             store,
             access=access,
+            agents=agents,
             prefix=prefix,
         )
         client = TestClient(app, follow_redirects=True)
@@ -85,13 +128,22 @@ def studio(store):
 
 
 @pytest.fixture
-def act(proposal_id):
+def csrf():
+    """The token of a client's session."""
+
+    def read(client):
+        found = re.search(r'name="csrf" content="([^"]+)"', client.get("/").text)
+        return found[1]
+
+    return read
+
+
+@pytest.fixture
+def act(proposal_id, csrf):
     """Sends a form of the page of the proposal."""
 
     def send(client, what, **form):
-        page = client.get(f"/inbox/{proposal_id}").text
-        csrf = re.search(r'name="csrf" content="([^"]+)"', page)
-        sent = {"csrf": csrf[1] if csrf else "", **form}
+        sent = {"csrf": csrf(client), **form}
         return client.post(f"/inbox/{proposal_id}/{what}", data=sent)
 
     return send

@@ -152,7 +152,7 @@ async def ask(question: Question, way: str, local: ChatModel | None) -> dict[str
         retriever=None,
         instructions=question.task.instructions,
         code_mode=way == "program",
-        limits=Limits(max_steps=4 if local else 64, max_calls=100),
+        limits=Limits(max_steps=3 if local else 64, max_calls=100),
     )
     result = await agent.run(question.task.request)
     scene = Scene(definitions=tuple(tool.definition for tool in question.tools))

@@ -1,16 +1,21 @@
-"""Whatever is done in whatever order, the life cycle keeps its promises."""
+"""What holds whatever happens: invariants of the ledger, several writers, and taking back."""
 
 from __future__ import annotations
 
 import contextlib
+import random
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.unreliable_store import UnreliableStore
 
-from agentkit import ToolDefinition, open_store
-from agentkit.errors import StoreFormatError, UsageError
+from agentkit import Episode, ToolDefinition, open_store, tool
+from agentkit.episodes import Turn, Verdict
+from agentkit.errors import StaleVersionError, StoreError, StoreFormatError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.checker import Judgement
 from agentkit.evolution.decide import LifecyclePolicy
@@ -19,9 +24,13 @@ from agentkit.evolution.ledger import EXPERIMENTS, Ledger
 from agentkit.evolution.proposal import NEXT, Proposal, UnreadableProposal
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.library import LibraryChange
-from agentkit.library.chain import verify_chain, verify_library
+from agentkit.library.chain import HmacKey, verify_chain, verify_library
 from agentkit.library.events import Author, EventDraft, chained
-from agentkit.tools.definition import Description
+from agentkit.library.pins import pin_faults
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.testing import primitive_library
+from agentkit.testing.conformance.fixtures import together
+from agentkit.tools.definition import Description, Example
 
 ADA = Author(kind="person", name="ada")
 JUDGE = Author(kind="model", name="judge")
@@ -280,3 +289,320 @@ def test_two_experiments_on_one_tool():
     kinds = [(kind, which) for which in "pq" for kind in ("proposed", "validated", "canary")]
     with pytest.raises(StoreFormatError, match="would be tried beside 'p'"):
         Ledger().after(told(*kinds))
+
+
+# --- Managers that race each other make each proposal active exactly once, and lose none ---------
+
+
+TOOLS, PARAMETERS = 20, 25
+AUTHOR = Author(kind="program", name="racer")
+
+
+def definitions():
+    """The tools before anybody proposes anything."""
+    texts = {f"p{at}": {"type": "string"} for at in range(PARAMETERS)}
+    schema = {"type": "object", "properties": texts}
+    names = [f"tool_{at}" for at in range(TOOLS)]
+    return [ToolDefinition.from_schema(name, f"Does {name}.", schema) for name in names]
+
+
+def proposals(count):
+    """Each changes the text of another parameter, of the revision that was there at first."""
+    bases = definitions()
+    for number in range(count):
+        base = bases[number % TOOLS]
+        texts = {f"p{number // TOOLS % PARAMETERS}": f"Text number {number}."}
+        candidate = replace(base, description=replace(base.description, parameters=texts))
+        yield Proposal.of(base, candidate, stream="evidence", author=AUTHOR)
+
+
+class Counting:
+    """A store that counts how often a commit came too late."""
+
+    def __init__(self, store):
+        self._store, self.stale = store, 0
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def commit(self, change, *, expected_version):
+        """As the store does."""
+        try:
+            return self._store.commit(change, expected_version=expected_version)
+        except StaleVersionError:
+            self.stale += 1
+            raise
+
+
+def manager_of(store):
+    """A manager that promotes whatever is submitted."""
+    policy = LifecyclePolicy(evidence="none")
+    return ToolManager(store, lifecycle=policy, validate=lambda _: ValidationReport())
+
+
+def test_managers_that_race(tmp_path):
+    """Four take the same proposals, in orders of their own, through one file; all get in once."""
+    url, given = f"sqlite:///{tmp_path / 'library.db'}", list(proposals(12))
+
+    def take_through(seed):
+        with closing(open_store(url)) as store:
+            counting = Counting(store)
+            manager = manager_of(counting)
+            for proposal in random.Random(seed).sample(given, len(given)):
+                manager.submit(proposal)
+                manager.advance(proposal.proposal_id)
+            return counting.stale
+
+    with closing(open_store(url)) as store:
+        manager_of(store).register(definitions())
+        assert sum(together([partial(take_through, seed) for seed in range(4)])) > 0
+        events, library = store.events(), store.load()
+        promoted = [event.proposal_id for event in events if event.kind == "active"]
+        assert len(promoted) == len(set(promoted)) == len(given)
+        states = [record.state for record in Ledger().after(events).proposals.values()]
+        assert states.count("active") + states.count("superseded") == len(given)
+        assert library.version == 1 + len(given)
+        for proposal in given:
+            wanted = proposal.candidate.description.parameters
+            held = library[proposal.tool_name].definition.description.parameters
+            assert wanted.items() <= held.items()
+        assert not verify_chain(events)
+        assert not verify_library(store, events)
+
+
+# --- A store that fails in the middle leaves all of a step or nothing, and the manager goes o ----
+
+
+STEPS = ("submit", "approve", "advance", "roll_back", "pin", "unpin")
+KINDS = {
+    "submit": ["proposed", "validated"],
+    "approve": ["approved"],
+    "advance": ["active"],
+    "roll_back": ["rolled_back"],
+    "pin": ["pinned"],
+    "unpin": ["unpinned"],
+}
+
+
+@pytest.fixture
+def walk(make_manager, propose, ada):
+    """A manager over an unreliable store, and the steps of one proposal by name."""
+
+    def make(store):
+        manager = make_manager(over=store)
+        proposal = propose(manager)
+        steps = {
+            "submit": lambda: manager.submit(proposal),
+            "approve": lambda: manager.approve(proposal.proposal_id, person=ada),
+            "advance": lambda: manager.advance(proposal.proposal_id),
+            "roll_back": lambda: manager.roll_back(proposal.proposal_id),
+            "pin": lambda: manager.pin(1),
+            "unpin": manager.unpin,
+        }
+        return manager, steps
+
+    return make
+
+
+def kinds(store):
+    """The kinds of all events after the first, which registers the tools."""
+    return [event.kind for event in store.events()][1:]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("fault", ["refused", "unanswered"])
+def test_a_step_that_fails_is_made_once_when_it_is_repeated(walk, store, step, fault):
+    """Whether the store failed before or after it wrote, repeating the step makes it once."""
+    at = STEPS.index(step)
+    unreliable = UnreliableStore(store, [None] * (at + 1) + [fault])
+    _, steps = walk(unreliable)
+    for name in STEPS[:at]:
+        steps[name]()
+    before, version = kinds(store), store.load().version
+    with pytest.raises(StoreError, match="connection was lost"):
+        steps[step]()
+    written = KINDS[step] if fault == "unanswered" else []
+    assert kinds(store) == before + written
+    if not written:
+        assert store.load().version == version
+    steps[step]()
+    assert kinds(store) == before + KINDS[step]
+    assert unreliable.met[fault] == 1
+    assert not verify_chain(store.events())
+
+
+def test_one_that_is_always_late_gives_up(walk, store):
+    """After so many attempts the error says so, and nothing was written."""
+    unreliable = UnreliableStore(store, [None, *["late"] * 100])
+    _, steps = walk(unreliable)
+    with pytest.raises(StaleVersionError):
+        steps["submit"]()
+    assert kinds(store) == []
+    assert steps["submit"]().state == "validated"
+
+
+def test_an_id_that_another_change_has(manager, store, propose):
+    """A proposal whose id a change of another kind took is not taken for promoted."""
+    change = LibraryChange(proposal_id="taken", upserts=(ToolDefinition(name="other"),))
+    manager.edit(lambda _library: change)
+    manager.submit(replace(propose(manager), proposal_id="taken"))
+    with pytest.raises(StoreError, match="'taken' that was another one"):
+        manager.advance()
+    assert manager.ledger.proposals["taken"].state == "validated"
+    assert store.load()["add"].definition == primitive_library()["add"].definition
+
+
+# --- What was promoted is taken back by giving the tool the definition that it had before --------
+
+
+@pytest.fixture
+def promote(manager, propose):
+    """Promotes a summary of a tool, and gives the proposal's id."""
+
+    def make(summary, name="add"):
+        record = manager.submit(propose(manager, name, summary))
+        manager.advance(record.proposal_id)
+        return record.proposal_id
+
+    return make
+
+
+def states(manager):
+    """The state of each proposal, in order."""
+    return [record.state for record in manager.ledger.proposals.values()]
+
+
+def summary(library, name="add"):
+    """What a library says of a tool."""
+    return library[name].definition.description.summary
+
+
+def test_what_was_built_on_it_goes_too(manager, store, promote, ada):
+    """Taking back an earlier proposal takes back all that became active after it."""
+    original = summary(store.load())
+    ids = [promote(f"Add two numbers, {number}.") for number in "abc"]
+    assert manager.roll_back(ids[1], author=ada, reason="wrong") == (ids[2], ids[1])
+    assert summary(store.load()) == "Add two numbers, a."
+    assert states(manager) == ["superseded", "rolled_back", "rolled_back"]
+    assert [revision.author for revision in store.history("add")][-1] == "ada"
+    assert manager.roll_back(ids[0]) == (ids[0],)
+    assert summary(store.load()) == original
+    assert not verify_library(store, store.events())
+
+
+def test_restoring_a_version_takes_back_what_came_since(manager, store, promote):
+    """Going back to a library version rolls back the promotions after it, and no others."""
+    original = summary(store.load())
+    promote("Add two numbers, once.")
+    promote("Add two numbers, twice.")
+    manager.restore("add", to_version=2)
+    assert states(manager) == ["superseded", "rolled_back"]
+    assert summary(store.load()) == "Add two numbers, once."
+    manager.restore("add", to_version=1)
+    assert states(manager) == ["rolled_back", "rolled_back"]
+    assert summary(store.load()) == original
+    with pytest.raises(StoreError, match="already is as it was"):
+        manager.restore("add", to_version=1)
+
+
+# --- A pin lets runs use one version whatever happens to the library -----------------------------
+
+
+TOTAL = '''
+@composite(examples=[{"arguments": {"a": 1, "b": 2}, "result": 4}])
+def one_more(a: float, b: float) -> float:
+    """One more than a sum."""
+    return add(add(a, b), 1)
+'''
+
+
+def test_the_whole_library_is_pinned(manager, store, promote):
+    """Runs use that version, with its code, until it is unpinned; the library goes on."""
+    original = summary(manager.library)
+    promote("Add two numbers, once.")
+    served = manager.pin(1, reason="complaints")
+    assert (served.version, summary(served)) == (1, original)
+    assert served["add"](a=1, b=2) == 3
+    assert manager.library.version == 2
+    assert summary(manager.unpin()) == "Add two numbers, once."
+    assert [event.kind for event in store.events()][-2:] == ["pinned", "unpinned"]
+
+
+def test_one_tool_is_pinned(manager, promote):
+    """The pinned tool has its old words; others go on; composites above run on it."""
+    original = summary(manager.library)
+    manager.insert(TOTAL)
+    promote("Add two numbers, once.")
+    served = manager.pin(2, "add")
+    promote("Multiply two numbers, and no more.", "mul")
+    served = manager.served
+    assert summary(served) == original
+    assert summary(served, "mul") == "Multiply two numbers, and no more."
+    assert not pin_faults(served)
+    assert served["one_more"](a=1, b=2) == 4
+
+
+# --- Every other write of the manager is an event too, in the same change ------------------------
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"sunny in {city}"
+
+
+def written(store):
+    """The operations of all writes outside of proposals, in order."""
+    return [event.facts["operation"] for event in store.events() if event.kind == "written"]
+
+
+def lesson():
+    """An episode that teaches ``weather`` a request."""
+    call = ToolCall(call_id="1", name="weather", arguments={"city": "Rome"})
+    result = ToolResult(call_id="1", name="weather", status="ok", value="sunny")
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+    return Episode(
+        episode_id="e1", request="Umbrella?", turns=(turn,), verdict=Verdict(passed=True)
+    )
+
+
+def test_each_writer_tells(make_manager, store):
+    """register, record, learn, insert, edit and restore leave one event each, with its digests."""
+    manager = make_manager(weather)
+    manager.record({"weather": [Example(arguments={"city": "Oslo"}, result="rain")]})
+    manager.learn([lesson()])
+    manager.insert(TOTAL)
+    ping = ToolDefinition(name="ping")
+    manager.edit(
+        lambda _held: LibraryChange(proposal_id="ping", upserts=(ping,)), operation="import"
+    )
+    manager.restore("weather", to_version=1)
+    assert written(store) == ["register", "record", "learn", "insert", "import", "rollback"]
+    assert not verify_chain(store.events())
+    assert not verify_library(store, store.events())
+    assert [event.library_version for event in store.events()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_persons_replacement_supersedes(manager, store, propose, ada):
+    """Other words by a person supersede the proposal that served; new pins alone do not."""
+    record = manager.submit(propose(manager))
+    manager.advance()
+    person = ToolManager(store, author=ada)
+    same = manager.library["add"].definition
+    pinned = replace(same, examples=())
+    person.edit(lambda _held: LibraryChange(proposal_id="1", upserts=(pinned,)))
+    assert person.ledger.proposals[record.proposal_id].state == "active"
+    other = replace(same, description=Description(summary="Sum."))
+    person.edit(lambda _held: LibraryChange(proposal_id="2", upserts=(other,)))
+    assert person.ledger.proposals[record.proposal_id].state == "superseded"
+    assert store.events()[-1].author == ada
+
+
+def test_events_are_signed(make_manager, store, propose):
+    """With a signer each event of the manager carries a signature that its key verifies."""
+    key = HmacKey(secret=b"k" * 32)
+    manager = make_manager(signer=key)
+    manager.submit(propose(manager))
+    manager.advance()
+    assert not verify_chain(store.events(), verifier=key)
+    assert verify_chain(store.events(), verifier=HmacKey(secret=b"x" * 32))

@@ -84,6 +84,14 @@ def test_names_are_mapped_both_ways() -> None:
         assert [loss.tool for loss in rendering.losses if loss.part == "name"]
 
 
+def test_names_that_take_every_shift_of_another_do_not_hold_up_an_export() -> None:
+    """Gemini's names begin with a letter or `_`: one that does not gets a free one soon."""
+    odd = "1" + "a" * 63
+    taken = [("_" * number + odd)[:64] for number in range(1, 65)]
+    rendering = render(Library([one({"type": "object"}, name) for name in (odd, *taken)]), "gemini")
+    assert sorted(rendering.names.values()) == sorted((odd, *taken))
+
+
 def test_what_has_no_place_is_told() -> None:
     """Each part that a format drops is a loss of that tool; MCP keeps effects and results."""
     split = sample_library()["bill_split"]

@@ -320,6 +320,19 @@ async def test_a_message_over_http_is_bounded(listening, entry, body, headers):
     assert pause < 0.5
 
 
+async def test_headers_that_take_long_to_read_hold_up_nobody(listening, entry):
+    """Parameters of a type and old cookies, for which Python has quadratic parsers, are not read."""
+    kind = (b"content-type", b'text/event-stream;a="' + b";" * 35_000)
+    cookies = [(b"set-cookie", b"a=b"), (b"set-cookie2", b"a," * 28_000)]
+    text = {"content": [{"type": "text", "text": "done"}]}
+    event = b"data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": text}).encode() + b"\n\n"
+    url, _ = listening(Loud(entry, [event], kind, *cookies))
+    async with McpServer.http(url, protocol="legacy", new_tools="screen", limits=SMALL) as server:
+        begun = time.process_time()
+        assert await server.library["loud"]() == "done"
+        assert time.process_time() - begun < 0.25
+
+
 @pytest.mark.parametrize("asks", [{"id": "1", "method": "roots/list"}, {"method": "progress"}])
 async def test_a_server_that_asks_without_end_over_http_fails_the_call(listening, entry, asks):
     """Requests and notifications in the events of an answer are bounded like those of a process."""

@@ -49,19 +49,23 @@ async def test_an_agent_routed_by_a_server_has_its_newest_tools(fake, entry):
     assert [[one.name for one in each.tools] for each in requests] == [["one"], ["one", "two"]]
 
 
-async def test_a_routed_tool_takes_no_name_from_a_tool_of_the_application(fake, entry):
-    """A server cannot put a tool of its own in the place of one that the program has."""
+@pytest.mark.parametrize("name", ["one", "One", "one "])
+async def test_a_routed_tool_takes_no_name_from_a_tool_of_the_application(fake, entry, name):
+    """A server cannot put a tool of its own in the place of one that the program has.
+
+    Neither one whose name a reader would not tell from it.
+    """
 
     @tool
     def one() -> str:
         """The program's own."""
         return "own"
 
-    fakes = fake(entry("one"))
+    fakes = fake(entry(name))
     async with McpServer.in_process(fakes.server, name="files", new_tools="screen") as server:
         own = Library([one])
         route = await server.route(RouteRequest(key="k", library=own, at=lambda _: own))
-    assert [one.name for one in route.library] == ["one", "files__one"]
+    assert [one.name for one in route.library] == ["one", f"files__{name}"]
     assert route.library["one"]() == "own"
 
 
@@ -150,6 +154,62 @@ async def test_names_that_look_like_one_get_their_servers_names(fake, entry, oth
     )
     async with servers:
         assert [one.name for one in servers.tools] == ["files__read", f"mail__{other}"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["read", "READ", "Read"],
+        ["read ", " read", "READ"],
+        ["re ad", "re  ad"],
+        ["read", "re\u200bad"],
+        ["read", "files__read", "Files__files__read"],
+        ["files__read", "read"],
+    ],
+)
+@pytest.mark.parametrize("new_tools", ["hold", "screen"])
+async def test_names_of_one_server_that_look_alike_are_held(fake, entry, names, new_tools):
+    """The first keeps its name, the others are held, and every way to the tools ends."""
+
+    @tool
+    def read() -> str:
+        """The program's own."""
+        return "own"
+
+    mine = McpServer.in_process(fake(*map(entry, names)).server, name="files", new_tools=new_tools)
+    other = McpServer.in_process(fake(entry("Read")).server, name="mail", new_tools=new_tools)
+    async with McpServers(mine, other) as servers:
+        mine.approve()
+        other.approve()
+        assert [held.code for held in mine.held] == ["duplicate"] * (len(names) - 1)
+        assert len(servers.tools) == 2
+        result = await Agent(ScriptedModel(["done"]), tools=[read], router=servers).run("Go.")
+    assert result.output == "done"
+
+
+async def test_names_that_look_alike_in_turn_all_get_their_servers_names(fake, entry):
+    """What a name with its server's looks like gets one too, and the servers cannot go on so."""
+    left = fake(*map(entry, ["x", "b__x", "b__a__b__x"]))
+    right = fake(*map(entry, ["x", "a__b__x"]))
+    servers = McpServers(
+        McpServer.in_process(left.server, name="a", new_tools="screen"),
+        McpServer.in_process(right.server, name="b", new_tools="screen"),
+    )
+    async with servers:
+        names = [one.name for one in servers.tools]
+    assert names == ["a__x", "a__b__x", "a__b__a__b__x", "b__x", "b__a__b__x"]
+
+
+def test_kept_tools_that_look_alike_are_told_apart_before_anybody_connects(fake, entry):
+    """Two servers whose kept tools have one name are offered both, under different names."""
+    servers = []
+    for name in ("files", "mail"):
+        given = fake(entry("read")).server
+        with McpServer.in_process(given, name=name, new_tools="screen") as server:
+            store = open_store("memory:")
+            keep_tools(ToolManager(store, author=Author(kind="person", name="ada")), server.tools)
+        servers.append(McpServer.in_process(given, name=name, kept=store.load()))
+    assert [one.name for one in McpServers(*servers).tools] == ["read", "mail__read"]
 
 
 async def test_colliding_names_get_their_servers_names(fake, entry):

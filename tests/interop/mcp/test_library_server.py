@@ -256,6 +256,20 @@ async def test_a_call_of_no_tool_is_an_answer_that_says_so():
         assert "Similar: add" in answer.content[0].text
 
 
+async def test_arguments_that_no_record_holds_are_refused():
+    """They are nested too deeply or too many; nothing is run or kept."""
+    store = open_store("memory:")
+    deep = 1
+    for _ in range(190):
+        deep = [deep]
+    async with Client(LibraryServer(store, tools=[add]).sdk_server()) as client:
+        for value in (deep, [0] * 450_000):
+            answer = await client.call_tool("add", {"a": 1, "b": value})
+            assert answer.is_error
+            assert "are not taken" in answer.content[0].text
+    assert not list(store.select())
+
+
 KEY = "sk-0123456789abcdef"
 
 
@@ -284,6 +298,28 @@ async def test_a_key_opens_and_nothing_else(guarded):
         with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
+
+
+async def test_no_call_ends_the_server(listening):
+    """Whatever a tool raises or returns, its client gets an answer, and others go on."""
+
+    @tool(effects=["reads"])
+    async def odd(kind: str) -> str:
+        """Do something odd."""
+        errors = {"panic": BaseException("x"), "cancel": asyncio.CancelledError("x")}
+        errors["end"] = GeneratorExit("x")
+        if kind in errors:
+            raise errors[kind]
+        return "half \ud800"
+
+    url, _ = listening(LibraryServer(Library([add, odd])).http_app())
+    async with Client(url) as client:
+        for kind in ("panic", "cancel", "end"):
+            answer = await client.call_tool("odd", {"kind": kind})
+            assert answer.is_error
+            assert "incident" in answer.content[0].text
+        assert (await client.call_tool("odd", {"kind": "text"})).content[0].text == "half ?"
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
 
 
 @pytest.mark.parametrize("mode", ERAS)

@@ -60,6 +60,17 @@ async def test_texts_in_known_charsets_are_read(ask, answers, charset, text):
     assert await ask(answers.raw(text.encode(charset), media_type=kind)) == text
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    ['a="' + ";" * 98_000, 'a="' + '\\";' * 33_000, " " * 98_000, "charset=" * 12_000],
+)
+async def test_a_long_content_type_is_read_in_linear_time(ask, answers, parameters):
+    """Python's own parser of that header would hold up the event loop for seconds."""
+    begun = time.process_time()
+    assert await ask(answers.raw("é".encode(), media_type=f"text/plain; {parameters}")) == "é"
+    assert time.process_time() - begun < 0.5
+
+
 async def test_values_by_media_type(ask, answers):
     """JSON is decoded, text is text, binary content is described and an empty answer told."""
     assert await ask(answers.json({"a": [1]})) == {"a": [1]}
@@ -258,10 +269,15 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
 
 
 async def test_cookies_are_not_kept(live, make, answers, bound):
-    """What one call is told is not sent with the next, which may be for somebody else."""
+    """What one call is told is not sent with the next, which may be for somebody else.
+
+    Nor is it read: Python takes quadratic time for an old kind of cookie.
+    """
     (tool,) = bound(make.operation(), server=live.url)
-    live.planned = [answers.json(1, set_cookie="session=1")]
+    live.planned = [answers.json(1, set_cookie="session=1", set_cookie2="a," * 30_000)]
+    begun = time.process_time()
     await tool()
+    assert time.process_time() - begun < 0.25
     await tool()
     assert "cookie" not in live.seen[1][2]
 

@@ -95,6 +95,15 @@ def test_a_secret_is_redacted_however_json_writes_it(secret, every):
     assert json.loads(shown) == {"key": "[redacted]", "line": "a\nb"}
 
 
+async def test_a_media_type_repeats_no_secret(live, secured, answers, bound, monkeypatch):
+    """The type of a binary answer reaches the model in lower case, which hides no secret."""
+    monkeypatch.setenv("TOKEN", "tops3cretKEY9")
+    (tool,) = bound(secured({"header": []}), server=live.url, auth={"header": Env("TOKEN")})
+    for kind in ("image/tops3cretKEY9", "image/TOPS3CRETkey9"):
+        live.planned = [answers.raw(b"\x00", media_type=kind)]
+        assert (await tool())["content_type"] == "image/[redacted]"
+
+
 async def test_an_episode_holds_no_secret(live, secured, bound):
     """What is recorded of a run can be shown to anybody."""
     tools = bound(secured({"header": []}), server=live.url, auth={"header": Env("TOKEN")})

@@ -23,6 +23,25 @@ def sent_to(make, url):
     return {**make.operation(), "servers": [{"url": url}]}
 
 
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "ftp://docs.example.com/a",
+        "s3://bucket/a",
+        "git+https://github.com/x",
+        "data:,x",
+        "//docs.example.com/a",
+        "https://docs.example.com\\@localhost/a",
+        "HTTPS:docs.example.com",
+    ],
+)
+async def test_whatever_is_no_file_is_a_description_of_others(make, live, bound, reference):
+    """Only what has no scheme, or that of files, was lying on this machine."""
+    with pytest.raises(ToolFailed, match="is not a public address"):
+        await bound(sent_to(make, live.url), reference=reference)["it"]()
+    assert live.seen == []
+
+
 @pytest.mark.parametrize("written", ["127.0.0.1", "localhost", "0x7f.1", "2130706433"])
 async def test_a_remote_description_may_not_name_a_private_server(make, live, bound, written):
     """However the address is written, nothing is sent there."""
@@ -42,7 +61,15 @@ async def test_the_caller_may_name_any_server(make, live, bound):
 
 
 @pytest.mark.parametrize(
-    "reference", ["", "api.json", "http://localhost:1/api.json", "http://192.168.0.9/api.json"]
+    "reference",
+    [
+        "",
+        "api.json",
+        "file:///home/ada/api.json",
+        "C:\\api.json",
+        "http://localhost:1/api.json",
+        "http://192.168.0.9/api.json",
+    ],
 )
 async def test_a_description_from_near_may_name_servers_that_are_near(make, live, bound, reference):
     """A file of the caller's, or an API under development, is nobody else's word."""

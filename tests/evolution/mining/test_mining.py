@@ -1,4 +1,4 @@
-"""Composites out of what episodes did: what is lifted, what holds for every corpus, and whose words they hold."""
+"""Mining: trajectories with their flows, programs, and composites that come of them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
+from agentkit import Agent, Episode, Library, ToolDefinition, open_store, tool
+from agentkit.composites.codec import program_of
 from agentkit.composites.composite import composite_tool
+from agentkit.composites.rendering import render
+from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import ToolManager
 from agentkit.evolution.mining import MiningConfig, mine, submit_mined, with_recordings
+from agentkit.evolution.programs import mined_programs
 from agentkit.evolution.proposal import Proposal
-from agentkit.evolution.trajectories import Flow, Given, Step, Trajectory
+from agentkit.evolution.trajectories import (
+    Flow,
+    Given,
+    Step,
+    Trajectory,
+    find_flows,
+    is_success,
+    trajectories_of,
+)
 from agentkit.library.events import Author
-from agentkit.testing import primitive_library
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.testing import ScriptedModel, primitive_library
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import validate_arguments
@@ -220,15 +233,15 @@ def shapes(draw):
 def filled(name, shape, values):
     """A trajectory of a shape: a call answers by its arguments and by what was changed before."""
     steps, changes = [], 0
-    for position, (tool, sources) in enumerate(shape):
-        changes += tool == "omega"
+    for position, (called, sources) in enumerate(shape):
+        changes += called == "omega"
         made = {
             key: source or Given(value=values[2 * position + at])
             for at, (key, source) in enumerate(sources.items())
         }
-        step = Step(tool=tool, sources=made)
+        step = Step(tool=called, sources=made)
         known = Trajectory(trajectory_id=name, steps=(*steps, step)).arguments(position)
-        told = f"{name} {tool} {changes} {sorted(known.items())}"
+        told = f"{name} {called} {changes} {sorted(known.items())}"
         steps.append(replace(step, result={"x": [f"x {told}"], "y": [f"y {told}"]}))
     return Trajectory(trajectory_id=name, steps=tuple(steps))
 
@@ -359,3 +372,219 @@ async def test_what_is_mined_waits_for_somebody(monkeypatch, trip, travel_tools)
     assert record.tool_name not in manager.library
     await manager.advance_async()
     assert record.tool_name not in manager.library
+
+
+# --- Where arguments came from, found by comparing values over several episodes ------------------
+
+
+def calls_of(trajectory_id, calls, *, request=""):
+    """A trajectory from names, arguments and results of calls, before its flows are found."""
+    steps = tuple(
+        Step(tool=name, sources={k: Given(value=v) for k, v in arguments.items()}, result=result)
+        for name, arguments, result in calls
+    )
+    return Trajectory(trajectory_id=trajectory_id, steps=steps, request=request)
+
+
+def booking(number, *, result=None, argument=None, request="Book it."):
+    """One episode: a search, and a booking with something of its result."""
+    found = result or {"hotels": [{"id": f"H-{number}00", "stars": 4}], "page": 1}
+    used = argument or {"hotel": f"H-{number}00", "nights": 1}
+    calls = [("search", {"city": "Oslo"}, found), ("book", used, {"ok": True})]
+    return calls_of(f"e{number}", calls, request=request)
+
+
+def source(trajectories, name):
+    """Where the first booking's argument came from."""
+    return find_flows(trajectories).trajectories[0].steps[1].sources[name]
+
+
+def test_a_value_held_by_an_earlier_result_is_a_flow():
+    """The same place of the result explains the argument in several episodes."""
+    flow = find_flows([booking(1), booking(2)])
+    assert flow.trajectories[0].steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
+    (route,) = flow.routes
+    assert (route.support, route.confidence) == (2, 1.0)
+    assert route.route.producer == "search"
+
+
+@pytest.mark.parametrize("request_text", ["Book H-100 and h-200 in Oslo", "H-100, H-200"])
+def test_what_the_request_says_is_no_flow(request_text):
+    """A value that the user gave needs no other explanation."""
+    told = [booking(1, request=request_text), booking(2, request=request_text)]
+    assert source(told, "hotel") == Given(value="H-100")
+
+
+@pytest.mark.parametrize(
+    ("held", "used", "cast"),
+    [
+        ({"at": 59.9, "n": 0}, "59.9", "str"),
+        ({"at": 59.9}, 59.9, ""),
+        ({"at": "2632"}, 2632, "int"),
+        ({"at": "-7.25"}, -7.25, "float"),
+        ({"at": [1, {"b": 2}]}, [1, {"b": 2}], ""),
+    ],
+)
+def test_casts_and_containers(held, used, cast):
+    """Numbers passed on as text, text passed on as numbers, and whole lists are found."""
+    same = [booking(n, result=held, argument={"hotel": used}) for n in (1, 2)]
+    assert source(same, "hotel") == Flow(step=0, path=("at",), cast=cast)
+
+
+# --- Which episodes count, and what of them ------------------------------------------------------
+
+
+def episode(number=1, *, statuses=("ok",), output="done", **fields):
+    """An episode with one call for each status."""
+    calls = tuple(
+        ToolCall(call_id=f"c{at}", name=f"tool{at}", arguments={"q": f"text {at}"})
+        for at in range(len(statuses))
+    )
+    results = tuple(
+        ToolResult(
+            call_id=call.call_id,
+            name=call.name,
+            status=status,
+            value={"id": f"id-{at}"} if status == "ok" else None,
+            failure=None
+            if status in {"ok", "deferred"}
+            else ToolFailure(kind="tool_failed", rule="no"),
+        )
+        for at, (call, status) in enumerate(zip(calls, statuses, strict=True))
+    )
+    turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
+    fields = {"request": "Do it.", "output": output, **fields}
+    return Episode(episode_id=f"e{number}", turns=(turn,), **fields)
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        (episode(), True),
+        (episode(stop_reason="step_limit"), False),
+        (episode(statuses=("failed", "ok")), False),
+        (episode(statuses=("denied",)), False),
+        (episode(statuses=("deferred",), stop_reason="deferred"), False),
+        (episode(verdict=Verdict(passed=True), statuses=("failed", "ok")), True),
+        (episode(verdict=Verdict(passed=False)), False),
+    ],
+)
+def test_what_counts_as_success(made, counts):
+    """A verdict decides; without one, an episode has to finish without a failed call."""
+    assert is_success(made) is counts
+    assert bool(trajectories_of([made]).trajectories) is counts
+
+
+def test_only_calls_that_worked_are_steps():
+    """Failed, denied and waiting calls are left out, wherever they stand."""
+    made = episode(statuses=("failed", "ok", "denied", "ok"), verdict=Verdict(passed=True))
+    (found,) = trajectories_of([made]).trajectories
+    assert [step.tool for step in found.steps] == ["tool1", "tool3"]
+    assert found.arguments(1) == {"q": "text 3"}
+
+
+@pytest.mark.parametrize(
+    ("output", "answered"),
+    [
+        ("The code is ID-1.", {1}),
+        ({"codes": ["id-0", "id-1"]}, {0, 1}),
+        ("done", set()),
+        (None, set()),
+    ],
+)
+def test_results_that_the_answer_shows(output, answered):
+    """Something specific of a result in the answer marks the result as needed."""
+    made = episode(statuses=("ok", "ok"), output=output)
+    (found,) = trajectories_of([made]).trajectories
+    assert found.answered == answered
+
+
+CHEAP = """
+rows = find(city="{city}", currency="euro")
+return [describe(id=row["id"]) for row in rows if row["price"] < {most}]
+"""
+
+
+@tool(effects=("reads",))
+def find(city: str, currency: str) -> list[dict[str, int]]:
+    """Find rooms.
+
+    Args:
+        city: Where.
+        currency: In which.
+    """
+    return [{"id": len(city), "price": 50}, {"id": 2, "price": 30}]
+
+
+@tool(effects=("reads",))
+def describe(id: int) -> str:  # noqa: A002
+    """Describe a room."""
+    return f"room {id}"
+
+
+@pytest.fixture
+def store():
+    return open_store("memory:")
+
+
+async def asked(store, *programs):
+    """Runs of an agent that answers each request with one program; the tools that it has."""
+    script = []
+    for at, text in enumerate(programs):
+        call = ToolCall(call_id=f"c{at}", name="run_program", arguments={"program": text})
+        script += [[call], "Here they are."]
+    agent = Agent(ScriptedModel(script), tools=[find, describe], store=store, code_mode=True)
+    for at in range(len(programs)):
+        await agent.run(f"Rooms, please, number {at}")
+    return {one.name: one for one in agent.library.definitions}
+
+
+def cheap(*given):
+    return [CHEAP.format(city=city, most=most) for city, most in given]
+
+
+async def test_a_program_that_recurs_is_a_composite(store):
+    """What varied are its parameters, what did not a default; it runs as the programs did."""
+    tools = await asked(store, *cheap(("Rome", 40), ("Oslo", 60), ("Bergen", 40)))
+    (made,) = mined_programs(store.select(), tools, min_support=3)
+    definition = made.definition
+    assert render(program_of(definition), "f") == (
+        "def f(city, value, currency='euro'):\n"
+        "    rows = find(city=city, currency=currency)\n"
+        "    return [describe(id=row['id']) for row in rows if row['price'] < value]\n"
+    )
+    assert definition.signature.required == ("city", "value")
+    assert definition.signature.properties["city"]["type"] == "string"
+    assert definition.description.parameters["city"] == "Where."
+    assert [child.name for child in definition.signature.children] == ["find", "describe"]
+    assert (made.support, len(made.worked)) == (3, 3)
+    run = composite_tool(definition, [find, describe])
+    for worked in made.worked:
+        assert worked.recorded[0].tool == "find"
+        assert await run(**worked.example.arguments) == worked.example.result
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [
+        cheap(("Rome", 40), ("Oslo", 60)),  # too seldom
+        ["return find(city='Rome', currency='euro')"] * 3,  # a call alone
+        [*cheap(("Rome", 40), ("Oslo", 60)), CHEAP.format(city="Bergen", most="None")],  # failed
+        [text + "\nx = [" for text in cheap(("Rome", 40), ("Oslo", 60), ("Bergen", 40))],
+    ],
+)
+async def test_what_is_no_candidate(store, programs):
+    """Programs that are rare, trivial, failed, or none."""
+    tools = await asked(store, *programs)
+    assert mined_programs(store.select(), tools, min_support=3) == ()
+
+
+async def test_a_mined_program_waits_for_a_person(store):
+    """It is proposed once, with the records to try it on, and changes nothing by itself."""
+    await asked(store, *cheap(("Rome", 40), ("Oslo", 60), ("Bergen", 40)))
+    manager = ToolManager(store)
+    (record,) = await submit_mined(manager, store.select(), MiningConfig())
+    assert record.candidate.description.tags == ("mined",)
+    assert [dict(one.arguments) for one in record.candidate.worked_calls]
+    assert record.tool_name not in manager.library
+    assert await submit_mined(manager, store.select(), MiningConfig()) == ()

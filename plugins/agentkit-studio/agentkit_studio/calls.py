@@ -1,0 +1,45 @@
+"""Calls of running agents that wait for a person: refunds, deletions, whatever needs approval."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+
+from agentkit.agent.session import pending_approvals
+from agentkit.agent.types import Approval, deferred_calls
+from agentkit.cli.episodes import call_line
+from agentkit.errors import UsageError
+from agentkit_studio.pages import Asked, Goto, Page, Place
+
+_PAGE = 50
+
+
+def waiting(asked: Asked) -> Page:
+    """The runs that wait longest come first."""
+    runs = pending_approvals(
+        asked.studio.store, limit=_PAGE + 1, after=asked.query.get("after", "")
+    )
+    listed = [(one, [call_line(call) for call in deferred_calls(one)]) for one in runs[:_PAGE]]
+    more = runs[_PAGE - 1].episode_id if len(runs) > _PAGE else ""
+    values = {"listed": listed, "more": more, "can_decide": asked.studio.agents is not None}
+    return Page(template="calls.html", section="calls", values=values)
+
+
+async def decide(asked: Asked) -> Goto:
+    """Let the calls of a run run, or refuse them; it goes on here, and its episode is kept."""
+    which, reason = asked.path["episode_id"], asked.form.get("reason", "").strip()[:2_000]
+    run = await run_in_threadpool(asked.studio.store.get, which)
+    if run is None or not deferred_calls(run):
+        raise UsageError(f"no run {which[:60]!r} waits for a person")
+    yes = asked.form.get("decision") == "approve"
+    decision = Approval(approved=yes, reason="" if yes else reason)
+    agent = await run_in_threadpool(asked.studio.agent_at)
+    approvals = {call.call_id: decision for call in deferred_calls(run)}
+    result = await agent.resume(run, approvals=approvals)
+    done = "approved" if yes else "refused"
+    return Goto(route="calls", notice=f"{done}: {result.output or result.stop_reason}")
+
+
+PLACES = (
+    Place(path="/calls", name="calls", view=waiting, title="Calls"),
+    Place(path="/calls/{episode_id}", name="decide", view=decide, role="operator", acts=True),
+)

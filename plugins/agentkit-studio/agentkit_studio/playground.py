@@ -1,0 +1,152 @@
+"""The playground: talk to the project's agent, at one library version or at two side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response, StreamingResponse
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.session import new_episode_id
+from agentkit.agent.types import (
+    Approval,
+    CallsRefined,
+    RunEvent,
+    RunFinished,
+    RunResult,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolProgress,
+    ToolsRetrieved,
+    deferred_calls,
+)
+from agentkit.cli.episodes import call_line
+from agentkit.errors import AgentKitError, UsageError
+from agentkit.evaluation.results.texts import shown, visible
+from agentkit.models.base import ReasoningDelta, TextDelta
+from agentkit_studio.pages import Asked, Page, Place
+
+_MOST_VERSIONS = 30
+_LONGEST = 20_000
+"""Characters of one message."""
+
+_LONGEST_RESULT = 4_000
+
+
+def chat(asked: Asked) -> Page:
+    """One conversation, or two with different versions or models."""
+    manager = asked.studio.manager
+    manager.refresh()
+    newest = manager.library.version
+    versions = list(range(newest, max(newest - _MOST_VERSIONS, -1), -1))
+    both = asked.query.get("compare") == "1"
+    values = {
+        "versions": versions,
+        "sides": [new_episode_id() for _ in range(2 if both else 1)],
+        "both": both,
+        "has_agent": asked.studio.agents is not None,
+        "longest": _LONGEST,
+    }
+    return Page(template="playground.html", section="playground", values=values)
+
+
+async def say(asked: Asked) -> Response:
+    """What happens when the agent answers, a JSON object a line."""
+    text = asked.form.get("text", "").strip()
+    if not text or len(text) > _LONGEST:
+        raise UsageError(f"a message has 1 to {_LONGEST:,} characters")
+    agent = await _agent(asked)
+    events = agent.stream(
+        text,
+        session_id=_session(asked),
+        metadata={"user": asked.user.name, "source": "playground"},
+    )
+    return _streamed(events)
+
+
+async def go_on(asked: Asked) -> Response:
+    """The same, of a run whose calls the person has decided on."""
+    run = await run_in_threadpool(asked.studio.store.get, asked.form.get("run", ""))
+    if run is None or run.metadata.get("user") != asked.user.name:
+        raise UsageError("that run is not one of yours, or its episode is not kept yet")
+    decision = Approval(approved=asked.form.get("decision") == "approve", reason="")
+    agent = await _agent(asked)
+    approvals = {call.call_id: decision for call in deferred_calls(run)}
+    return _streamed(agent.stream_resume(run, approvals=approvals))
+
+
+async def _agent(asked: Asked) -> Agent[Any, Any]:
+    """The agent of the version and the model that the form names."""
+    text = asked.form.get("version", "")
+    version = int(text) if text.isascii() and text.isdigit() else None
+    model = asked.form.get("model", "").strip()[:200]
+    return await run_in_threadpool(asked.studio.agent_at, version, model)
+
+
+def _session(asked: Asked) -> str:
+    """A conversation of this user: nobody reaches that of another."""
+    return f"studio/{asked.user.name}/{asked.form.get('session', '')[:64]}"
+
+
+def _streamed(events: AsyncIterator[RunEvent]) -> Response:
+    return StreamingResponse(_lines(events), media_type="application/x-ndjson")
+
+
+async def _lines(events: Any) -> AsyncIterator[bytes]:
+    try:
+        async with aclosing(events):
+            async for event in events:
+                for record in told(event):
+                    yield json.dumps(record).encode() + b"\n"
+    except AgentKitError as error:
+        yield json.dumps({"kind": "error", "text": shown(str(error), 1_000)}).encode() + b"\n"
+
+
+def told(event: RunEvent) -> Iterator[dict[str, Any]]:
+    """What a page shows of an event."""
+    match event:
+        case ToolsRetrieved(trace=trace):
+            yield {"kind": "offered", "text": ", ".join(trace.offered)}
+        case ReasoningDelta(text=text):
+            yield {"kind": "thought", "text": visible(text)}
+        case TextDelta(text=text):
+            yield {"kind": "text", "text": visible(text)}
+        case CallsRefined(trace=trace):
+            agreed = "agreed" if trace.converged else "did not agree"
+            text = f"refined in {trace.iterations} rounds: the last two answers {agreed}"
+            yield {"kind": "note", "text": text}
+        case ToolCallStarted(call=call):
+            yield {"kind": "call", "text": call_line(call)}
+        case ToolProgress(tool_name=name, text=text):
+            yield {"kind": "note", "text": shown(f"{name}: {text}")}
+        case ToolCallFinished(result=result) if result.status != "deferred":
+            text = result.failure.rule if result.failure is not None else result.text
+            ok = result.status == "ok"
+            yield {"kind": "result", "ok": ok, "text": visible(text[:_LONGEST_RESULT])}
+        case RunFinished(result=found):
+            yield _ended(found)
+
+
+def _ended(result: RunResult) -> dict[str, Any]:
+    episode = result.episode
+    return {
+        "kind": "end",
+        "run": episode.episode_id,
+        "stop_reason": result.stop_reason.replace("_", " "),
+        "tokens": result.usage.total_tokens,
+        "cost": result.usage.cost_usd,
+        "seconds": round(episode.seconds, 2),
+        "version": episode.library_version,
+        "waits": [call_line(call) for call in result.deferred],
+    }
+
+
+PLACES = (
+    Place(path="/playground", name="playground", view=chat, title="Playground"),
+    Place(path="/playground/say", name="say", view=say, role="operator", acts=True),
+    Place(path="/playground/decide", name="go_on", view=go_on, role="operator", acts=True),
+)

@@ -1,0 +1,121 @@
+"""Talking to the project's agent in the browser, and calls that wait for a person."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def say(csrf):
+    """Says something, and gives the records that come back."""
+
+    def send(client, text, path="say", **form):
+        headers = {"x-csrf": csrf(client)}
+        answer = client.post(
+            f"/playground/{path}", data={"text": text, "session": "a", **form}, headers=headers
+        )
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    return send
+
+
+def kinds(records):
+    """What happened, in order."""
+    return [record["kind"] for record in records]
+
+
+def test_calls_results_and_text_come_as_they_happen(studio, say, store):
+    """The end names version, tokens and the episode, which is the user's."""
+    records = say(studio(), "loan")
+    assert kinds(records)[:2] == ["call", "result"]
+    assert kinds(records)[-1] == "end"
+    assert records[0]["text"] == "loan_offer(amount=9000, periods=36)"
+    text = "".join(one["text"] for one in records if one["kind"] == "text")
+    assert text == "It says: 250.0"
+    episode = store.get(records[-1]["run"])
+    assert (episode.session_id, episode.metadata["user"]) == ("studio/olga/a", "olga")
+
+
+def test_a_version_and_a_model_can_be_chosen(studio, say, act, manager, proposal_id):
+    """The agent is pinned; the newest has what was approved."""
+    client = studio()
+    act(client, "approve")
+    newest = say(client, "hi")[-1]["version"]
+    manager.refresh()
+    assert newest == manager.library.version > 1
+    assert say(client, "hi", session="b", version="1")[-1]["version"] == 1
+    page = client.get("/playground?compare=1").text
+    assert page.count('class="chat"') == 2
+    assert f"<option>{newest}</option>" in page
+
+
+def test_a_failing_model_is_told_as_a_line(studio, say):
+    """The page goes on."""
+    records = say(studio(), "fail")
+    assert kinds(records)[-1] == "error"
+    assert "the model is away" in records[-1]["text"]
+
+
+def test_a_waiting_call_is_decided_in_the_conversation(studio, say):
+    """Approved, it runs; a second decision changes nothing."""
+    client = studio()
+    waits = say(client, "sell C-1")[-1]
+    assert waits["waits"] == ['sell_car(number="C-1")']
+    decided = say(client, "", path="decide", run=waits["run"], decision="approve")
+    assert "C-1 is sold" in [one.get("text") for one in decided]
+    again = say(client, "", path="decide", run=waits["run"], decision="approve")
+    assert kinds(again) == ["error"]
+
+
+def test_another_users_run_is_out_of_reach(studio, say, csrf):
+    """Its id is not enough."""
+    waits = say(studio("olga"), "sell C-1")[-1]
+    other = studio("rita", roles={"rita": "operator"})
+    form = {"run": waits["run"], "decision": "approve", "csrf": csrf(other)}
+    answer = other.post("/playground/decide", data=form)
+    assert answer.status_code == 409
+    assert "not one of yours" in answer.text
+
+
+def test_talking_takes_an_operator_and_an_agent(studio, csrf):
+    """The page says which of the two is missing."""
+    assert "takes an operator" in studio("rita").get("/playground").text
+    alone = studio("olga", has_agent=False)
+    assert "agentkit studio --tools" in alone.get("/playground").text
+    form = {"text": "hi", "csrf": csrf(alone)}
+    assert alone.post("/playground/say", data=form).status_code == 409
+
+
+@pytest.mark.parametrize("text", ["", "x" * 20_001])
+def test_a_message_has_bounds(studio, csrf, text):
+    """An empty or an endless one begins no run."""
+    client = studio()
+    form = {"text": text, "csrf": csrf(client)}
+    assert client.post("/playground/say", data=form).status_code == 409
+
+
+@pytest.mark.parametrize(("decision", "last"), [("approve", "C-9 is sold"), ("reject", "too late")])
+def test_the_queue_lists_and_decides(studio, say, csrf, store, decision, last):
+    """A run of anybody goes on with the decision of an operator, and leaves the queue."""
+    waits = say(studio("rita", roles={"rita": "operator"}), "sell C-9")[-1]
+    client = studio("olga")
+    page = client.get("/calls").text
+    assert "sell_car(number=&#34;C-9&#34;)" in page
+    form = {"decision": decision, "reason": "too late", "csrf": csrf(client)}
+    done = client.post(f"/calls/{waits['run']}", data=form)
+    assert last in done.text
+    assert "No call waits." in client.get("/calls").text
+    again = client.post(f"/calls/{waits['run']}", data=form)
+    assert again.status_code == 409
+
+
+def test_the_queue_needs_an_operator(studio, say, csrf):
+    """Others see what waits."""
+    waits = say(studio("olga"), "sell C-9")[-1]
+    client = studio("rita")
+    assert "C-9" in client.get("/calls").text
+    form = {"decision": "approve", "csrf": csrf(client)}
+    assert client.post(f"/calls/{waits['run']}", data=form).status_code == 403
