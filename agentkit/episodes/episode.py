@@ -264,9 +264,12 @@ class Turn:
         calls, results = self.message.tool_calls, self.results
         by_id = {result.call_id: result for result in results}
         is_complete = len(calls) == len(results)  # then they stand in one order
+        by_program: dict[str, list[ProgramCall]] = {}
+        for one in self.program_calls:
+            by_program.setdefault(one.program, []).append(one)
         for at, call in enumerate(calls):
             result = results[at] if is_complete else by_id.get(call.call_id)
-            inside = [one for one in self.program_calls if one.program == call.call_id]
+            inside = by_program.get(call.call_id, ())
             if not inside or result is None or result.status != "ok":
                 yield call, result
             yield from ((one.call, one.result) for one in inside)

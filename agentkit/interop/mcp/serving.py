@@ -34,7 +34,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import RunFacts
-from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
+from agentkit.tools.sources.json_records import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:

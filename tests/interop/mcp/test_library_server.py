@@ -28,7 +28,7 @@ from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
 from agentkit.server import Keys
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.mcp_record import tool_record
+from agentkit.tools.sources.json_records import tool_record
 from agentkit.tools.tool import Tool
 
 ERAS = ["auto", "legacy"]
