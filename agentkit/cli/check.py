@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from agentkit.cli.options import FOLDER, StoreUrl, argument, command
-from agentkit.cli.output import Output, one_line, print_text, say, slow_step
+from agentkit.cli.output import Output, one_line, print_text, say
 from agentkit.cli.project import FILE, Project, current_project
 from agentkit.cli.stores import is_there
 from agentkit.episodes.secrets import KEY_FORMATS, secret_spans
@@ -84,7 +84,7 @@ def check(
         if not names:
             texts = key_texts()
             verifier = read_verifier(texts) if texts else None
-            checked = check_store(store, verifier=verifier, progress=slow_step)
+            checked = check_store(store, verifier=verifier)
             found += _of_store(store, checked)
         is_damaged = any(one.code == "damage" for one in found)
         library = _library(store, is_damaged=is_damaged)

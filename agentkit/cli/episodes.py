@@ -35,8 +35,7 @@ from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import label_name, shown, visible
 from agentkit.evolution.learning import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
-from agentkit.library.episode_stores import pruning
-from agentkit.library.store import EpisodeVolume, Retention
+from agentkit.library.store import EpisodeVolume, Retention, pruning
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.error_messages import plural
 
@@ -348,7 +347,7 @@ def _beginning(episode: Episode) -> Iterator[tuple[str, str]]:
         yield "session", f"{episode.session_id} ({episode.history_length} messages before)"
     if labels := {name: one for name, one in episode.metadata.items() if name != "settings"}:
         yield "labels", ", ".join(f"{name}={value}" for name, value in labels.items())
-    yield "request", episode.request
+    yield "request", "\n".join((episode.request, *(one.label for one in episode.media)))
 
 
 def _turn(number: int, turn: Turn) -> Iterator[tuple[str, str]]:

@@ -255,23 +255,20 @@ class LineProgress:
 
     Args:
         title: What is being done.
-        silent_seconds: How long a step may take before anything is said.
     """
 
-    def __init__(self, title: str, *, silent_seconds: float = 0.0) -> None:
+    def __init__(self, title: str) -> None:
         self._title = title
-        self._silent = silent_seconds
         self._is_replaced = sys.stderr.isatty()
         self._started = self._printed_at = time.monotonic()
-        if not silent_seconds:
-            self._print(f"{title} ...")
+        self._print(f"{title} ...")
 
     def __call__(self, done: float, total: float, note: str = "") -> None:
         """Take note that ``done`` of ``total`` is done; ``note`` says what the newest part is."""
         now = time.monotonic()
         spent, is_last = now - self._started, done >= total
         pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
-        if spent < self._silent or (not is_last and now - self._printed_at < pause):
+        if not is_last and now - self._printed_at < pause:
             return
         self._printed_at = now
         times = f"done in {spent:.0f} s"
@@ -287,8 +284,3 @@ class LineProgress:
             click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
         else:
             say(line)
-
-
-def slow_step(title: str) -> LineProgress:
-    """The progress of a step that is silent until it has taken longer than a moment."""
-    return LineProgress(title, silent_seconds=1.0)

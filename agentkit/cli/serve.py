@@ -29,7 +29,7 @@ from agentkit.episodes.files import encode_episode
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.evolution.observers import CanaryJudge, ShadowRunner
 from agentkit.evolution.serving import CanaryRouter, LedgerWatch
-from agentkit.library import Replica, Store
+from agentkit.library import Replica
 from agentkit.library.directory.store import folder_of
 from agentkit.library.opening import file_of
 from agentkit.messages import ToolCall
@@ -146,7 +146,7 @@ def serve(
     _write_log(each_request=log)
     with ExitStack() as held:
         source = held.enter_context(opened(store_url))
-        store = held.enter_context(_followed(source, server.refresh))
+        store = held.enter_context(Replica(source, refresh_seconds=server.refresh))
         held.enter_context(_evolving_beside(options.targets, store_url, evolve))
         # Some sessions are answered with canaries, and what judges these sees every run.
         watch = LedgerWatch(store, refresh_seconds=min(server.refresh, _LEDGER_SECONDS))
@@ -209,7 +209,7 @@ def _serve_mcp(
     from agentkit.interop.mcp.library_server import LibraryServer  # of another extra
 
     keys, code = server.keys, load_tools(options.targets)
-    with opened(store_url) as store, _followed(store, server.refresh) as source:
+    with opened(store_url) as store, Replica(store, refresh_seconds=server.refresh) as source:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LibraryWarning)  # tell_binding says it
             served = LibraryServer(
@@ -241,16 +241,6 @@ def _serve_mcp(
             insecure=server.insecure,
             on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
         )
-
-
-@contextmanager
-def _followed(store: Store, refresh: float) -> Iterator[Store]:
-    """The store with its newest library at hand, looked for every ``refresh`` seconds."""
-    replica = Replica(store, refresh_seconds=refresh)
-    try:
-        yield replica
-    finally:
-        replica.stop()
 
 
 @contextmanager

@@ -37,7 +37,6 @@ from agentkit.cli.output import (
     print_table,
     say,
     say_some,
-    slow_step,
 )
 from agentkit.cli.stores import is_there, manager_of, opened, person, read_source
 from agentkit.episodes.files import BrokenLine, import_episodes
@@ -47,8 +46,8 @@ from agentkit.interop import export as exporting
 from agentkit.interop.export import formats, importing
 from agentkit.library import chain
 from agentkit.library.copying import Amount, Comparison, compare_stores, copy_store
-from agentkit.library.episode_stores import append_all
 from agentkit.library.opening import file_of, open_to_read
+from agentkit.library.store import append_all
 from agentkit.reading import open_plain
 from agentkit.tools.error_messages import plural
 
@@ -326,7 +325,7 @@ def copy(
     episodes = not no_episodes
     if dry_run:
         with closing(open_to_read(source)) as ours, closing(open_to_read(target)) as theirs:
-            found = compare_stores(ours, theirs, episodes=episodes, progress=slow_step)
+            found = compare_stores(ours, theirs, episodes=episodes)
         say_some(f"{one.part} {one.place}: {one.message}" for one in found.differences)
         return Output(
             record=found.to_json(),
@@ -340,7 +339,7 @@ def copy(
     if source == target or is_same_file:
         raise UsageError("SOURCE and TARGET are the same store; name another target")
     with closing(open_to_read(source)) as ours, opened(target) as theirs:
-        report = copy_store(ours, theirs, episodes=episodes, progress=slow_step)
+        report = copy_store(ours, theirs, episodes=episodes)
     facts = {"held": report.held} if report.held != Amount() else {}
     facts |= {"copied": report.copied}
     rows = [(name, _words(amount, episodes=episodes)) for name, amount in facts.items()]

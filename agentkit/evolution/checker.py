@@ -490,8 +490,8 @@ class CandidateChecker:
             return rebased.definition
         return failed(
             "conflict",
-            field=rebased.conflicts[0].field,
-            fields=", ".join(conflict.field for conflict in rebased.conflicts),
+            field=rebased.conflicts[0],
+            fields=", ".join(rebased.conflicts),
             name=newest.name,
             before=before.digest[:12],
             newest=newest.digest[:12],

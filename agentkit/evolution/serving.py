@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, LEFT_EXPERIMENT
 from agentkit.errors import DefinitionError, StoreError, UsageError
@@ -46,8 +47,9 @@ def _is_readable(record: ProposalRecord) -> bool:
     """Whether the candidate can be read; one that cannot is logged: a newer agentkit wrote it."""
     try:
         return record.candidate is not None
-    except DefinitionError:
-        logger.exception("the candidate of %r cannot be read; not tried", record.proposal_id)
+    except DefinitionError as error:
+        message = "the candidate of %r cannot be read; not tried"
+        episodes.log_failure(logger, error, message, record.proposal_id)
         return False
 
 
@@ -199,7 +201,7 @@ class LedgerWatch:
         age = self._clock() - self._read_at
         if self._replica is None or self._replica.last_event is None or self._is_behind(ledger):
             return age
-        return min(age, self._replica.staleness_seconds)
+        return min(age, self._replica.status.staleness_seconds)
 
     def _is_behind(self, ledger: Ledger) -> bool:
         """Whether the replica knows of later events."""
@@ -232,10 +234,11 @@ class LedgerWatch:
             try:
                 events = self._store.events(after=0 if known is None else known.sequence)
                 self._ledger = (known or Ledger()).after(events)
-            except StoreError:
+            except StoreError as error:
                 if known is None:
                     raise
-                logger.exception("the events cannot be read; what was read last counts on")
+                message = "the events cannot be read; what was read last counts on"
+                episodes.log_failure(logger, error, message)
                 return known
             self._read_at = self._tried_at
             return self._ledger

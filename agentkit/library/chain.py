@@ -12,13 +12,19 @@ import hmac
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit.errors import MissingExtraError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest
-from agentkit.library.events import ChainHead, EventKind, LibraryEvent, Signer, Verifier
+from agentkit.library.events import (
+    ChainHead,
+    EventKind,
+    LibraryEvent,
+    Signer,
+    Verifier,
+    moment_of,
+)
 from agentkit.library.store import ToolRevision, ToolStore
 from agentkit.tools.canonical import digest
 
@@ -344,9 +350,7 @@ def _at_end(
             message = f"the chain {end}, but event {expected} was seen before: its end was cut off"
         yield ChainFault(sequence=expected, code="head", message=message)
     if unchecked:
-        carry = "1 event carries a signature"
-        carry = f"{unchecked:,} events carry signatures" if unchecked > 1 else carry
-        message = f"{carry} that nobody checked: no key was given"
+        message = f"signatures that nobody checked, because no key was given: {unchecked:,}"
         yield ChainFault(sequence=last, code="unchecked", message=message)
 
 
@@ -354,11 +358,11 @@ def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[Cha
     """Whether an event follows the one before it, in place, by hash and in time."""
     last = 0 if before is None else before.sequence
     if event.sequence > last + 1:
-        first, end = last + 1, event.sequence - 1
-        lost = f"event {first} is" if first == end else f"events {first} to {end} are"
+        lost = f"events {last + 1} to {event.sequence - 1} are"
+        lost = f"event {last + 1} is" if event.sequence == last + 2 else lost
         where = f"follows event {last}" if before is not None else "is the first"
         message = f"{lost} missing: event {event.sequence} {where}"
-        yield ChainFault(sequence=first, code="gap", message=message)
+        yield ChainFault(sequence=last + 1, code="gap", message=message)
     elif event.sequence <= last:
         yield _fault(event, "order", f"stands behind event {last}: it was moved, or is there twice")
     elif before is None and event.previous:
@@ -369,7 +373,7 @@ def _misplaced(before: LibraryEvent | None, event: LibraryEvent) -> Iterator[Cha
             "changed after it was written"
         )
         yield _fault(before, "link", words)
-    earlier, later = None if before is None else _moment(before), _moment(event)
+    earlier, later = None if before is None else moment_of(before.at), moment_of(event.at)
     if before is not None and earlier and later and later < earlier:
         words = f"is of {event.at}, before event {before.sequence} ({before.at}): a clock was set"
         yield _fault(event, "clock", words)
@@ -384,15 +388,6 @@ def _hash(event: LibraryEvent) -> str:
         return event.hash
     except (ValueError, TypeError, RecursionError):
         return ""
-
-
-def _moment(event: LibraryEvent) -> datetime | None:
-    """The time of an event; None for one that cannot be compared with others."""
-    try:
-        moment = datetime.fromisoformat(event.at)
-    except ValueError:
-        return None
-    return None if moment.tzinfo is None else moment
 
 
 # Checking a library.
@@ -501,20 +496,12 @@ def event_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
 def _unrecorded_versions(
     events: Iterable[LibraryEvent], versions: Iterable[int]
 ) -> Iterator[ChainFault]:
-    """Notes on versions without an event; those in a row are one note."""
+    """A note on versions without an event."""
     stated = {
-        e.library_version: e.sequence for e in events if e.digest_after or e.kind == "written"
+        event.library_version for event in events if event.digest_after or event.kind == "written"
     }
-    after = 0
-    rows: list[tuple[int, list[int]]] = []
-    for version in versions:
-        if version in stated:
-            after = stated[version]
-        elif rows and rows[-1][1][-1] == version - 1:
-            rows[-1][1].append(version)
-        else:
-            rows.append((after, [version]))
-    for sequence, row in rows:
-        which = f"version {row[0]}" if len(row) == 1 else f"versions {row[0]} to {row[-1]}"
-        message = f"no event tells of library {which}"
-        yield ChainFault(sequence=sequence, code="untold", message=message)
+    untold = [version for version in versions if version not in stated]
+    if untold:
+        more = f" and {len(untold) - 1:,} others" if len(untold) > 1 else ""
+        message = f"no event tells of library version {untold[0]}{more}"
+        yield ChainFault(sequence=0, code="untold", message=message)

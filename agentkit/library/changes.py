@@ -21,7 +21,7 @@ from agentkit.errors import (
     ToolNotFoundError,
     UsageError,
 )
-from agentkit.library.events import ChainHead, LibraryEvent, check_types
+from agentkit.library.events import ChainHead, LibraryEvent, check_types, moment_of
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
@@ -50,45 +50,29 @@ def check_change(change: LibraryChange) -> None:
             carry, or its events are not a chain.
     """
     if not change.proposal_id.strip():
-        raise StoreError(
-            "a change needs a proposal_id, by which a retry is recognised; got an empty one"
-        )
+        raise StoreError("a change needs a proposal_id, by which a retry is recognised")
     names = Counter([*(tool.name for tool in change.upserts), *change.removals])
     if not names and not change.events:
-        raise StoreError(
-            f"change {change.proposal_id!r} is empty: give definitions to add, names to remove or "
-            "events to keep"
-        )
+        raise StoreError(f"change {change.proposal_id!r} is empty: it changes and tells nothing")
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
         raise StoreError(
-            f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once; "
-            "one change holds one step for each tool"
+            f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once"
         )
-    if change.created_at and not _is_moment(change.created_at):
+    if change.created_at and moment_of(change.created_at) is None:
         raise StoreError(
-            f"change {change.proposal_id!r} says that it was made at {change.created_at!r}; write "
-            "ISO 8601 with a time zone, or nothing for the time of the commit"
+            f"change {change.proposal_id!r} was made at {change.created_at!r}, which is not ISO "
+            "8601 with a time zone"
         )
     for definition in change.upserts:
         try:
             definition.digest  # noqa: B018 - it is kept
         except (ValueError, RecursionError) as error:
-            raise StoreError(
-                f"tool {definition.name!r} cannot be stored: {error}. Definitions hold JSON data "
-                "only"
-            ) from error
+            raise StoreError(f"tool {definition.name!r} cannot be stored: {error}") from error
     before: LibraryEvent | None = None
     for event in change.events:
         _check_event(event, before, change)
         before = event
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        return datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
-        return False
 
 
 def _check_event(event: LibraryEvent, before: LibraryEvent | None, change: LibraryChange) -> None:
@@ -405,19 +389,15 @@ def rollback_change(
         raise missing_tool(tool_name, store.load())
     earlier = [revision.definition for revision in history if revision.version <= to_version]
     target, current = (earlier[-1] if earlier else None), history[-1].definition
-    outline = ", ".join(
-        f"{one.version} {'removed' if one.definition is None else 'changed'}" for one in history
-    )
     if target is None:
         raise StoreError(
-            f"tool {tool_name!r} was not in the library at version {to_version} "
-            f"(its history: {outline}), and rolling back never removes; "
-            "to take it out, commit a change whose removals name it"
+            f"tool {tool_name!r} was not in the library at version {to_version}, and rolling back "
+            "never removes; to take it out, commit a change whose removals name it"
         )
     if target == current and target.origin == current.origin:
         raise StoreError(
-            f"tool {tool_name!r} already is as it was at version {to_version} "
-            f"(its history: {outline}); there is nothing to roll back"
+            f"tool {tool_name!r} already is as it was at version {to_version}; there is nothing "
+            "to roll back"
         )
     return LibraryChange(
         proposal_id=proposal_id,

@@ -11,7 +11,7 @@ from agentkit.episodes.files import telling_unreadable
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.changes import actual_digest
-from agentkit.library.copying import Progress, counted, episode_count, episodes_of, silent
+from agentkit.library.copying import episodes_of
 from agentkit.library.events import Verifier
 from agentkit.library.library import Library
 from agentkit.library.pins import pin_faults
@@ -60,9 +60,7 @@ class StoreCheck:
         }
 
 
-def check_store(
-    store: Store, *, verifier: Verifier | None = None, progress: Progress = silent
-) -> StoreCheck:
+def check_store(store: Store, *, verifier: Verifier | None = None) -> StoreCheck:
     """Read all that a store holds, and tell what is damaged. Nothing is written.
 
     Looked at are: what a ``Checkable`` store looks for itself; every change, with the digests of
@@ -73,7 +71,6 @@ def check_store(
     Args:
         store: Where to look.
         verifier: Checks the signatures of events; None leaves them alone.
-        progress: Hears how far it is.
 
     Raises:
         StoreUnavailableError: The store cannot be reached, which says nothing of what it holds.
@@ -89,7 +86,7 @@ def check_store(
         >>> found.is_sound, found.versions, found.notes
         (True, 1, ('no event tells of library version 1',))
     """
-    check = _Check(store, progress)
+    check = _Check(store)
     for place, look in (
         ("store", check.run_own_check),
         ("versions", check.check_versions),
@@ -114,7 +111,6 @@ class _Check:
     """One check while it runs; several parts may meet the same fault, which is reported once."""
 
     store: Store
-    progress: Progress
     versions: int = 0
     events: int = 0
     episodes: int = 0
@@ -152,11 +148,8 @@ class _Check:
 
     def check_versions(self) -> None:
         """Every change, one after the other, and what they make together."""
-        total = max(self.store.versions(), default=0)
         made: dict[str, str] = {}
-        for applied in counted(
-            self.store.changes(), self.progress("checking versions"), total=total
-        ):
+        for applied in self.store.changes():
             place = f"version {applied.version}"
             if self.versions and applied.version != self.versions + 1:
                 self.report(
@@ -212,10 +205,8 @@ class _Check:
 
     def check_episodes(self) -> None:
         """Every episode can be read."""
-        watched = self.progress("checking episodes")
-        total = episode_count(self.store)
         with telling_unreadable(self._unreadable):
-            for _ in counted(episodes_of(self.store), watched, total=total):
+            for _ in episodes_of(self.store):
                 self.episodes += 1
 
     def _unreadable(self, episode_id: str, reason: str) -> None:

@@ -140,9 +140,6 @@ def _difference(held: Signature, code: Signature) -> str:
 _FROM_CODE = frozenset({"register", "bind", "import"})
 """Operations that write a definition as its source has it, before anything was learned."""
 
-_PYTHON_ORIGINS = frozenset({"function", "pydantic"})
-"""Origins of definitions that were made from Python code."""
-
 
 def bind_code(
     store: LibraryStore, tools: Iterable[Tool], *, frozen: bool = False
@@ -287,24 +284,8 @@ def _carried_out(
         revised=tuple(plan.revisions),
         waiting=waiting,
         without_code=without_code(bound),
-        notes=(*_strange(plan, tools), *_notes(plan)),
+        notes=tuple(_notes(plan)),
     )
-
-
-def _strange(plan: _Plan, tools: Sequence[Tool]) -> Iterator[str]:
-    """That code and library have nothing in common, as where the store is another project's."""
-    held = [
-        one
-        for one in plan.held.definitions
-        if one.origin.kind in _PYTHON_ORIGINS and one.origin.reference
-    ]
-    code = {one.name for one in tools if one.is_bound}
-    if held and code and code == {one.name for one in plan.new}:
-        yield (
-            f"this library knew none of the code here, and its own tools ({len(held):,}) have "
-            "no code here; they stay as they are. If it belongs to another project, name the "
-            "right `store`"
-        )
 
 
 def _committed(

@@ -6,62 +6,25 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from itertools import islice, zip_longest
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import StoreError, StoreFormatError, UsageError
 from agentkit.library.changes import actual_digest, change_to_json
-from agentkit.library.episode_stores import append_all
-from agentkit.library.events import LibraryEvent, storable
+from agentkit.library.events import LibraryEvent, moment_of, storable
 from agentkit.library.library import Library
 from agentkit.library.store import (
     AppliedChange,
     EpisodeFilter,
     LibraryChange,
-    Pruning,
     Store,
     ToolStore,
+    append_all,
 )
 
 T = TypeVar("T")
-
-
-class ProgressCallback(Protocol):
-    """Hears how much of a step is done."""
-
-    def __call__(self, done: float, total: float, /) -> None:
-        """``done`` of ``total``."""
-        ...
-
-
-Progress: TypeAlias = Callable[[str], ProgressCallback]
-"""Given the title of a step, returns what hears how much of it is done."""
-
-
-def silent(_title: str) -> ProgressCallback:
-    """Reports nothing."""
-    return lambda _done, _total: None
-
-
-def counted(items: Iterable[T], report: ProgressCallback, *, total: int) -> Iterator[T]:
-    """The same items; each is reported. Where their number is not known (0), none is."""
-    for number, item in enumerate(items, start=1):
-        yield item
-        if total:
-            report(min(number, total), total)
-
-
-def episode_count(store: Store) -> int:
-    """How many episodes a store holds, where it can say so without reading them; else 0."""
-    if not isinstance(store, Pruning):
-        return 0
-    try:
-        return store.volume().count
-    except StoreError:  # it may have to note something for that, and is open to be read only
-        return 0
 
 
 def episodes_of(store: Store) -> Iterator[Episode]:
@@ -118,21 +81,15 @@ class Amount:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
-    """The extent to which two stores agree.
+class Comparison(Amount):
+    """The extent to which two stores agree: how much is the same, from the first on.
 
     Attributes:
-        versions: How many library versions are the same, from the first on.
-        tools: How many tools the last of these has.
-        events: How many events are the same, from the first on.
-        episodes: How many episodes are the same, from the first on.
+        tools: How many tools the last of the equal versions has.
         differences: The first one of each part: of versions with their tools, events, episodes.
     """
 
-    versions: int
-    tools: int
-    events: int
-    episodes: int
+    tools: int = 0
     differences: tuple[Difference, ...] = ()
 
     @property
@@ -142,19 +99,17 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """The comparison as a JSON object."""
-        record: dict[str, Any] = {"is_equal": self.is_equal}
-        for name in ("versions", "tools", "events", "episodes"):
-            record[name] = getattr(self, name)
-        return record | {"differences": [one.to_json() for one in self.differences]}
+        return {
+            "is_equal": self.is_equal,
+            "versions": self.versions,
+            "tools": self.tools,
+            "events": self.events,
+            "episodes": self.episodes,
+            "differences": [one.to_json() for one in self.differences],
+        }
 
 
-def compare_stores(
-    first: Store,
-    second: Store,
-    *,
-    episodes: bool = True,
-    progress: Progress = silent,
-) -> Comparison:
+def compare_stores(first: Store, second: Store, *, episodes: bool = True) -> Comparison:
     """Compare two histories from their beginnings on, and name where they part.
 
     Compared are the changes that made the versions (definitions with their origins, names, times
@@ -164,7 +119,6 @@ def compare_stores(
         first: One store.
         second: The other one.
         episodes: Whether to look at episodes.
-        progress: Hears how far it is.
 
     Raises:
         StoreError: A store cannot be read.
@@ -182,9 +136,7 @@ def compare_stores(
 
     Cost: one pass over both; one episode of each is held at a time, and the events of both.
     """
-    total = max(first.versions(), default=0)
-    ours = counted(first.changes(), progress("comparing versions"), total=total)
-    versions, of_versions = _walk(ours, second.changes(), _change)
+    versions, of_versions = _walk(first.changes(), second.changes(), _change)
     events, of_events = _walk(first.events(), second.events(), _event)
     one, other = (
         store.load(store.versions()[versions - 1]) if versions else Library()
@@ -196,9 +148,7 @@ def compare_stores(
         of_tools = Difference(part="tools", place=place, message="the tools are not the same")
     kept, of_episodes = 0, None
     if episodes:
-        report = progress("comparing episodes")
-        mine = counted(episodes_of(first), report, total=episode_count(first))
-        kept, of_episodes = _walk(mine, episodes_of(second), _episode)
+        kept, of_episodes = _walk(episodes_of(first), episodes_of(second), _episode)
     found = (of_versions, of_tools, of_events, of_episodes)
     return Comparison(
         versions=versions,
@@ -236,7 +186,8 @@ def _walk(
 
 
 def _change(applied: AppliedChange) -> _Item:
-    says = change_to_json(applied.change) | {"made at": _moment(applied.change.created_at)}
+    created_at = applied.change.created_at
+    says = change_to_json(applied.change) | {"made at": moment_of(created_at) or created_at}
     says.pop("created_at", None)
     says |= {f"tool {name!r}": "removed" for name in sorted(says.pop("removals", ()))}
     for row in sorted(says.pop("upserts", ()), key=lambda row: str(row["definition"]["name"])):
@@ -257,15 +208,6 @@ def _episode(episode: Episode) -> _Item:
 def _stored(record: Mapping[str, Any]) -> dict[str, Any]:
     """What is said of something, with texts as every store holds them."""
     return {name: storable(one) if isinstance(one, str) else one for name, one in record.items()}
-
-
-def _moment(text: str) -> datetime | str:
-    """A time that compares with one of another time zone; the text itself if it is not a time."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return text if moment.tzinfo is None else moment
 
 
 def _digests(library: Library) -> list[tuple[str, str]]:
@@ -307,13 +249,7 @@ class Copied:
         }
 
 
-def copy_store(
-    source: Store,
-    target: Store,
-    *,
-    episodes: bool = True,
-    progress: Progress = silent,
-) -> Copied:
+def copy_store(source: Store, target: Store, *, episodes: bool = True) -> Copied:
     """Copy all versions, events and episodes, then compare both stores.
 
     Versions keep their numbers, changes their ids, authors, reasons and times, tools their order
@@ -329,7 +265,6 @@ def copy_store(
         source: Where to read.
         target: Where to write; there must be no other writer.
         episodes: Whether episodes go along.
-        progress: Given the title of each step, returns what hears how much of it is done.
 
     Raises:
         UsageError: The source begins with a later version than 1.
@@ -364,9 +299,9 @@ def copy_store(
             raise StoreError(_parted(difference))
     held = Amount(versions=before.versions, events=before.events, episodes=before.episodes)
     events = source.events(after=held.events)
-    made = copy_library(source, target, events, after=held.versions, progress=progress)
-    kept = _copy_episodes(source, target, after=held.episodes, progress=progress) if episodes else 0
-    compared = compare_stores(source, target, episodes=episodes, progress=progress)
+    made = copy_library(source, target, events, after=held.versions)
+    kept = _copy_episodes(source, target, after=held.episodes) if episodes else 0
+    compared = compare_stores(source, target, episodes=episodes)
     wrong = [one for one in compared.differences if one.ended != "second"]
     if wrong:
         raise StoreError(
@@ -388,7 +323,6 @@ def copy_library(
     *,
     after: int,
     until: int = _ALL,
-    progress: Progress = silent,
 ) -> int:
     """Copy versions with the events of each, then the events that are left; how many versions.
 
@@ -401,16 +335,13 @@ def copy_library(
         events: The events that the target lacks.
         after: The last version that the target holds.
         until: The last version to copy.
-        progress: Hears how far it is.
 
     Raises:
         StoreFormatError: A definition of the source is not the one of its digest.
         StoreError: One of the stores failed; what was copied until then stays.
     """
     version, left = after, deque(events)
-    total = max(source.versions(), default=0) - after
-    changes = islice(source.changes(after=after), until - after)
-    for applied in counted(changes, progress("copying versions"), total=total):
+    for applied in islice(source.changes(after=after), until - after):
         _check_whole(applied)
         change = replace(applied.change, events=_take_events(left, applied.version))
         made = target.commit(change, expected_version=version)
@@ -451,12 +382,10 @@ def _check_whole(applied: AppliedChange) -> None:
             )
 
 
-def _copy_episodes(source: Store, target: Store, *, after: int, progress: Progress) -> int:
+def _copy_episodes(source: Store, target: Store, *, after: int) -> int:
     """Copy the episodes behind the first ``after``, which the target holds; how many."""
-    count, total = 0, max(episode_count(source) - after, 0)
-    rest = islice(episodes_of(source), after, None)
-    watched = counted(rest, progress("copying episodes"), total=total)
-    while some := tuple(islice(watched, _EPISODES_AT_A_TIME)):
+    count, rest = 0, islice(episodes_of(source), after, None)
+    while some := tuple(islice(rest, _EPISODES_AT_A_TIME)):
         append_all(target, some)
         count += len(some)
     return count

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentkit import composites
 from agentkit.errors import LibraryError
-from agentkit.library.derived import Snapshot
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from agentkit.library.derived import Snapshot
     from agentkit.messages import JsonObject
 
 _SHOWN = 4

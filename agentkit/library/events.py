@@ -283,7 +283,9 @@ def chained(
         >>> second.sequence, second.previous == first.hash
         (2, True)
     """
-    _check_time(at)
+    moment = moment_of(at)
+    if moment is None or moment.utcoffset() != timedelta(0):
+        raise UsageError(f"the time of an event is ISO 8601 in UTC (...+00:00); got {at!r}")
     last, events = head, []
     for draft in drafts:
         last = _event(draft, last, at=at)
@@ -325,13 +327,13 @@ def _storable(value: Any) -> Any:
     return value
 
 
-def _check_time(at: str) -> None:
+def moment_of(text: str) -> datetime | None:
+    """The time that a text says, as ISO 8601 with a time zone; None for any other text."""
     try:
-        offset = datetime.fromisoformat(at).utcoffset()
+        moment = datetime.fromisoformat(text)
     except ValueError:
-        offset = None
-    if offset != timedelta(0):
-        raise UsageError(f"the time of an event is ISO 8601 in UTC (...+00:00); got {at!r}")
+        return None
+    return None if moment.tzinfo is None else moment
 
 
 Operation = Literal[

@@ -25,6 +25,7 @@ from agentkit.tools.tool import Tool
 if TYPE_CHECKING:
     from agentkit.composites.problems import CompositeLimits, ContractMode
 
+
 T = TypeVar("T")
 
 
@@ -246,21 +247,16 @@ class Library:
         return f"Library({len(self)} tools, version={self._version})"
 
 
-Refusals = dict[str, tuple[SourceProblem, ...]]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinkReport:
     """The result of linking.
 
     Attributes:
         library: The library with its composites linked.
-        bound: The composites that run in this process.
-        refused: Those that do not, each with the reasons.
+        refused: The composites that do not run in this process, each with the reasons.
     """
 
     library: Library
-    bound: tuple[str, ...]
     refused: Mapping[str, tuple[SourceProblem, ...]]
 
 
@@ -313,13 +309,23 @@ def link_report(
 ) -> LinkReport:
     """Like ``link``, with the reasons why composites got no code."""
     if not any(tool.definition.body is not None for tool in library):  # makes no DAG
-        return LinkReport(library=library, bound=(), refused={})
-    linked, refused = _linked(library.tools, library.dag, limits=limits, contracts=contracts)
-    return LinkReport(
-        library=library.with_tools(linked.values()),
-        bound=tuple(name for name, tool in linked.items() if tool.is_bound),
-        refused=refused,
-    )
+        return LinkReport(library=library, refused={})
+    dag, current = library.dag, dict(library.tools)
+    refused: dict[str, tuple[SourceProblem, ...]] = {}
+    rest = {name: None for name in dag.composites if _follows_its_children(current[name])}
+    for name in in_order(rest, dag.children):
+        del rest[name]
+        try:
+            current[name] = _with_children(current[name], current, limits, contracts)
+        except CompositeError as error:
+            current[name], refused[name] = _unbound(current[name]), error.problems
+        else:
+            if not current[name].is_bound:
+                refused[name] = tuple(_waiting_for(name, dag.children[name], current, refused))
+    for name in rest:
+        current[name], refused[name] = _unbound(current[name]), (_circular(name, dag),)
+    linked = library.with_tools(current[name] for name in dag.composites)
+    return LinkReport(library=linked, refused=refused)
 
 
 def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
@@ -338,31 +344,6 @@ def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
     part = library.without(other for other in library.tools if other not in below)
     problems = link_report(part).refused.get(name, ())
     return tuple(problem for problem in problems if problem.code != "unbound_child")
-
-
-def _linked(
-    tools: Mapping[str, Tool],
-    dag: Dag,
-    *,
-    limits: CompositeLimits | None = None,
-    contracts: ContractMode | None = None,
-) -> tuple[dict[str, Tool], Refusals]:
-    """Every composite with the code of its children; and for each that has none why that is so."""
-    current = dict(tools)
-    refused: Refusals = {}
-    rest = {name: None for name in dag.composites if _follows_its_children(current[name])}
-    for name in in_order(rest, dag.children):
-        del rest[name]
-        try:
-            current[name] = _with_children(current[name], current, limits, contracts)
-        except CompositeError as error:
-            current[name], refused[name] = _unbound(current[name]), error.problems
-        else:
-            if not current[name].is_bound:
-                refused[name] = tuple(_waiting_for(name, dag.children[name], current, refused))
-    for name in rest:
-        current[name], refused[name] = _unbound(current[name]), (_circular(name, dag),)
-    return {name: current[name] for name in dag.composites}, refused
 
 
 def _follows_its_children(tool: Tool) -> bool:
@@ -395,7 +376,10 @@ def _unbound(tool: Tool) -> Tool:
 
 
 def _waiting_for(
-    name: str, children: Iterable[str], tools: Mapping[str, Tool], refused: Refusals
+    name: str,
+    children: Iterable[str],
+    tools: Mapping[str, Tool],
+    refused: Mapping[str, tuple[SourceProblem, ...]],
 ) -> Iterator[SourceProblem]:
     for child in children:
         if child in refused:

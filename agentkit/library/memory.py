@@ -13,7 +13,6 @@ from agentkit.episodes import Episode
 from agentkit.episodes.files import encode_episode
 from agentkit.errors import EpisodeFormatError, StaleVersionError, StoreError
 from agentkit.library.changes import (
-    actual_digest,
     are_held,
     begun_at,
     check_change,
@@ -33,7 +32,6 @@ from agentkit.library.store import (
     EpisodeVolume,
     LibraryChange,
     Retention,
-    StoreFault,
     ToolRevision,
 )
 from agentkit.tools.definition import ToolDefinition
@@ -228,17 +226,6 @@ class MemoryStore:
                 return by_age[:gone]
             size -= one.bytes
         return by_age
-
-    def check(self) -> Iterator[StoreFault]:
-        """Definitions that were changed in place, through a dict or a list that they hold."""
-        for applied in self.changes():
-            for tool in applied.change.upserts:
-                if actual_digest(tool) != tool.digest:
-                    message = (
-                        f"tool {tool.name!r} was changed in place after it was committed; give the "
-                        "store a copy of what the program goes on to change"
-                    )
-                    yield StoreFault(place=f"version {applied.version}", message=message)
 
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""

@@ -146,28 +146,17 @@ _BY_KEY = frozenset({"description.parameters"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Conflict:
-    """A field that both sides changed, each in its own way.
-
-    Attributes:
-        field: Dotted path, such as ``description.summary``.
-    """
-
-    field: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Rebased:
     """A change rebased on a newer revision.
 
     Attributes:
         definition: The newer revision with the change in it; where there are conflicts, these
             fields are as the newer revision has them.
-        conflicts: Fields that cannot be merged.
+        conflicts: Fields that both sides changed, each in its own way, as dotted paths.
     """
 
     definition: ToolDefinition
-    conflicts: tuple[Conflict, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
 
 def rebase(base: ToolDefinition, candidate: ToolDefinition, newest: ToolDefinition) -> Rebased:
@@ -193,14 +182,14 @@ def rebase(base: ToolDefinition, candidate: ToolDefinition, newest: ToolDefiniti
         >>> merged.summary, merged.tags
         ('Ping a host.', ('net',))
         >>> rebase(base, said, replace(base, description=Description(summary="Pong."))).conflicts
-        (Conflict(field='description.summary'),)
+        ('description.summary',)
     """
-    conflicts: list[Conflict] = []
+    conflicts: list[str] = []
     merged: ToolDefinition = _record("", base, candidate, newest, conflicts)
     return Rebased(definition=replace(merged, origin=newest.origin), conflicts=tuple(conflicts))
 
 
-def _record(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
+def _record(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[str]) -> Any:
     changes = {}
     for part in fields(base):
         if part.name == "origin":
@@ -211,7 +200,7 @@ def _record(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Confli
     return replace(theirs, **changes)
 
 
-def _merged(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Conflict]) -> Any:
+def _merged(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[str]) -> Any:
     if ours in (base, theirs):
         return theirs
     if theirs == base:
@@ -224,7 +213,7 @@ def _merged(path: str, base: Any, ours: Any, theirs: Any, conflicts: list[Confli
         merged = _list(base, ours, theirs)
         if merged is not None:
             return merged
-    conflicts.append(Conflict(field=path))
+    conflicts.append(path)
     return theirs
 
 
@@ -236,7 +225,7 @@ def _mapping(
     base: Mapping[str, Any],
     ours: Mapping[str, Any],
     theirs: Mapping[str, Any],
-    conflicts: list[Conflict],
+    conflicts: list[str],
 ) -> dict[str, Any]:
     merged = {}
     for key in dict.fromkeys((*theirs, *ours)):

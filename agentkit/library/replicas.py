@@ -11,10 +11,10 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from inspect import ismethod
 from typing import Literal, Self
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
 from agentkit.errors import (
     StaleVersionError,
@@ -23,13 +23,14 @@ from agentkit.errors import (
     StoreUnavailableError,
     UsageError,
 )
-from agentkit.library.episode_stores import ForwardingStore, append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, RecentVersions
 from agentkit.library.opening import open_store
 from agentkit.library.store import (
+    ForwardingStore,
     LibraryChange,
     Store,
+    append_all,
 )
 
 ReplicaState = Literal["current", "behind", "away"]
@@ -86,14 +87,6 @@ class ReplicaStatus:
         return f"{text} {self.staleness_seconds:.0f} s ago"
 
 
-@dataclass(kw_only=True)
-class _Follower:
-    """Receiver of each newer snapshot; ``take_up()`` is None when the receiver is gone."""
-
-    take_up: Callable[[], TakeUp | None]
-    version: int = -1
-
-
 class Replica(ForwardingStore):
     """A store whose newest library is always at hand, however far or unwell the store is.
 
@@ -139,7 +132,7 @@ class Replica(ForwardingStore):
         self._process = os.getpid()
         self._store = open_store(store) if isinstance(store, str) else store
         self._older = RecentVersions()
-        self._followers: list[_Follower] = []
+        self._followers: dict[Callable[[], TakeUp | None], int] = {}  # the version each has
         self._handing = threading.RLock()
         self._last_event: int | None = None
         self._looking = threading.Lock()
@@ -148,7 +141,8 @@ class Replica(ForwardingStore):
         self._known_at = -math.inf
         self._status = ReplicaStatus(state="current", version=0, staleness_seconds=0)
         self._failed_in_a_row = 0
-        self._begin()
+        self.refresh()
+        self._status = replace(self._status, refreshes=0)
         self._stopping = threading.Event()
         self._thread = threading.Thread(
             target=_follow,
@@ -189,11 +183,6 @@ class Replica(ForwardingStore):
         )
 
     @property
-    def staleness_seconds(self) -> float:
-        """Time since the library, and the events if they are followed, were known to be all."""
-        return self.status.staleness_seconds
-
-    @property
     def last_event(self) -> int | None:
         """The last event that is known of; None while nobody has read events from here."""
         return self._last_event
@@ -223,10 +212,9 @@ class Replica(ForwardingStore):
             take_up: Called in the thread that found the snapshot. A method is not kept alive. What
                 it raises counts as a failed look, and it is asked again at the next one.
         """
-        held = weakref.WeakMethod(take_up) if ismethod(take_up) else lambda: take_up
-        follower = _Follower(take_up=held)
+        follower = weakref.WeakMethod(take_up) if ismethod(take_up) else lambda: take_up
         with self._handing:
-            self._followers.append(follower)  # first: one that comes meanwhile is not missed
+            self._followers[follower] = -1  # first: one that comes meanwhile is not missed
             self._hand_on(follower, self._library)
 
     def refresh(self) -> Library:
@@ -288,13 +276,13 @@ class Replica(ForwardingStore):
     def stop(self) -> None:
         """End the thread; what is there stays, and the store stays open."""
         self._stopping.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
+        is_ours = self._process == os.getpid() and self._thread is not threading.current_thread()
+        if is_ours and self._thread.is_alive():
             self._thread.join(_END_SECONDS)  # a store may hang
 
     def close(self) -> None:
         """End the thread and close the store. A second call does nothing."""
-        if self._process == os.getpid():
-            self.stop()
+        self.stop()
         self._closed = True
         self._store.close()
 
@@ -312,21 +300,17 @@ class Replica(ForwardingStore):
 
     # Looking.
 
-    def _begin(self) -> None:
-        """Look for the first time."""
-        began = self._clock()
-        self._look_for_library()
-        self._note(None, began)
-        self._status = replace(self._status, refreshes=0)
-
     def _look(self) -> Exception | None:
         """Look at the store now, and take up what is new; what it failed of."""
         with self._looking:
-            began = self._clock()
+            began, error = self._clock(), None
             # A pin comes by events, and reaches us whatever the library is.
-            error = _failure_of(self._look_for_events)
-            if error is None or _answered(error):
-                error = _failure_of(self._look_for_library) or error
+            for look in (self._look_for_events, self._look_for_library):
+                if error is None or _answered(error):
+                    try:
+                        look()
+                    except Exception as failed:  # noqa: BLE001 - it is logged, counted and shown
+                        error = failed
             self._note(error, began)
         return error
 
@@ -348,22 +332,24 @@ class Replica(ForwardingStore):
             self._older.put(known)
             self._library = ready
             self._status = replace(self._status, refreshes=self._status.refreshes + 1)
-        failed: list[Exception] = []
+        failed: Exception | None = None
         with self._handing:
             for follower in tuple(self._followers):
-                error = _failure_of(partial(self._hand_on, follower, self._library))
-                failed += [] if error is None else [error]
-        if failed:  # they are asked again the next time
-            raise failed[0]
+                try:
+                    self._hand_on(follower, self._library)
+                except Exception as error:  # noqa: BLE001 - it is asked again the next time
+                    failed = failed or error
+        if failed is not None:
+            raise failed
 
-    def _hand_on(self, follower: _Follower, library: Library) -> None:
+    def _hand_on(self, follower: Callable[[], TakeUp | None], library: Library) -> None:
         """Hand on a snapshot if it is newer to one who is still there."""
-        take_up = follower.take_up()
+        take_up = follower()
         if take_up is None:
-            self._followers.remove(follower)
-        elif library.version > follower.version:
+            del self._followers[follower]
+        elif library.version > self._followers[follower]:
             take_up(library)
-            follower.version = library.version
+            self._followers[follower] = library.version
 
     def _note(self, error: Exception | None, began: float) -> None:
         """Note what came of a look, and say in the log what changed; the rest was said before."""
@@ -389,7 +375,7 @@ class Replica(ForwardingStore):
             words = "the newest library cannot be taken up; version %d is served on (%s)"
             if state == "away":
                 words = "the store is away; library version %d is served on (%s)"
-            logger.warning(words, version, text)
+            logger.warning(words, version, episodes.log_text(text))
 
 
 def _follow(
@@ -404,15 +390,6 @@ def _follow(
         replica._look()  # noqa: SLF001 - this is its thread
         pause = pause_after(replica._failed_in_a_row, refresh_seconds=refresh_seconds)  # noqa: SLF001
         del replica
-
-
-def _failure_of(step: Callable[[], None]) -> Exception | None:
-    """Run a step and return its error, if any; the current snapshot is served anyway."""
-    try:
-        step()
-    except Exception as error:  # noqa: BLE001 - it is logged, counted and shown in the status
-        return error
-    return None
 
 
 def _answered(error: Exception) -> bool:

@@ -67,9 +67,8 @@ class SQLStore(ABC):
         events_table: Holds the chain of events.
         extents_table: Holds the time at which each episode began, and its bytes.
         begun: The column of that time.
-        versions_at_a_time: Versions of which the changes are read at a time, and
-        episodes_at_a_time: episodes of a first and of a large page: nothing is held in the
-            database while the caller looks at them.
+        page: Versions or episodes that are read at a time: nothing is held in the database while
+            the caller looks at them.
         pruned_at_a_time: Episodes deleted in one transaction, so that none is long.
         longest_pause: Seconds between two of these at most, in which others may write.
 
@@ -80,8 +79,7 @@ class SQLStore(ABC):
     events_table: ClassVar[str] = "events"
     extents_table: ClassVar[str] = "episodes"
     begun: ClassVar[str] = "began"
-    versions_at_a_time: ClassVar[int] = 64
-    episodes_at_a_time: ClassVar[tuple[int, int]] = (64, 512)
+    page: ClassVar[int] = 256
     pruned_at_a_time: ClassVar[int] = 1_000
     longest_pause: ClassVar[float] = 0.0
 
@@ -194,7 +192,7 @@ class SQLStore(ABC):
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes behind the version ``after``, ascending; some are read at a time."""
-        newest, some = self._newest_version(), self.versions_at_a_time
+        newest, some = self._newest_version(), self.page
         for first in range(max(after, 0), newest, some):
             rows = self._rows(_CHANGES, (first, min(first + some, newest)))
             for version, of_one in groupby(rows, key=itemgetter(0)):
@@ -227,9 +225,21 @@ class SQLStore(ABC):
             "proposal_id": self._restored(proposal_id),
             "author": self._restored(author),
             "reason": self._restored(reason),
-            "evidence": read_evidence(evidence, version=version, place=self._place),
+            "evidence": self._evidence(evidence, version),
             "created_at": created_at,
         }
+
+    def _evidence(self, text: str, version: int) -> tuple[str, ...]:
+        try:
+            found = read_json(text)
+        except (ValueError, TypeError):
+            found = None
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise StoreFormatError(
+                f"{self._place} holds a version that cannot be read ({version}): its evidence is "
+                f"not a JSON array of texts: {str(text)[:80]!r}. Restore a backup"
+            )
+        return tuple(found)
 
     # Events.
 
@@ -281,11 +291,10 @@ class SQLStore(ABC):
         Labels are compared once more here, for a database may not be able to read every text.
         """
         sql, parameters = self._query(matching)
-        size, largest = self.episodes_at_a_time
         left, position = matching.limit, 0 if matching.oldest_first else newest + 1
         bounds = [newest] if matching.oldest_first else []
         while left is None or left > 0:
-            size = size if left is None else min(size, left)
+            size = self.page if left is None else min(self.page, left)
             rows = self._rows(sql, [*bounds, position, *parameters, size])
             for _, key, body in rows:
                 episode = read_episode(self._restored(key), body)
@@ -294,7 +303,7 @@ class SQLStore(ABC):
                     yield episode
             if len(rows) < size:
                 return
-            position, size = rows[-1][0], min(size * 2, largest)
+            position = rows[-1][0]
 
     def _query(self, matching: EpisodeFilter) -> tuple[str, list[object]]:
         """SQL of one page of episodes, with its parameters but for bounds, position and size."""
@@ -381,27 +390,3 @@ class SQLStore(ABC):
             if bound is not None:
                 found += [(begun, sequence) for begun, sequence in self._rows(query, (bound,))]
         return max(found, default=None)
-
-
-def read_evidence(text: str, *, version: int, place: object) -> tuple[str, ...]:
-    """The evidence of a version from the JSON array that a table holds.
-
-    Args:
-        text: The array.
-        version: Named in the error, as is the ``place``.
-        place: The store, without secrets.
-
-    Raises:
-        StoreFormatError: It is not an array of texts.
-    """
-    try:
-        found = read_json(text)
-    except (ValueError, TypeError):
-        found = None
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise StoreFormatError(
-            f"{place} holds a version that cannot be read ({version}): its evidence is not a JSON "
-            f"array of texts: {str(text)[:80]!r}. Restore a backup; 'agentkit check' lists what "
-            "else is damaged"
-        )
-    return tuple(found)

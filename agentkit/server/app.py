@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.episode_stores import append_all
 from agentkit.library.replicas import replica_of
-from agentkit.library.store import Store
+from agentkit.library.store import Store, append_all
 from agentkit.models.base import accepted_media
 from agentkit.server.approvals import ApprovalsEndpoint
 from agentkit.server.chat import ChatCompletions, Dialect

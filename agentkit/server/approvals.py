@@ -17,8 +17,7 @@ from agentkit.agent.types import Approval, deferred_calls
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_imported
 from agentkit.errors import AgentKitError
-from agentkit.library.episode_stores import holds_episode
-from agentkit.library.store import EpisodeStore
+from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
 from agentkit.server.chat_request import refused

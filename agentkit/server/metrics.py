@@ -191,7 +191,7 @@ def store_gauges(queue: EpisodeQueue, replica: Replica | None) -> Gauges:
         read |= {
             "agentkit_library_staleness_seconds": (
                 "Time since the library was known to be the newest.",
-                lambda: replica.staleness_seconds,
+                lambda: replica.status.staleness_seconds,
             ),
             "agentkit_store_away": (
                 "1 while the store does not answer and the last library is served.",

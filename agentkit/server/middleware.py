@@ -21,8 +21,10 @@ from collections.abc import (
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.server.keys import Keys
 from agentkit.server.metrics import Metrics
+from agentkit.tools.invocation import is_tool_error
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -91,6 +93,10 @@ class RequestError(Exception):
         error |= {} if self.episode_id is None else {"episode_id": self.episode_id}
         error |= {} if self.episode_kept else {"episode_kept": False}
         return json.dumps({"error": error}).encode()
+
+
+class BrokenAnswerError(Exception):
+    """An answer that had begun could not be ended; the log tells why."""
 
 
 class ClientLeftError(Exception):
@@ -350,19 +356,22 @@ class Front:
             await self.app(scope, exchange.receive, exchange.send)
         except ClientLeftError:
             exchange.status = exchange.status or CLIENT_LEFT
-        except Exception as error:  # noqa: BLE001 - sent to the client, or raised again
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
             await self._failed(exchange, error)
         finally:
             self._count(exchange, time.perf_counter() - began)
 
-    async def _failed(self, exchange: Exchange, error: Exception) -> None:
+    async def _failed(self, exchange: Exchange, error: BaseException) -> None:
         reported = error
         if not isinstance(reported, RequestError):
-            _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+            episodes.log_failure(_LOG, error, "request %s failed", exchange.request_id)
             message = f"something unexpected went wrong ({type(error).__name__})"
             reported = RequestError(status=500, message=message, code="internal_error")
         if exchange.status:
-            raise error  # too late for a status: the server cuts the connection
+            # Too late for a status: the server cuts the connection, and logs what is raised here.
+            raise BrokenAnswerError from None
         await exchange.answer_error(reported)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:

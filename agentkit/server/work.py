@@ -24,8 +24,7 @@ from agentkit.agent.types import (
 from agentkit.episodes import Episode, StopReason
 from agentkit.episodes.labels import ANONYMOUS, is_extra_record, is_imported
 from agentkit.evolution.validation.texts import name_key
-from agentkit.library.episode_stores import holds_episode
-from agentkit.library.store import EpisodeFilter, EpisodeStore
+from agentkit.library.store import EpisodeFilter, EpisodeStore, holds_episode
 from agentkit.media import Media, parts_of
 from agentkit.messages import Message, ToolCall, check_sent
 from agentkit.reading import read_json

@@ -15,8 +15,8 @@ from support.unreliable_store import UnreliableStore
 from agentkit import Agent, open_store
 from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.episode_stores import with_episodes
 from agentkit.library.replicas import replica_of
+from agentkit.library.store import with_episodes
 from agentkit.testing import FunctionModel, ScriptedModel
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -241,20 +242,27 @@ def test_calls_that_wait_are_listed_and_decided(invoke, as_json, store_url, scri
 
     with closing(open_store(store_url)) as store:
         call = ToolCall(call_id="c1", name="refund", arguments={"order": "A17"})
-        agent = Agent(ScriptedModel([[call]]), tools=[refund], store=store)
-        agent.run_sync("Refund A17", metadata={"user": "Ada"})
+        agent = Agent(ScriptedModel([[call], [call]]), tools=[refund], store=store)
+        for who in ("Ada", "Ben"):
+            agent.run_sync("Refund A17", metadata={"user": who})
         wait_for(agent.close())
     assert 'refund(order="A17")' in invoke("review", "calls").stdout
-    (listed,) = as_json("review", "calls")
+    listed, other = as_json("review", "calls")
     assert (listed["user"], listed["request"]) == ("Ada", "Refund A17")
     agent = ["--tools", "refunds.py", "--model", "script:a"]
     assert invoke("review", "calls", "nothing", "--decide", "approve", *agent).exit_code == 2
     script("It is done.")
     decided = invoke("review", "calls", listed["run"], "--decide", "approve", *agent)
     assert decided.stdout == "It is done.\n", decided.stderr
-    assert as_json("review", "calls") == []
     last = as_json("episodes", "show", "last")
     assert last["turns"][0]["results"][0]["value"] == "A17 is refunded"
+    script("Then not.")
+    no = ("--decide", "reject", "--reason", "too much")
+    assert invoke("review", "calls", other["run"], *no, *agent).exit_code == 0
+    (denied,) = as_json("episodes", "show", "last")["turns"][0]["results"]
+    assert (denied["status"], "too much" in json.dumps(denied)) == ("denied", True)
+    assert as_json("review", "calls") == []
+    assert "no call waits for you" in invoke("review", "calls").stderr
 
 
 SECRET = "0123456789abcdef0123456789abcdef"

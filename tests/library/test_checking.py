@@ -21,8 +21,8 @@ from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.chain import read_signer
 from agentkit.library.checking import check_store
 from agentkit.library.copying import copy_store
-from agentkit.library.episode_stores import holds_episode
 from agentkit.library.opening import open_to_read
+from agentkit.library.store import holds_episode
 from agentkit.tools.definition import ChildReference, Signature
 
 KEY = read_signer("0123456789abcdef0123456789abcdef")
@@ -199,7 +199,7 @@ def test_a_definition_that_a_program_changed_in_place_is_found():
     store.commit(LibraryChange(proposal_id="1", upserts=(tool,)), expected_version=0)
     schema["properties"] = {"x": {"type": "string"}}
     found = check_store(store)
-    assert [fault.place for fault in found.faults if "in place" in fault.message] == ["version 1"]
+    assert [fault.place for fault in found.faults] == ["version 1", "library"]
 
 
 def test_a_store_that_is_away_is_not_called_damaged(path):

@@ -9,10 +9,10 @@ from hypothesis import given, strategies as st
 
 from agentkit import Agent, Library, open_store, tool
 from agentkit.agent import StorePolicy
-from agentkit.errors import CodeDriftError, LibraryWarning
+from agentkit.errors import CodeDriftError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposal import Proposal
-from agentkit.library import Author, LibraryChange
+from agentkit.library import Author
 from agentkit.library.chain import verify_chain, verify_library
 from agentkit.library.code_binding import pinned
 from agentkit.library.code_registration import bind_code
@@ -193,20 +193,6 @@ def test_a_store_that_is_only_read_is_used_as_it_is(tmp_path, store):
     library, binding = bind_code(open_store(f"artifact:{tmp_path / 'other.json'}"), [loan])
     assert "loan" in library
     assert binding.notes[0].startswith("loan: not written to the library: an artifact")
-
-
-def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
-    """Nothing in code is known there, and nothing there has code: one line, said once."""
-    origin = replace(loan.definition.origin, reference="another_project.far")
-    far = replace(loan.definition, name="far", origin=origin)
-    store.commit(LibraryChange(proposal_id="1", upserts=(far,)), expected_version=0)
-    with pytest.warns(LibraryWarning, match="If it belongs to another project") as caught:
-        agent = Agent(ScriptedModel([]), tools=[loan], store=store)
-    assert len(caught) == 1
-    assert (agent.binding.without_code, agent.binding.registered) == (("far",), ("loan",))
-    assert store.load()["far"].definition == far
-    again = bind_code(store, [loan])[1]
-    assert (again.notes, again.without_code) == ((), ("far",))
 
 
 def test_agents_that_start_together_register_once(tmp_path):

@@ -271,7 +271,7 @@ def test_signatures_without_a_key_are_a_note(chain):
     """Signatures that nobody looks at are told, and are no fault."""
     (note,) = verify_chain(chain)
     assert (note.code, note.is_note) == ("unchecked", True)
-    assert note.message == "5 events carry signatures that nobody checked: no key was given"
+    assert note.message == "signatures that nobody checked, because no key was given: 5"
 
 
 OLD = ToolDefinition(name="weather", description=Description(summary="old words"))

@@ -22,8 +22,8 @@ from agentkit import ToolDefinition, open_store
 from agentkit.cli.main import main
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange, Replica
-from agentkit.library.episode_stores import with_episodes
 from agentkit.library.sqlite.store import SQLiteStore
+from agentkit.library.store import with_episodes
 from agentkit.messages import AssistantMessage
 from agentkit.models.base import ModelResponse
 from agentkit.tools.definition import Description
@@ -278,9 +278,12 @@ async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
         await asyncio.sleep(0)
         ready = await client.get("/readyz")
         refused = await client.post(URL, json=body("Hi"))
+        said = {"episode_id": "e1", "thumbs": "up"}
+        feedback = await client.post("/v1/feedback", json=said)
         await draining
         answer = await slow
     assert (ready.status_code, ready.json()["reason"]) == (503, "stopping")
+    assert (feedback.status_code, feedback.json()["error"]["code"]) == (503, "stopping")
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
     assert refused.headers["connection"] == "close"
     assert answer.status_code == 200

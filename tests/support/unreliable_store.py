@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError
-from agentkit.library.episode_stores import append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import (
@@ -17,6 +16,7 @@ from agentkit.library.store import (
     LibraryChange,
     Store,
     ToolRevision,
+    append_all,
 )
 
 Fault: TypeAlias = Literal["refused", "unanswered", "late"]

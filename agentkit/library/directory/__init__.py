@@ -1,5 +1,8 @@
-"""The store ``dir:PATH``: one readable file for each tool, made for review in git."""
+"""``dir:``, a folder with one readable file for each tool; see docs/stores.md."""
 
-import lazy_loader
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from agentkit.library.directory.files import HandEdit
+from agentkit.library.directory.store import DirectoryStore, open_directory
+
+__all__ = ["DirectoryStore", "HandEdit", "open_directory"]

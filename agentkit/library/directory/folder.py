@@ -88,8 +88,7 @@ class Folder:
         if stray is not None:
             raise StoreError(
                 f"{stray[0]} is {stray[1]}, and the store does not write outside of {self.path}. "
-                "Nothing was changed; delete it, and put a folder or file in its place if you "
-                "need what it led to"
+                "Nothing was changed; delete it"
             )
 
     def signature(self, path: Path) -> Signature | None:
@@ -125,8 +124,8 @@ class Folder:
         with self.translated(path):
             if not S_ISREG(path.lstat().st_mode):
                 raise StoreError(
-                    f"{path} is not a plain file, and the store reads only plain files. "
-                    "Nothing was changed; put back the file that was there, from git for example"
+                    f"{path} is not a plain file. Nothing was changed; put back the file that was "
+                    "there, from git for example"
                 )
             return _read(path, start=start)
 
@@ -237,8 +236,7 @@ class Folder:
             if is_patient and not is_held:
                 raise StoreUnavailableError(
                     f"{self.path} is locked: another program wrote to it for more than "
-                    f"{self._timeout_seconds:g} s. Nothing was changed; try again when that "
-                    "program is done"
+                    f"{self._timeout_seconds:g} s. Nothing was changed; try again later"
                 )
             yield is_held
 
@@ -293,7 +291,7 @@ def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
     if code in _NOT_ALLOWED:
         return StoreError(
             f"{path} cannot be read or written: {error.strerror}. Nothing was changed; give this "
-            "user the right to it, or copy the folder to a place where it has it"
+            "user the right to it"
         )
     if code == errno.ENOENT and not store.absolute().parent.is_dir():
         return no_parent(store)

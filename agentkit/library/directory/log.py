@@ -270,8 +270,7 @@ def _check_format(record: Mapping[str, Any], path: Path, known: int) -> None:
     form = record.get("format")
     if type(form) is not int or form < 1:
         raise StoreFormatError(
-            f"{path} was not written by agentkit, it has no 'format'. Nothing was changed; choose "
-            "another folder, or move the file away"
+            f"{path} was not written by agentkit. Nothing was changed; choose another folder"
         )
     if form > known:
         raise StoreFormatError(

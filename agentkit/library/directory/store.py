@@ -11,18 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, UsageError
 from agentkit.library.changes import check_change
-from agentkit.library.directory.files import HandEdit, ToolFiles
+from agentkit.library.directory.files import HandEdit, ToolFiles, form_named
 from agentkit.library.directory.folder import Folder, digest_of, no_parent
 from agentkit.library.directory.log import ChangeLog, LogState, as_written, damaged
-from agentkit.library.directory.texts import form_named
-from agentkit.library.episode_stores import ForwardingStore
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.store import (
     EpisodeVolume,
+    ForwardingStore,
     LibraryChange,
     Retention,
     StoreFault,
@@ -209,7 +209,7 @@ class DirectoryStore(ForwardingStore):
                 "%s: the files of tools are behind the log (%s); the next commit brings them "
                 "up to date",
                 self.path,
-                error,
+                episodes.error_line(error),
             )
 
     def _finish(self) -> None:
@@ -301,7 +301,8 @@ class DirectoryStore(ForwardingStore):
         with self._held_still():
             found = tuple(self._file_faults())
         yield from found
-        yield from self._episodes.check()
+        if isinstance(episodes := self._episodes, SQLiteStore):
+            yield from episodes.check()
 
     def _file_faults(self) -> Iterator[StoreFault]:
         """Half a change, and differences between the files and the newest library."""

@@ -14,13 +14,11 @@ from agentkit.episodes import Episode
 from agentkit.errors import ReadOnlyStoreError, StoreError, StoreFormatError, UsageError
 from agentkit.library.chain import bulk_of, event_digests, key_texts, read_verifier, verify_chain
 from agentkit.library.changes import check_change, check_filter
-from agentkit.library.episode_stores import ForwardingStore
 from agentkit.library.events import ChainHead, LibraryEvent, Verifier
 from agentkit.library.library import Library
 from agentkit.library.memory import MemoryStore
-from agentkit.library.remote.client import KEY_VARIABLE, LibraryClient, read_address
-from agentkit.library.remote.wire import Answer, Head
-from agentkit.library.store import AppliedChange, EpisodeFilter, LibraryChange
+from agentkit.library.remote.client import KEY_VARIABLE, Answer, Head, LibraryClient, read_address
+from agentkit.library.store import AppliedChange, EpisodeFilter, ForwardingStore, LibraryChange
 from agentkit.tools.canonical import digest
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes.replacing import make_private
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 
@@ -185,10 +186,7 @@ class SQLiteConnection:
         """
         raw = self.raw
         if self.is_read_only:
-            raise StoreError(
-                f"{self.path} was opened to be read only, and nothing was changed; open it with "
-                "open_store to write to it"
-            )
+            raise StoreError(f"{self.path} was opened to be read only; open it with open_store")
         self.check_in_place()
         with self._lock, self._translated():
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -254,7 +252,9 @@ class SQLiteConnection:
                 beside.execute("PRAGMA wal_autocheckpoint = 0")
                 beside.execute(CHECKPOINT).fetchall()
         except sqlite3.Error as error:  # as SQLite itself does, which does not even tell
-            logger.info("the log of %s stays long for now: %s", self.path, error)
+            logger.info(
+                "the log of %s stays long for now: %s", self.path, episodes.error_line(error)
+            )
 
     def give_up_inherited(self, path: Path) -> None:
         """Close this connection if it is one to ``path`` that the process inherited.
@@ -272,10 +272,9 @@ class SQLiteConnection:
             return
         if not self._lock.acquire(blocking=False) or self._raw.in_transaction:
             raise StoreError(
-                f"{path} was in use by another thread when process {os.getpid()} was forked from "
-                f"process {self._process}, and SQLite cannot open it here any more; start "
-                "processes with the method 'spawn' or 'forkserver', or fork before the store is "
-                "opened"
+                f"{path} was in use by another thread when process {os.getpid()} was forked, and "
+                "SQLite cannot open it here any more; start processes with the method 'spawn' or "
+                "'forkserver', or fork before the store is opened"
             )
         # The last connection to close clears the log away, and this one knows no later log than its
         # own. Beside one that only reads it is not the last, and that one may clear nothing away.
@@ -301,15 +300,17 @@ class SQLiteConnection:
             raise _in_our_words(error, self.path, self.timeout_seconds) from error
         except OverflowError as error:
             raise StoreFormatError(
-                f"{self.path} is damaged: it holds a number of more than 64 bits ({error}). "
-                "Nothing was changed; restore a backup"
+                f"{self.path} is damaged: it holds a number of more than 64 bits. {_SAVE}"
             ) from error
         except UnicodeDecodeError as error:  # the driver's, of a text or of its own message
             raise StoreFormatError(
-                f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). Nothing was "
-                "changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
+                f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). {_SAVE}"
             ) from error
 
+
+_SAVE = (
+    "Nothing was changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
+)
 
 _OPEN: WeakValueDictionary[int, SQLiteConnection] = WeakValueDictionary()
 """Connections that SQLite has in the list of this process, or of the one it was forked from."""
@@ -323,25 +324,22 @@ def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> S
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return StoreUnavailableError(
                 f"{path} is locked: another program held it for more than {timeout_seconds:g} s. "
-                "Nothing was changed; try again when that program is done"
+                "Nothing was changed; try again later"
             )
         case sqlite3.SQLITE_READONLY:
             return StoreError(
                 f"{path} is read-only, or its folder is: {error}. Nothing was changed; give this "
-                "user the right to write both, or copy the file to a place where it has it"
+                "user the right to write both"
             )
         case sqlite3.SQLITE_CANTOPEN:
             return StoreError(f"{path} cannot be opened: {_why_not(path)}")
         case sqlite3.SQLITE_FULL:
             return StoreError(
-                f"{path} cannot grow, its disk is full: {error}. Nothing was changed; make room "
-                "and try again"
+                f"{path} cannot grow, its disk is full: {error}. Nothing was changed; make room"
             )
         case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
             return StoreFormatError(
-                f"{path} is not a SQLite database, or is damaged: {error}. Nothing was changed; "
-                "restore a backup, save what can be read with `sqlite3 FILE .recover`, or "
-                "choose another file"
+                f"{path} is not a SQLite database, or is damaged: {error}. {_SAVE}"
             )
         case _:
             return StoreError(f"{path}: SQLite says {type(error).__name__}: {error}")
@@ -352,10 +350,7 @@ def _why_not(path: Path) -> str:
         return "it is a folder; name a file in it"
     if not path.absolute().parent.is_dir():
         return f"the folder {path.absolute().parent} does not exist; make it first"
-    return (
-        "this user may not write the file or its folder; SQLite keeps its log beside the file, so "
-        "even reading needs a folder that can be written"
-    )
+    return "this user may not write the file or its folder, where SQLite keeps its log"
 
 
 def storable(text: str) -> str:

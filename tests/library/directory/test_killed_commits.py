@@ -16,7 +16,7 @@ from agentkit.errors import StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.checking import check_store
 from agentkit.library.directory import DirectoryStore
-from agentkit.library.directory.texts import FORMS
+from agentkit.library.directory.files import FORMS
 
 PROGRAM = Path(__file__).with_name("kill_at_each_step.py")
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from agentkit import ToolDefinition
 from agentkit.errors import DefinitionError
-from agentkit.library.directory.files import file_stem
-from agentkit.library.directory.texts import FORMS, from_yaml, to_yaml
+from agentkit.library.directory.files import FORMS, file_stem, from_yaml, to_yaml
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description, Example, Signature
 
