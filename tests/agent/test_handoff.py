@@ -106,6 +106,30 @@ def test_it_shares_deps_and_what_is_left_of_the_limits():
 
 
 @pytest.mark.parametrize(
+    ("limits", "ends", "made"),
+    [
+        (Limits(max_calls=3), "step_limit", ["ok", "ok"]),
+        (Limits(max_tokens=100), "token_limit", ["ok", "ok"]),
+        (Limits(max_steps=4), "step_limit", ["ok", "ok", "ok"]),
+    ],
+)
+def test_it_stops_where_the_caller_would(limits, ends, made):
+    """Calls, tokens and steps that are left bound it, whatever its own limits are."""
+    store = open_store("memory:")
+
+    def look_again(_):
+        message = AssistantMessage(tool_calls=tuple(call("look_up", order="A17")))
+        return ModelResponse(message=message, usage=Usage(completion_tokens=60))
+
+    billing = Agent(FunctionModel(look_again), tools=[look_up], name="billing", store=store)
+    desk, _ = desk_of(billing, TRANSFER, "Later.", limits=limits)
+    desk.run_sync("?")
+    (taken,) = store.select()
+    assert taken.stop_reason == ends
+    assert [one.status for one in taken.results if one.status == "ok"] == made
+
+
+@pytest.mark.parametrize(
     ("billing", "words"),
     [
         (lambda: billing_of(ModelConnectionError("down")), "its model failed"),

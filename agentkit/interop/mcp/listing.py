@@ -26,17 +26,17 @@ from agentkit.messages import JsonObject
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.error_messages import problems_of
 from agentkit.tools.invocation import run_in_daemon_thread
-from agentkit.tools.mcp_record import (
+from agentkit.tools.schema_validator import UncheckableError, fits, schema_errors
+from agentkit.tools.sources.dialects import normalise_schema, schema_fault
+from agentkit.tools.sources.json_records import (
     EFFECTS_KEY,
     RESULT_FIELD,
     WRAPPED_KEY,
+    definition_from_json,
     exact_effects,
     is_wrapped,
     unwrapped_schema,
 )
-from agentkit.tools.schema_validator import UncheckableError, fits, schema_errors
-from agentkit.tools.sources.dialects import normalise_schema, schema_fault
-from agentkit.tools.sources.json_records import definition_from_json
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError
@@ -553,7 +553,7 @@ def _medium(block: Any) -> Media | None:
         return None
     kind = {"image": Image, "audio": Audio}.get((inner.mime_type or "").partition("/")[0], File)
     try:
-        data = binascii.a2b_base64(encoded, strict_mode=True)
+        data = binascii.a2b_base64(encoded)  # some servers break lines
         name = str(getattr(inner, "uri", "")).rpartition("/")[2][-LONGEST_NAME:]
         return kind(data=data, media_type=inner.mime_type or "", name=name)
     except (UsageError, ValueError):  # then its type and size are told
