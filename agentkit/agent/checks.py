@@ -280,6 +280,27 @@ MAX_ARGUMENT_DEPTH = 64
 walks it."""
 
 
+MAX_CALLS_AT_ONCE = 512
+"""The calls of one answer that are looked at; any more are left out together."""
+
+_TOO_MANY = f"An answer makes at most {MAX_CALLS_AT_ONCE} calls"
+
+
+def few_calls(message: AssistantMessage) -> AssistantMessage:
+    """The answer with at most ``MAX_CALLS_AT_ONCE`` calls, and one that stands for the rest."""
+    calls = message.tool_calls
+    if len(calls) <= MAX_CALLS_AT_ONCE:
+        return message
+    first, rest = calls[:MAX_CALLS_AT_ONCE], calls[MAX_CALLS_AT_ONCE:]
+    text = f"{_TOO_MANY}; {len(rest):,} calls, from this one on, were left out and not run."
+    return replace(message, tool_calls=(*first, replace(rest[0], arguments={}, malformed=text)))
+
+
+def stands_for_rest(call: ToolCall) -> bool:
+    """Whether a call stands for those that were too many."""
+    return call.malformed is not None and call.malformed.startswith(_TOO_MANY)
+
+
 def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
     """The answer as the run goes on with it.
 
@@ -289,17 +310,22 @@ def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> Assi
     if not message.tool_calls:
         return message
     taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
+    suffixes: dict[str, int] = {}
     return replace(
-        message, tool_calls=tuple(_renamed(bounded(call), taken) for call in message.tool_calls)
+        message,
+        tool_calls=tuple(_renamed(bounded(call), taken, suffixes) for call in message.tool_calls),
     )
 
 
-def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
-    call_id, suffix = call.call_id, 2
+def _renamed(call: ToolCall, taken: set[str], suffixes: dict[str, int]) -> ToolCall:
+    call_id, suffix = call.call_id, suffixes.get(call.call_id, 2)
     while call_id in taken:
         call_id, suffix = f"{call.call_id}-{suffix}", suffix + 1
     taken.add(call_id)
-    return call if call_id == call.call_id else replace(call, call_id=call_id)
+    if call_id == call.call_id:
+        return call
+    suffixes[call.call_id] = suffix
+    return replace(call, call_id=call_id)
 
 
 def bounded(call: ToolCall) -> ToolCall:

@@ -17,7 +17,7 @@ from agentkit import (
     models as models_door,
     tracing as spans,
 )
-from agentkit.agent.checks import normalize_response
+from agentkit.agent.checks import few_calls, normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
@@ -524,6 +524,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            message = few_calls(response.message)
+            if message is not response.message:
+                response = replace(response, message=message)
             if self._price is not None and response.usage.cost_usd is None:
                 cost = self._price.cost_of(response.usage)
                 response = replace(response, usage=replace(response.usage, cost_usd=cost))

@@ -158,7 +158,7 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     """JSON data, model text and media of a returned value.
 
     A medium alone, or in a list with texts, is a label in the text; in other data it is what
-    ``Media.reference`` gives.
+    ``Media.reference`` gives. Files of text are a part of the text, for which there is a limit.
 
     Raises:
         UnserialisableError: As for ``encode_result``.
@@ -170,10 +170,11 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     except TypeError:  # not plain data
         media: list[Media] = []
         converted = _converted(_referring(value, media))
-        if media and (told := _told(value)) is not None:
-            return converted, told, tuple(media)
-        text = converted if isinstance(converted, str) else _dumps(converted)
-        return converted, text, tuple(media)
+        text = _told(value) if media else None
+        if text is None:
+            text = converted if isinstance(converted, str) else _dumps(converted)
+        text = "\n".join((text, *(one.words for one in media if one.is_text)))
+        return converted, text, tuple(one for one in media if not one.is_text)
     except (ValueError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
 

@@ -555,7 +555,7 @@ def _medium(block: Any) -> Media | None:
         return None
     kind = {"image": Image, "audio": Audio}.get((inner.mime_type or "").partition("/")[0], File)
     try:
-        data = binascii.a2b_base64(encoded, strict_mode=True)
+        data = binascii.a2b_base64(encoded)  # some servers break lines
         name = str(getattr(inner, "uri", "")).rpartition("/")[2][-LONGEST_NAME:]
         return kind(data=data, media_type=inner.mime_type or "", name=name)
     except (UsageError, ValueError):  # then its type and size are told
