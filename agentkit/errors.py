@@ -441,7 +441,7 @@ class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error
     """Raised inside a tool to say something to the model in its author's words."""
 
     def __init__(self, message: str) -> None:
-        self.message = message
+        self.message = str(message)
         super().__init__(message)
 
 

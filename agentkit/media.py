@@ -186,6 +186,11 @@ class Media:
         return self.size // (4 if self.is_text else _BYTES_A_TOKEN[self.kind]) or _IMAGE_TOKENS
 
     @property
+    def words(self) -> str:
+        """A file of text as a model reads it."""
+        return f"{self.label}\n{(self.data or b'').decode('utf-8', 'replace')}"
+
+    @property
     def base64(self) -> str:
         """Its bytes as text."""
         return binascii.b2a_base64(self.data or b"", newline=False).decode()
@@ -313,7 +318,7 @@ def pieces(text: str, media: Sequence[Media]) -> Iterator[str | Media]:
         elif part.data is None:
             yield f"{part.label[:-1]}, not kept]"
         else:
-            yield f"{part.label}\n{part.data.decode('utf-8', 'replace')}"
+            yield part.words
 
 
 def _type_of(data: bytes) -> str:

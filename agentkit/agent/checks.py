@@ -19,7 +19,6 @@ password, a query, a path. So a model reads only what was meant for whoever call
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
 _LONGEST_READ = 4 * _LONGEST
-_LONGEST_LOGGED = 20_000
 
 REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError)
 """Exceptions that speak of a value, so that a model can give another one."""
@@ -245,14 +243,13 @@ def _for_model(error: BaseException, call: ToolCall, reference: str) -> str:
     """As much of an exception as a model may read; the log has the rest."""
     if is_refusal(error) or isinstance(error, McpError):
         return _without_secrets(described(error))[:_LONGEST]
-    whole = "".join(traceback.format_exception(error))[-_LONGEST_LOGGED:]
     _LOG.error(
         "reference %s: call %s of %s raised %s\n%s",
         reference,
         call.call_id,
         call.name,
         type(error).__name__,
-        _redacted(whole),
+        episodes.error_report(error),
     )
     return f"{type(error).__name__}. What it says is in the log under reference {reference}."
 
@@ -263,11 +260,7 @@ def _without_secrets(text: str) -> str:
         head = text[:_LONGEST_READ]
         text = head.rpartition(" ")[0] or head
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
-    return _redacted(plain)
-
-
-def _redacted(text: str) -> str:
-    return episodes.Redaction(patterns={"secret"}).text(text)
+    return episodes.log_text(plain)
 
 
 def _without_child_text(
@@ -287,6 +280,27 @@ MAX_ARGUMENT_DEPTH = 64
 walks it."""
 
 
+MAX_CALLS_AT_ONCE = 512
+"""The calls of one answer that are looked at; any more are left out together."""
+
+_TOO_MANY = f"An answer makes at most {MAX_CALLS_AT_ONCE} calls"
+
+
+def few_calls(message: AssistantMessage) -> AssistantMessage:
+    """The answer with at most ``MAX_CALLS_AT_ONCE`` calls, and one that stands for the rest."""
+    calls = message.tool_calls
+    if len(calls) <= MAX_CALLS_AT_ONCE:
+        return message
+    first, rest = calls[:MAX_CALLS_AT_ONCE], calls[MAX_CALLS_AT_ONCE:]
+    text = f"{_TOO_MANY}; {len(rest):,} calls, from this one on, were left out and not run."
+    return replace(message, tool_calls=(*first, replace(rest[0], arguments={}, malformed=text)))
+
+
+def stands_for_rest(call: ToolCall) -> bool:
+    """Whether a call stands for those that were too many."""
+    return call.malformed is not None and call.malformed.startswith(_TOO_MANY)
+
+
 def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
     """The answer as the run goes on with it.
 
@@ -296,17 +310,22 @@ def normalize_response(message: AssistantMessage, turns: Sequence[Turn]) -> Assi
     if not message.tool_calls:
         return message
     taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
+    suffixes: dict[str, int] = {}
     return replace(
-        message, tool_calls=tuple(_renamed(bounded(call), taken) for call in message.tool_calls)
+        message,
+        tool_calls=tuple(_renamed(bounded(call), taken, suffixes) for call in message.tool_calls),
     )
 
 
-def _renamed(call: ToolCall, taken: set[str]) -> ToolCall:
-    call_id, suffix = call.call_id, 2
+def _renamed(call: ToolCall, taken: set[str], suffixes: dict[str, int]) -> ToolCall:
+    call_id, suffix = call.call_id, suffixes.get(call.call_id, 2)
     while call_id in taken:
         call_id, suffix = f"{call.call_id}-{suffix}", suffix + 1
     taken.add(call_id)
-    return call if call_id == call.call_id else replace(call, call_id=call_id)
+    if call_id == call.call_id:
+        return call
+    suffixes[call.call_id] = suffix
+    return replace(call, call_id=call_id)
 
 
 def bounded(call: ToolCall) -> ToolCall:

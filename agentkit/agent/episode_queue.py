@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from agentkit import episodes as episodes_door  # a door: redaction loads when an error is logged
 from agentkit.agent.types import OnStoreFailure
 from agentkit.episodes import Episode
 from agentkit.errors import (
@@ -324,7 +325,7 @@ def _written(
     try:
         append_all(store, episodes)
     except _REFUSALS as error:
-        logger.info("a batch was refused, its episodes are tried one by one: %s", error)
+        logger.info("a batch was refused, its episodes are tried one by one: %s", error_text(error))
     except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
         return (), error
     else:
@@ -342,9 +343,8 @@ def _written(
 
 
 def error_text(error: Exception) -> str:
-    """The error in one line, with its notes."""
-    notes = getattr(error, "__notes__", ())
-    return "; ".join((f"{type(error).__name__}: {error}", *notes))
+    """The error in one line, with its notes and without what looks like a secret."""
+    return episodes_door.error_line(error)
 
 
 def _not_kept(episode: Episode, why: str, cause: Exception | None = None) -> EpisodeNotKeptError:

@@ -28,6 +28,7 @@ from agentkit.agent.checks import (
     calls_first,
     failure_of,
     is_transient,
+    stands_for_rest,
     wanted_before_children,
 )
 from agentkit.agent.episode_queue import EpisodeQueue
@@ -65,6 +66,7 @@ from agentkit.tools.invocation import (
     TOOL_ERRORS,
     RunContext,
     RunFacts,
+    contained,
     encode_result,
     encode_shown,
     entered,
@@ -85,6 +87,10 @@ if TYPE_CHECKING:
 
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
+_STARTED_AT_ONCE = 32
+_MOST_LIKENED = 20
+"""Names of no tool, in one run, for which tools of like names are sought."""
+
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
@@ -146,6 +152,7 @@ class Executor:
     _failures: Counter[str] = field(init=False, default_factory=Counter)
     _failed_runs: Counter[str] = field(init=False, default_factory=Counter)
     _final: set[tuple[str, bytes]] = field(init=False, default_factory=set)
+    _likened: int = field(init=False, default=0)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -178,16 +185,21 @@ class Executor:
             return (await self._observed(calls[0]),)
         written: asyncio.Task[ToolResult] | None = None
         tasks: list[asyncio.Task[ToolResult]] = []
-        for call in calls:
-            ordered = self._writes(call)
-            wanted = self._wanted_before(call)
-            first = [task for task, one in zip(tasks, calls, strict=False) if one.name in wanted]
-            if ordered and written is not None:
-                first.append(written)
-            task = asyncio.create_task(self._after(first, call))
-            written = task if ordered else written
-            tasks.append(task)
+        by_name: dict[str, list[asyncio.Task[ToolResult]]] = {}
         try:
+            for call in calls:
+                ordered = self._writes(call)
+                first = [
+                    task for name in self._wanted_before(call) for task in by_name.get(name, ())
+                ]
+                if ordered and written is not None:
+                    first.append(written)
+                task = asyncio.create_task(self._after(first, call))
+                written = task if ordered else written
+                tasks.append(task)
+                by_name.setdefault(call.name, []).append(task)
+                if len(tasks) % _STARTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # others get their turn
             return tuple(await asyncio.gather(*tasks))
         except BaseException:
             for task in tasks:
@@ -267,11 +279,8 @@ class Executor:
         self, call: ToolCall, tool: Tool | None, span: Span | NoSpan
     ) -> ToolResult:
         """What comes of a call: of its checks, and where they let it pass of its attempts."""
-        if tool is None:
-            return self._unknown(call)
-        if call.malformed is not None:
-            rule = f"It was: {call.malformed[:200]!r}."
-            return self._failed(call, tool, kind="malformed_arguments", rule=rule)
+        if tool is None or call.malformed is not None:
+            return self._no_call(call, tool)
         try:
             checked = await self._checked(tool, call.arguments)
         except DefinitionError as error:  # one broken schema must not end the run
@@ -404,8 +413,9 @@ class Executor:
         if self.approve is None:
             return None
         try:
-            decision = self.approve(call, tool)
-            return as_approval(await decision if inspect.isawaitable(decision) else decision)
+            with contained("approve"):
+                decision = self.approve(call, tool)
+                return as_approval(await decision if inspect.isawaitable(decision) else decision)
         except AskedLater:
             return None
 
@@ -484,7 +494,7 @@ class Executor:
             async with deadline:
                 with self._context(call, tool, number):
                     value = await _invoked(tool, function, arguments)
-            if tool.definition.is_composite and self.run.returned:
+            if self.run.returned and tool.definition.is_composite:
                 value = with_media(value, self.run.returned)
             result = self._succeeded(call, value)
             broken = self.shared.contracts.after(tool.definition, arguments, result.value)
@@ -516,12 +526,25 @@ class Executor:
             call_id=call.call_id, name=call.name, status="ok", value=data, text=text, media=media
         )
 
+    def _no_call(self, call: ToolCall, tool: Tool | None) -> ToolResult:
+        """The failure of what names no tool, or has no arguments."""
+        malformed = call.malformed or ""
+        if stands_for_rest(call):
+            rest = ToolFailure(kind="limit_exceeded", rule=malformed, retryable=False)
+            return _failure_result(call, rest)
+        if tool is None:
+            return self._unknown(call)
+        rule = f"It was: {malformed[:200]!r}."
+        return self._failed(call, tool, kind="malformed_arguments", rule=rule)
+
     def _unknown(self, call: ToolCall) -> ToolResult:
-        names = sorted(definition.name for definition in self.tools.definitions)
+        names = [definition.name for definition in self.tools.definitions]
+        self._likened += 1
+        is_sought = self._likened <= _MOST_LIKENED
         failure = ToolFailure(
             kind="unknown_tool",
             rule=f"Offered are {len(names)} tools." if names else "None is offered.",
-            nearest=nearest_names(call.name, names),
+            nearest=nearest_names(call.name, sorted(names)) if is_sought else (),
         )
         return _failure_result(call, self._spent(call.name, failure, self.shared.policy.retries))
 

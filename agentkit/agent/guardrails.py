@@ -24,6 +24,7 @@ from agentkit.tools.invocation import (
     T,
     described,
     encode_shown,
+    is_tool_error,
     run_in_daemon_thread,
 )
 
@@ -188,7 +189,9 @@ class Guardrails:
             decision: GuardrailDecision = await self._asked(one, value)
             outcome = _outcome(decision, one.on)
             record = replace(record, outcome=outcome, reason=getattr(decision, "reason", ""))
-        except (Exception, SystemExit) as error:  # argparse exits where it could raise
+        except BaseException as error:  # argparse exits where it could raise
+            if not is_tool_error(error):
+                raise
             timeout = f"it took longer than {one.timeout_seconds:g} s"
             why = timeout if isinstance(error, TimeoutError) else described(error)
             record = replace(record, reason=why[:500])

@@ -17,7 +17,7 @@ from agentkit import (
     models as models_door,
     tracing as spans,
 )
-from agentkit.agent.checks import normalize_response
+from agentkit.agent.checks import few_calls, normalize_response
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools, Selection, ToolSelector
@@ -83,7 +83,7 @@ from agentkit.models.base import (
     ToolChoice,
     for_model,
 )
-from agentkit.tools.invocation import RunFacts, encode_shown
+from agentkit.tools.invocation import RunFacts, described, encode_shown, is_tool_error
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -234,13 +234,13 @@ class Run:
             self._ended()
             if self._guards is not None and isinstance(error, agent_door.RunBlocked):
                 return await self._kept("blocked", None, error)
-            is_error = isinstance(error, Exception | SystemExit)
+            is_error = is_tool_error(error)
             episode = self._episode("error" if is_error else "cancelled", error)
             await self._agent.queue.put(episode)
-            if isinstance(error, SystemExit):  # it would end the event loop, and all runs with it
-                raise RuntimeError(  # noqa: TRY004 - not of a type
-                    f"code of yours raised SystemExit({error.code!r}) in the run "
-                    f"{episode.episode_id}; raise an exception instead"
+            if is_error and not isinstance(error, Exception):  # it would end the event loop
+                raise RuntimeError(
+                    f"code of yours raised {described(error)} in the run {episode.episode_id}; "
+                    "raise an Exception instead"
                 ) from error
             if isinstance(error, ModelError) and self._asks_model:
                 name = self._agent.model.name
@@ -524,6 +524,9 @@ class Run:
                 response = await self._streamed(model, request, span)
             else:
                 response = await model.complete(request)
+            message = few_calls(response.message)
+            if message is not response.message:
+                response = replace(response, message=message)
             if self._price is not None and response.usage.cost_usd is None:
                 cost = self._price.cost_of(response.usage)
                 response = replace(response, usage=replace(response.usage, cost_usd=cost))
@@ -652,7 +655,7 @@ class Run:
             usage=self._facts.usage,
             started_at=self._at.isoformat(timespec="milliseconds"),
             seconds=time.perf_counter() - self._began,
-            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            error=None if error is None else described(error),
             metadata=dict(start.metadata),
             guardrails=() if self._guards is None else tuple(self._guards.records),
         )

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, Self, TypeAlias, TypedDict, get_args
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode, RefineMode, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
@@ -573,14 +574,11 @@ class Observers:
         for observer in self._observers:
             try:
                 observer.observe(run)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - logged
                 self.errors += 1
-                logger.exception(
-                    "the observer %s failed (%s) on episode %s, which was answered all the same",
-                    type(observer).__name__,
-                    type(error).__name__,
-                    run.result.episode.episode_id,
-                )
+                message = "the observer %s failed on episode %s, which was answered all the same"
+                about = (type(observer).__name__, run.result.episode.episode_id)
+                episodes.log_failure(logger, error, message, *about)
 
 
 class NoSpan:

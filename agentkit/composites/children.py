@@ -169,10 +169,9 @@ class Child:
                 return await self._tool(**arguments)
             result = await run_in_daemon_thread(lambda: self._tool(**arguments))
             return await result if isinstance(result, Awaitable) else result
-        except asyncio.CancelledError:
-            frame[METER].interrupted.append((_path(frame, node), node))
-            raise
         except TOOL_ERRORS as error:
+            if isinstance(error, asyncio.CancelledError) and not is_tool_error(error):
+                frame[METER].interrupted.append((_path(frame, node), node))
             raise _raised(frame, node, error) from error
 
     # --- checks -----------------------------------------------------------------------------------

@@ -13,7 +13,14 @@ from .episode import (
     Turn as Turn,
     Verifier as Verifier,
 )
-from .redaction import Redaction as Redaction, change_texts as change_texts
+from .redaction import (
+    Redaction as Redaction,
+    change_texts as change_texts,
+    error_line as error_line,
+    error_report as error_report,
+    log_failure as log_failure,
+    log_text as log_text,
+)
 from .verdict import (
     Attribution as Attribution,
     Diagnosis as Diagnosis,

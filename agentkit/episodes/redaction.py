@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +27,7 @@ from agentkit.episodes.verdict import Attribution, Diagnosis, Evidence, TurnDiag
 from agentkit.errors import UsageError
 from agentkit.media import Media
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.invocation import described
 
 __all__ = ["PATTERNS", "PatternName", "Redaction", "change_texts"]
 
@@ -109,6 +112,39 @@ class Redaction:
         """A whole number that is the number of a payment card is one."""
         is_card = "card" in self.patterns and 10**12 <= number < 10**19
         return "<card>" if is_card and is_payment_card(str(number)) else number
+
+
+# --- Exceptions in logs ---------------------------------------------------------------------------
+# The text of an exception was written for developers and may hold anything: an address with a
+# password, a query, a path. Whatever logs one asks here for its words.
+
+_LONGEST_LOGGED = 20_000
+
+
+def log_text(text: str) -> str:
+    """A text for the log, without what looks like a secret; of a very long one the end."""
+    if len(text) > _LONGEST_LOGGED:
+        end = text[-_LONGEST_LOGGED:]
+        text = end.partition("\n")[2] or end.partition(" ")[2] or end
+    return Redaction(patterns={"secret"}).text(text)
+
+
+def error_line(error: BaseException) -> str:
+    """Kind, text and notes of an exception for the log, without what looks like a secret."""
+    notes = getattr(error, "__notes__", ())
+    return log_text("; ".join((described(error), *map(str, notes))))
+
+
+def error_report(error: BaseException) -> str:
+    """The same with the traceback, and with the exceptions behind it."""
+    return log_text("".join(traceback.format_exception(error)).rstrip())
+
+
+def log_failure(
+    log: logging.Logger, error: BaseException, message: str, *arguments: object
+) -> None:
+    """Log a failure with the report of its exception behind the message."""
+    log.error("%s: %s", message % arguments, error_report(error))
 
 
 def _placeholder(name: str, found: str) -> str:

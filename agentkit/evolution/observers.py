@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit._waiting import wait_for
 from agentkit.agent.checks import normalize_response
 from agentkit.agent.executor import Execution, Executor
@@ -129,9 +130,9 @@ class Background(ABC, Generic[T]):
             except asyncio.CancelledError:
                 self._count("dropped")
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - logged
                 self._count("failed")
-                logger.exception("%s failed: %s", self._name, type(error).__name__)
+                episodes.log_failure(logger, error, "%s failed", self._name)
             else:
                 self._count("done")
 
@@ -329,7 +330,7 @@ class ShadowRunner(Background[FinishedRun]):
         except (ModelError, TimeoutError) as caught:
             if _is_passing(caught):
                 self._count("unavailable")
-                logger.warning("a shadow run got no answer: %s", caught)
+                logger.warning("a shadow run got no answer: %s", episodes.error_line(caught))
                 return
             error = f"{type(caught).__name__}: {caught}"
         await self._record(work.result.episode, work.request, experiment, turn, error)

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.session import Route, RouteRequest
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, LEFT_EXPERIMENT
 from agentkit.errors import DefinitionError, StoreError, UsageError
 from agentkit.evolution.gates import Arm
 from agentkit.evolution.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.proposal import ProposalRecord, ProposalState
-from agentkit.library.library import Library, link
-from agentkit.library.pins import repinned
+from agentkit.evolution.repository import with_overrides
+from agentkit.library.library import Library
 from agentkit.library.replicas import replica_of
 from agentkit.library.store import EventStore
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
 
 # --- Experiments: proposals that are tried on real requests ---------------------------------------
 
@@ -47,8 +47,9 @@ def _is_readable(record: ProposalRecord) -> bool:
     """Whether the candidate can be read; one that cannot is logged: a newer agentkit wrote it."""
     try:
         return record.candidate is not None
-    except DefinitionError:
-        logger.exception("the candidate of %r cannot be read; not tried", record.proposal_id)
+    except DefinitionError as error:
+        message = "the candidate of %r cannot be read; not tried"
+        episodes.log_failure(logger, error, message, record.proposal_id)
         return False
 
 
@@ -115,34 +116,6 @@ def experiment_for(key: str, experiments: Sequence[ProposalRecord]) -> ProposalR
 
 
 # --- A library with a tool defined otherwise, and everything made of that tool moved along -------
-
-
-def with_overrides(library: Library, definitions: Mapping[str, ToolDefinition]) -> Library:
-    """The library with these definitions in place of those of the same name.
-
-    Code stays where it was. Composites above are pinned to the new definitions, and linked anew;
-    their words stay. Tools keep their places, so that a prompt begins as before up to the first
-    tool that differs.
-
-    Args:
-        library: The snapshot to start from.
-        definitions: By tool name.
-
-    Raises:
-        LibraryError: Composites above call each other in a circle, so no pin can be moved.
-    """
-    changed = [
-        one
-        for name, one in definitions.items()
-        if name not in library or library[name].definition.digest != one.digest
-    ]
-    if not changed:
-        return library
-    moved = []
-    for one in repinned(library, changed):
-        tool = library.get(one.name)
-        moved.append(Tool(definition=one) if tool is None else tool.with_definition(one))
-    return link(library.with_tools(moved))
 
 
 class Overlays:
@@ -261,10 +234,11 @@ class LedgerWatch:
             try:
                 events = self._store.events(after=0 if known is None else known.sequence)
                 self._ledger = (known or Ledger()).after(events)
-            except StoreError:
+            except StoreError as error:
                 if known is None:
                     raise
-                logger.exception("the events cannot be read; what was read last counts on")
+                message = "the events cannot be read; what was read last counts on"
+                episodes.log_failure(logger, error, message)
                 return known
             self._read_at = self._tried_at
             return self._ledger

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from inspect import ismethod
 from typing import Literal, Self
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
 from agentkit.errors import (
     StaleVersionError,
@@ -374,7 +375,7 @@ class Replica(ForwardingStore):
             words = "the newest library cannot be taken up; version %d is served on (%s)"
             if state == "away":
                 words = "the store is away; library version %d is served on (%s)"
-            logger.warning(words, version, text)
+            logger.warning(words, version, episodes.log_text(text))
 
 
 def _follow(

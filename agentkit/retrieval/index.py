@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from zipfile import BadZipFile
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes.replacing import plain_here, replaced
 from agentkit.errors import UsageError
 from agentkit.fetch import cache_directory
@@ -436,7 +437,11 @@ class _SavedSegments:
                     columns = range(len(self.channels))
                     segment = Segment(names, tuple(_column(arrays, place) for place in columns))
             except (OSError, ValueError, LookupError, EOFError, BadZipFile) as error:
-                logger.warning("a kept index cannot be read and is rebuilt: %s: %r", path, error)
+                logger.warning(
+                    "a kept index cannot be read and is rebuilt: %s: %s",
+                    path,
+                    episodes.error_line(error),
+                )
                 continue
             parts.append((segment, None if mask.all() else mask))
             self.known[id(segment)] = path
@@ -460,7 +465,7 @@ class _SavedSegments:
                 if place >= _MOST_FILES or size > _MOST_BYTES:
                     path.unlink(missing_ok=True)
         except OSError as error:
-            logger.info("the index was not kept for the next start: %s", error)
+            logger.info("the index was not kept for the next start: %s", episodes.error_line(error))
 
     def _write(self, segment: Segment, digests: Sequence[str]) -> None:
         import numpy as np

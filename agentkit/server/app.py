@@ -27,7 +27,6 @@ from agentkit.server.metrics import CONTENT_TYPE, Metrics, RunMetrics, store_gau
 from agentkit.server.middleware import (
     LOCAL_NAMES,
     SCOPE_KEY,
-    Admission,
     Exchange,
     Front,
     Receive,
@@ -288,13 +287,14 @@ def assemble(
         METRICS_PATH: ("GET", count),
     }
     hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
-    admission = Admission(
+    front = Middleware(
+        Front,
         keys=keys,
         open_paths=frozenset({HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}),
         hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
-    )
-    front = Middleware(
-        Front, admission=admission, metrics=metrics, routes=every, send_seconds=limits.send_seconds
+        metrics=metrics,
+        routes=every,
+        send_seconds=limits.send_seconds,
     )
     app = Starlette(
         routes=[Route(path, to, methods=[method]) for path, (method, to) in every.items()],

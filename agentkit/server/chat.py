@@ -9,6 +9,7 @@ from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.agent import Agent
 from agentkit.agent.episode_queue import Watched
 from agentkit.agent.types import (
@@ -324,7 +325,7 @@ class ChatCompletions:
     def _failed(self, episode_id: str, error: Exception, exchange: Exchange) -> RequestError:
         match error:
             case RunError():
-                _LOG.warning("episode %s: %s", episode_id, error)
+                _LOG.warning("episode %s: %s", episode_id, episodes.error_line(error))
                 return _model_failed(episode_id, error.__cause__)
             case EpisodeNotKeptError():  # the queue tells the log
                 return RequestError(
@@ -338,7 +339,7 @@ class ChatCompletions:
                 self._log.error("no run begins, the store cannot be read", error)
                 return store_unavailable(episode_id=episode_id)
             case _:
-                _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+                episodes.log_failure(_LOG, error, "request %s failed", exchange.request_id)
                 message = "something unexpected went wrong; the server's log and the episode say it"
                 return RequestError(
                     status=500, message=message, code="internal_error", episode_id=episode_id

@@ -11,7 +11,7 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,8 @@ from agentkit.messages import (
 from agentkit.models.base import is_accepted
 from agentkit.models.wire import parse_json
 from agentkit.server.middleware import RequestError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _NOT_HONOURED = (
     "frequency_penalty",
@@ -303,6 +305,18 @@ class Reader:
             has = "text" if own is None else "JSON of the agent's own schema"
             message = f"this agent answers with {has}; response_format cannot change that"
             raise RequestError(message=message, param="response_format", code="unsupported_value")
+
+
+def validated(model: type[Model], body: bytes) -> Model:
+    """A body that is JSON of a model.
+
+    Raises:
+        RequestError: It is something else.
+    """
+    try:
+        return model.model_validate_json(body)
+    except ValidationError as error:
+        raise refused(error) from error
 
 
 def refused(error: ValidationError) -> RequestError:

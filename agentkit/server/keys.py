@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.errors import UsageError
 from agentkit.reading import open_plain, read_stored
 
@@ -116,7 +117,7 @@ class _FileKeys(Keys):
                 if _stamp(self._path) != self._stamp:
                     self._digests, self._stamp = self._read()
             except (OSError, UsageError) as error:
-                _LOG.warning("the keys stay as they were: %s", error)
+                _LOG.warning("the keys stay as they were: %s", episodes.error_line(error))
         return super().holder(presented)
 
     def _read(self) -> tuple[Digests, Stamp]:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import parse_qs
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.errors import AgentKitError, StoreError, StoreLookupError
 from agentkit.library.changes import change_to_json
 from agentkit.library.events import ChainHead, LibraryEvent
@@ -282,7 +283,9 @@ class LibraryEndpoints:
     def _read_ended(self, done: asyncio.Future[bytes], who: str) -> None:
         self.reading.free(who)
         if not done.cancelled() and (error := done.exception()) is not None:
-            _LOG.info("a reading failed: %s", error)  # perhaps no request waits for it any more
+            _LOG.info(
+                "a reading failed: %s", episodes.error_line(error)
+            )  # perhaps no request waits for it any more
 
 
 def _number(query: Query, name: str) -> int:

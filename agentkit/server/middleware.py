@@ -21,8 +21,10 @@ from collections.abc import (
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.server.keys import Keys
 from agentkit.server.metrics import Metrics
+from agentkit.tools.invocation import is_tool_error
 
 Message: TypeAlias = MutableMapping[str, Any]
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -91,6 +93,10 @@ class RequestError(Exception):
         error |= {} if self.episode_id is None else {"episode_id": self.episode_id}
         error |= {} if self.episode_kept else {"episode_kept": False}
         return json.dumps({"error": error}).encode()
+
+
+class BrokenAnswerError(Exception):
+    """An answer that had begun could not be ended; the log tells why."""
 
 
 class ClientLeftError(Exception):
@@ -276,22 +282,51 @@ class Exchange:
             return
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Admission:
-    """Admission control.
+@dataclass(eq=False)
+class Front:
+    """An ASGI application around another one: ids, keys, errors in one form, counting.
 
     Attributes:
-        keys: The keys; None lets everybody in.
+        app: What answers.
+        keys: Who is admitted; None lets everybody in.
         open_paths: Paths that need no key.
         hosts: Names that a request may have addressed the server by; empty for any. A server
             without keys would otherwise answer web pages that lead their own name to it.
+        metrics: Where requests are counted.
+        routes: Paths that are counted under their own name.
+        send_seconds: How long a client may read nothing of what is sent to it.
     """
 
+    app: App
+    _: KW_ONLY
     keys: Keys | None
     open_paths: frozenset[str]
-    hosts: Sequence[str] = ()
+    hosts: Sequence[str]
+    metrics: Metrics
+    routes: Collection[str]
+    send_seconds: float
 
-    def admit(self, exchange: Exchange) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand on what is none."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        exchange = _exchange(scope, receive, send, send_seconds=self.send_seconds)
+        began = time.perf_counter()
+        try:
+            self._admit(exchange)
+            scope[SCOPE_KEY] = exchange
+            await self.app(scope, exchange.receive, exchange.send)
+        except ClientLeftError:
+            exchange.status = exchange.status or CLIENT_LEFT
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
+            await self._failed(exchange, error)
+        finally:
+            self._count(exchange, time.perf_counter() - began)
+
+    def _admit(self, exchange: Exchange) -> None:
         """Note the key of a request.
 
         Raises:
@@ -317,52 +352,15 @@ class Admission:
             message = "send the header Content-Type: application/json"
             raise RequestError(status=415, message=message, code="unsupported_media_type")
 
-
-@dataclass(eq=False)
-class Front:
-    """An ASGI application around another one: ids, keys, errors in one form, counting.
-
-    Attributes:
-        app: What answers.
-        admission: Decides who is admitted.
-        metrics: Where requests are counted.
-        routes: Paths that are counted under their own name.
-        send_seconds: How long a client may read nothing of what is sent to it.
-    """
-
-    app: App
-    _: KW_ONLY
-    admission: Admission
-    metrics: Metrics
-    routes: Collection[str]
-    send_seconds: float
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or hand on what is none."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        exchange = _exchange(scope, receive, send, send_seconds=self.send_seconds)
-        began = time.perf_counter()
-        try:
-            self.admission.admit(exchange)
-            scope[SCOPE_KEY] = exchange
-            await self.app(scope, exchange.receive, exchange.send)
-        except ClientLeftError:
-            exchange.status = exchange.status or CLIENT_LEFT
-        except Exception as error:  # noqa: BLE001 - sent to the client, or raised again
-            await self._failed(exchange, error)
-        finally:
-            self._count(exchange, time.perf_counter() - began)
-
-    async def _failed(self, exchange: Exchange, error: Exception) -> None:
+    async def _failed(self, exchange: Exchange, error: BaseException) -> None:
         reported = error
         if not isinstance(reported, RequestError):
-            _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+            episodes.log_failure(_LOG, error, "request %s failed", exchange.request_id)
             message = f"something unexpected went wrong ({type(error).__name__})"
             reported = RequestError(status=500, message=message, code="internal_error")
         if exchange.status:
-            raise error  # too late for a status: the server cuts the connection
+            # Too late for a status: the server cuts the connection, and logs what is raised here.
+            raise BrokenAnswerError from None
         await exchange.answer_error(reported)
 
     def _count(self, exchange: Exchange, seconds: float) -> None:

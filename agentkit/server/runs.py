@@ -79,6 +79,7 @@ class Runs:
         self._tasks.add(task)
         try:
             await asyncio.wait({task, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            has_ended = task.done()
             cut: Cut = "disconnected" if gone.done() else "late"
         finally:
             gone.cancel()
@@ -86,6 +87,8 @@ class Runs:
                 task.cancel()
                 await asyncio.wait({task})
             self._tasks.discard(task)
+        if task.cancelled() and has_ended and not self._cut_all.is_set():
+            raise RuntimeError("code of the run raised CancelledError; nobody had cancelled it")
         if task.cancelled():
             return "stopping" if self._cut_all.is_set() else cut
         return task.result()

@@ -30,12 +30,15 @@ T = TypeVar("T")
 _SHOWN = 300
 
 
-TOOL_ERRORS = (Exception, SystemExit, BaseExceptionGroup)
+TOOL_ERRORS = BaseException
 """Errors by which a tool may fail, if ``is_tool_error`` agrees."""
 
 
 def is_tool_error(error: BaseException) -> bool:
     """Whether an exception is a tool's failure, and no wish of somebody else to end.
+
+    Such wishes are Ctrl-C, the cancellation of the task that asks, and the end of its coroutine.
+    A tool that raises ``CancelledError`` or ``GeneratorExit`` itself has failed.
 
     Example:
         >>> is_tool_error(SystemExit(1)), is_tool_error(KeyboardInterrupt())
@@ -48,9 +51,40 @@ def is_tool_error(error: BaseException) -> bool:
         one = waiting.pop()
         if isinstance(one, BaseExceptionGroup):
             waiting.extend(one.exceptions)
-        elif not isinstance(one, Exception | SystemExit):
+        elif isinstance(one, KeyboardInterrupt):
             return False
+        elif isinstance(one, asyncio.CancelledError | GeneratorExit):
+            task = _current_task()
+            if task is None or task.cancelling():
+                return False
     return True
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs
+        return None
+
+
+@contextmanager
+def contained(what: str) -> Iterator[None]:
+    """Inside, what would end the event loop, and all that it serves, is an error like any other.
+
+    Args:
+        what: Whose code runs inside.
+
+    Raises:
+        RuntimeError: It raised what is no ``Exception``, such as ``SystemExit``.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        if not is_tool_error(error):
+            raise
+        raise RuntimeError(f"{what} raised {described(error)}; raise an Exception") from error
 
 
 async def run_in_daemon_thread(function: Callable[[], T]) -> T:
@@ -80,9 +114,11 @@ async def run_in_daemon_thread(function: Callable[[], T]) -> T:
         error: BaseException | None = None
         try:
             value = context.run(function)
-        except StopIteration as stop:
-            # A future refuses StopIteration, because it would end the awaiting coroutine.
-            error = RuntimeError(f"the function raised StopIteration({stop})")
+        except (StopIteration, asyncio.CancelledError, KeyboardInterrupt, GeneratorExit) as raised:
+            # A future refuses StopIteration, and whoever awaits it takes the others for a wish
+            # that it should end; no Ctrl-C arrives in this thread.
+            error = RuntimeError(f"the function raised {described(raised)}")
+            error.__cause__ = raised
         except BaseException as raised:  # noqa: BLE001 - carried over to the awaiting task
             error = raised
         if not loop.is_closed():
@@ -122,7 +158,7 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     """JSON data, model text and media of a returned value.
 
     A medium alone, or in a list with texts, is a label in the text; in other data it is what
-    ``Media.reference`` gives.
+    ``Media.reference`` gives. Files of text are a part of the text, for which there is a limit.
 
     Raises:
         UnserialisableError: As for ``encode_result``.
@@ -134,10 +170,11 @@ def encode_shown(value: object) -> tuple[Any, str, tuple[Media, ...]]:
     except TypeError:  # not plain data
         media: list[Media] = []
         converted = _converted(_referring(value, media))
-        if media and (told := _told(value)) is not None:
-            return converted, told, tuple(media)
-        text = converted if isinstance(converted, str) else _dumps(converted)
-        return converted, text, tuple(media)
+        text = _told(value) if media else None
+        if text is None:
+            text = converted if isinstance(converted, str) else _dumps(converted)
+        text = "\n".join((text, *(one.words for one in media if one.is_text)))
+        return converted, text, tuple(one for one in media if not one.is_text)
     except (ValueError, RecursionError) as error:
         raise UnserialisableError(_complaint(value, error)) from error
 
@@ -217,8 +254,11 @@ DepsFactory: TypeAlias = Callable[[Any], Any]
 
 async def made_deps(factory: DepsFactory | None, request: object) -> Any:
     """The factory's deps for a request; None without a factory."""
-    made = None if factory is None else factory(request)
-    return await made if inspect.isawaitable(made) else made
+    if factory is None:
+        return None
+    with contained("deps_factory"):
+        made = factory(request)
+        return await made if inspect.isawaitable(made) else made
 
 
 @dataclass(kw_only=True, slots=True)

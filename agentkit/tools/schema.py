@@ -7,6 +7,7 @@ reads a file or the network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentkit.errors import DefinitionError
@@ -131,28 +132,38 @@ def references(schema: Any) -> Iterator[str]:
             yield part["$ref"]
 
 
-def with_references(schema: Any, change: Callable[[str], str], *, are_names: bool = False) -> Any:
-    """A schema document whose references are replaced; data such as defaults stay as they are.
+def with_parts(schema: JsonObject, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """A copy of one schema in which the schemas right inside it are changed; data stay as they are.
 
     Args:
-        schema: A schema, a list of schemas, or a map of them.
-        change: Returns the new reference for an old one.
-        are_names: Whether the keys are names that the author chose.
+        schema: The schema.
+        change: Returns the new part for an old one, whatever stands where a schema belongs.
     """
-    if isinstance(schema, list | tuple):
-        return [with_references(part, change) for part in schema]
+    made: dict[str, Any] = {}
+    for key, rule in schema.items():
+        if key in SCHEMA_MAP_KEYWORDS and isinstance(rule, Mapping):
+            made[key] = {name: change(part) for name, part in rule.items()}
+        elif key not in SCHEMA_KEYWORDS and key not in SCHEMA_LIST_KEYWORDS:
+            made[key] = rule
+        elif isinstance(rule, list | tuple):  # also where drafts before 2020-12 had one
+            made[key] = [change(part) for part in rule]
+        else:
+            made[key] = change(rule)
+    return made
+
+
+def with_references(schema: Any, change: Callable[[str], str]) -> Any:
+    """A schema whose references are replaced.
+
+    Args:
+        schema: The schema.
+        change: Returns the new reference for an old one.
+    """
     if not isinstance(schema, Mapping):
         return schema
-    changed: dict[str, Any] = {}
-    for key, part in schema.items():
-        if are_names:
-            changed[key] = with_references(part, change)
-        elif key == "$ref" and isinstance(part, str):
-            changed[key] = change(part)
-        elif key in DATA_KEYWORDS:
-            changed[key] = part
-        else:
-            changed[key] = with_references(part, change, are_names=key in SCHEMA_MAP_KEYWORDS)
+    changed = with_parts(schema, lambda part: with_references(part, change))
+    if isinstance(reference := schema.get("$ref"), str):
+        changed["$ref"] = change(reference)
     return changed
 
 
@@ -274,8 +285,9 @@ def _types_stated(part: JsonObject) -> frozenset[JsonType]:
     types = frozenset(one for one in get_args(JsonType) if one in names)
     if not types or len(types) < len(names):  # none, or one that JSON Schema does not know
         types = ANY_TYPE
-    if "type" not in part and (keyword := next(filter(part.get, _OF_TYPE), "")):
-        types = frozenset({_OF_TYPE[keyword]})
+    if "type" not in part:
+        meant = (kind for key, kind in _OF_TYPE.items() if isinstance(part.get(key), Mapping))
+        types = frozenset(islice(meant, 1)) or types
     values = part.get("enum", [part["const"]] if "const" in part else None)
     if isinstance(values, list) and values:
         types = _in_both(types, frozenset(map(json_type, values)))

@@ -27,20 +27,38 @@ async def outcome(function, call, **options):
     return result.episode.results[0]
 
 
+class PanicError(BaseException):
+    """An error that is no ``Exception``, as extensions in other languages raise."""
+
+
 STRAYS = BaseExceptionGroup("tasks", [SystemExit(3), ExceptionGroup("more", [ValueError("odd")])])
 
 
+@pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize(
-    "error", [RuntimeError("no luck"), SystemExit(3), StopIteration("odd"), STRAYS]
+    "error",
+    [
+        RuntimeError("no luck"),
+        SystemExit(3),
+        StopIteration("odd"),
+        STRAYS,
+        PanicError("no luck"),
+        GeneratorExit("odd"),
+        asyncio.CancelledError("by whom?"),
+    ],
 )
-async def test_raises(call, error):
+async def test_raises(call, error, is_async):
     """Any exception becomes a typed cause and one line, without a stack trace."""
 
     def broken() -> str:
         """Break."""
         raise error
 
-    result = await outcome(broken, call)
+    async def broken_later() -> str:
+        """Break."""
+        raise error
+
+    result = await outcome(broken_later if is_async else broken, call)
 
     assert result.failure.kind == "tool_error"
     assert "Traceback" not in result.text
@@ -71,6 +89,18 @@ async def test_model_retry_is_passed_on_in_the_authors_words(call):
     assert result.failure.retryable
     assert "we are closed on Sunday" in result.text
     assert "try again" in result.text
+
+
+@pytest.mark.parametrize("signal", [ModelRetry({"day": 1}), ToolFailed(None)])
+async def test_words_that_are_no_text_are_passed_on_as_text(call, signal):
+    """What a tool says to the model need not be a text; the run goes on."""
+
+    def book() -> str:
+        """Book a day."""
+        raise signal
+
+    result = await outcome(book, call)
+    assert str(signal.args[0]) in result.text
 
 
 async def test_tool_failed_is_final(call):

@@ -315,7 +315,7 @@ async def test_code_that_exits_ends_its_own_run_alone(store):
     assert (await guarded.run("Hello")).stop_reason == "blocked"
     for options in ({"instructions": exits}, {"history_processors": [exits]}):
         agent = Agent(ScriptedModel(["Hi."]), store=store, **options)
-        with pytest.raises(RuntimeError, match=r"raised SystemExit\(2\) in the run"):
+        with pytest.raises(RuntimeError, match="raised SystemExit: 2 in the run"):
             await agent.run("Hello")
     kept = await asyncio.to_thread(lambda: [one.stop_reason for one in store.select()])
     assert kept == ["error", "error", "blocked"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from contextlib import closing
@@ -257,6 +258,23 @@ def test_messages_and_episodes_come_back_as_they_were(said):
         assert one.data is None or text.count(one.base64) == 1
 
 
+def test_results_of_one_turn_stand_together():
+    """Chat completions wants all results behind their calls, and then what they hold."""
+    calls = tuple(ToolCall(call_id=one, name="chart", arguments={}) for one in "ab")
+    results = (ToolMessage(call_id=one, name="chart", text=one, media=(RED,)) for one in "ab")
+    said = (UserMessage(text="Two"), AssistantMessage(tool_calls=calls), *results)
+    encoder = RequestEncoder("m", max_tokens_field="max_tokens")
+    body, _ = encoder.encode(ModelRequest(messages=said), stream=False)
+    roles = [one["role"] for one in json.loads(body)["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "user"]
+
+
+def test_a_user_cannot_move_a_picture_by_its_placeholder():
+    """The sign that stands for a medium is a space where a user wrote it."""
+    text, media = placed([f"a{PLACE}b", RED, "c"])
+    assert list(pieces(text, media)) == ["a b", RED, "c"]
+
+
 def test_audio_and_texts_have_their_own_form():
     """OpenAI's protocol names the format of audio; a text file is text for every model."""
     notes = File(data=b"Buy milk.", name="notes.txt")
@@ -374,10 +392,47 @@ def test_a_value_from_outside_may_be_a_medium():
         waiting = await agent.run("Photo?")
         return (await agent.resume(waiting, values={"1": RED})).output
 
-    import asyncio
-
     assert asyncio.run(both()) == "Red."
     assert model.requests[1].messages[-1].media == (RED,)
+
+
+@pytest.mark.parametrize("url", ["memory:", ""])
+def test_a_run_that_waited_goes_on_with_its_picture(url):
+    """The model and the approved tool see what was sent before somebody had to agree."""
+    seen = []
+
+    @tool(effects=["destructive"])
+    def post(ctx: RunContext[None]) -> str:
+        """Publish the picture."""
+        seen.extend(ctx.media)
+        return "posted"
+
+    model = ScriptedModel([[ToolCall(call_id="1", name="post", arguments={})], "Done."])
+    agent = Agent(model, tools=[post], store=open_store(url) if url else None)
+
+    async def both() -> None:
+        waiting = await agent.run(["Post this", RED], session_id="s" if url else None)
+        held = Episode.from_json(json.loads(json.dumps(waiting.episode.to_json())))
+        await agent.resume(held if url else waiting, approvals={"1": True})
+
+    asyncio.run(both())
+    assert seen == [RED]
+    assert model.requests[1].messages[0].media == (RED,)
+
+
+def test_a_text_file_of_a_tool_is_a_text_within_the_limit():
+    """It is read by every model, and no longer than a result may be."""
+
+    @tool
+    def log() -> dict[str, object]:
+        """The log."""
+        return {"log": File(data=b"x" * 90_000, name="log.txt")}
+
+    model = deaf([ToolCall(call_id="1", name="log", arguments={})], "Done.")
+    (result,) = Agent(model, tools=[log]).run_sync("Log?").episode.results
+    assert "[file log.txt: text/plain, 90,000 bytes]\nxxx" in result.text
+    assert len(result.text) < 51_000
+    assert result.media == ()
 
 
 def test_guardrails_see_the_words_and_keep_the_picture():

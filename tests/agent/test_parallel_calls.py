@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+
+import pytest
 
 from agentkit import Agent, tool
 from agentkit.agent import ToolPolicy
+from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
 
@@ -91,3 +95,31 @@ async def test_context_variables_reach_threads(call):
     result = await Agent(ScriptedModel([[call("whoami")], "ok"]), tools=[whoami]).run("go")
 
     assert result.episode.results[0].value == "ada"
+
+
+@pytest.mark.parametrize("name", ["add", "nothing"])
+async def test_an_answer_of_thousands_of_calls_holds_up_nobody(add, name):
+    """Some hundreds are looked at, the rest is one failure, and the event loop goes on meanwhile."""
+    calls = [
+        ToolCall(call_id="same", name=name, arguments={"a": at, "b": 1}) for at in range(12_000)
+    ]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[add])
+    longest, last = 0.0, time.thread_time()
+
+    async def beat():
+        nonlocal longest, last
+        while True:
+            await asyncio.sleep(0)
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+
+    beating = asyncio.create_task(beat())
+    result = await agent.run("go")
+    beating.cancel()
+    assert result.output == "done"
+    *looked_at, rest = result.episode.results
+    assert len(looked_at) == 512
+    assert len({one.call_id for one in result.episode.results}) == 513
+    assert rest.failure.kind == "limit_exceeded"
+    assert "11,488 calls, from this one on, were left out" in rest.text
+    assert longest < 0.5

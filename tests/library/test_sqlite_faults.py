@@ -19,6 +19,7 @@ from agentkit.episodes import Turn
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.schema import STEPS
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import sample_library
 from agentkit.tools.definition import Description
@@ -191,6 +192,13 @@ def test_a_pipe_in_place_of_a_file_is_refused(filled, name):
             SQLiteStore(filled, read_only=read_only)
 
 
+def remade(old: str, new: str) -> str:
+    """Statements that put an otherwise equal table of episodes in the place of ours."""
+    (table,) = (one for one in STEPS["m0002_episode_tables"] if "TABLE episodes " in one)
+    assert old in table
+    return f"DROP TABLE episodes; {table.replace(old, new)}"
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_view_in_place_of_a_table_is_refused(filled, table):
     """A view under the name of one of our tables is refused when the file is opened."""
@@ -207,18 +215,18 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
             "CREATE TRIGGER spy AFTER INSERT ON episodes BEGIN DELETE FROM episodes; END",
             "trigger spy",
         ),
-        ("CREATE INDEX slow ON versions (upper(reason))", "index slow, which computes"),
+        ("CREATE INDEX slow ON versions (upper(reason))", "index slow"),
         (
             "CREATE INDEX few ON versions (reason) WHERE length(hex(zeroblob(9))) > 0",
-            "index few, which computes",
+            "index few",
         ),
         (
             "ALTER TABLE versions ADD COLUMN odd TEXT CHECK (length(hex(zeroblob(9))) > 0)",
-            "table versions, which computes",
+            "table versions",
         ),
         (
             "ALTER TABLE versions ADD COLUMN big AS (printf('%.*c', 9, 'x'))",
-            "table versions, which computes",
+            "table versions",
         ),
         (
             "DROP TABLE derived; CREATE VIRTUAL TABLE derived USING fts5(key, generation)",
@@ -229,13 +237,49 @@ def test_a_view_in_place_of_a_table_is_refused(filled, table):
             BEFORE DELETE ON library_events BEGIN DELETE FROM episodes; END""",
             "trigger library_events_delete",
         ),
+        (
+            """DROP TRIGGER library_events_delete; CREATE TRIGGER library_events_delete
+            BEFORE DELETE ON library_events
+            BEGIN SELECT raise(ABORT, 'events are only -- '); DELETE FROM episodes; SELECT ('
+            ever appended'); END""",
+            "trigger library_events_delete",
+        ),
+        ("CREATE UNIQUE INDEX more ON versions (author)", "index more"),
+        (
+            """DROP INDEX episodes_by_session;
+            CREATE UNIQUE INDEX episodes_by_session ON episodes (session_id)""",
+            "index episodes_by_session",
+        ),
+        (remade("TEXT NOT NULL UNIQUE,", "TEXT NOT NULL COLLATE NOCASE UNIQUE,"), "table episodes"),
+        (remade("body ", "b\u2003ody "), "table episodes"),
+        (remade("-- JSON", ", UNIQUE (stop_reason) ON CONFLICT IGNORE -- JSON"), "table episodes"),
+        (
+            """CREATE TABLE theirs (of REFERENCES episodes ON DELETE CASCADE); CREATE TRIGGER hidden
+            AFTER DELETE ON theirs BEGIN DELETE FROM definitions; END""",
+            "table theirs, whose rows hang on episodes",
+        ),
     ],
 )
-def test_code_in_the_schema_is_refused(filled, statement, named):
-    """A trigger, expression or virtual table on our tables that we did not make is named."""
+def test_what_agentkit_did_not_make_is_refused(filled, statement, named):
+    """Triggers, indexes, constraints and the like on our tables that we did not make are named."""
     with closing(sqlite3.connect(filled)) as raw, raw:
         raw.executescript(statement)
     assert_refused(filled, named)
+
+
+def test_no_episode_is_left_out_for_another_reason_than_its_id(filled):
+    """A constraint that came after opening fails what it refuses, and a check names it."""
+    store = SQLiteStore(filled)
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("DELETE FROM episodes")
+        raw.execute("CREATE UNIQUE INDEX more ON episodes (stop_reason)")
+    store.append(Episode(episode_id="first", request="?"))
+    store.append(Episode(episode_id="first", request="?"))
+    with pytest.raises(StoreError, match="UNIQUE constraint failed"):
+        store.append(Episode(episode_id="second", request="?"))
+    (fault,) = store.check()
+    assert "index more" in fault.message
+    store.close()
 
 
 def test_a_check_names_a_view_that_came_after_opening(filled):
@@ -281,13 +325,13 @@ EPISODE = Episode(
 COMMIT_STATEMENTS = (
     "BEGIN",
     "INSERT INTO versions",
-    "INSERT OR IGNORE INTO definitions",
+    "INSERT INTO definitions",
     "INSERT INTO revisions",
     "COMMIT",
 )
 APPEND_STATEMENTS = (
     "BEGIN",
-    "INSERT OR IGNORE INTO episodes",
+    "INSERT INTO episodes",
     "INSERT INTO episode_tools",
     "COMMIT",
 )

@@ -9,9 +9,13 @@ import httpx
 import openai
 import pytest
 
-from agentkit import RunContext, tool
+from agentkit import Agent, RunContext, tool
+from agentkit.agent import ToolPolicy
 from agentkit.errors import ModelStatusError, ModelTimeoutError
+from agentkit.library.memory import MemoryStore
+from agentkit.messages import ToolCall
 from agentkit.models import OpenAICompatibleModel
+from agentkit.server import create_app
 from agentkit.testing import FunctionModel
 from tests.support.media import PDF, RED, WAV
 from tests.support.model_server import ProviderServer, Reply
@@ -499,6 +503,9 @@ def events(text):
             "model_overloaded",
         ),
         (KeyError("secret-of-a-defect"), 500, "internal_error"),
+        (asyncio.CancelledError("secret-of-a-defect"), 500, "internal_error"),
+        (GeneratorExit("secret-of-a-defect"), 500, "internal_error"),
+        (SystemExit("secret-of-a-defect"), 500, "internal_error"),
     ],
 )
 async def test_a_model_that_fails(make_app, talk, body, store, stream, error, status, code):
@@ -594,3 +601,59 @@ async def test_a_model_that_never_waits_keeps_nobody_waiting(make_app, talk, bod
         long = ask("long", client.post(URL, json=body("Hi", stream=True)))
         await asyncio.gather(long, ask("short", client.get("/healthz")))
     assert order == ["short", "long"]
+
+
+TOLD = "postgres://app:s3cr3tpw@db/x password=hunter2horse"
+
+
+def _fail(*_, **__):
+    raise RuntimeError(TOLD)
+
+
+@tool(effects=["destructive"])
+def wipe(path: str) -> str:
+    """Delete a file."""
+    return f"{path} is gone"
+
+
+class _FailingStore(MemoryStore):
+    def append_many(self, episodes):
+        raise OSError(TOLD)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "broken",
+    ["model", "instructions", "approve", "retriever", "router", "history", "deps", "store"],
+)
+async def test_no_secret_of_an_exception_reaches_the_log(talk, body, broken, stream, caplog):
+    """Whatever part of an application raises, the log tells of it without what looks like one."""
+
+    def answer(request):
+        if broken == "model":
+            _fail()
+        if request.messages[-1].role == "tool":
+            return "Done."
+        return [ToolCall(call_id="1", name="wipe", arguments={"path": "/"})]
+
+    class Failing:
+        retrieve = route = __call__ = _fail
+
+    options = {
+        "instructions": {"instructions": _fail},
+        "approve": {"tool_policy": ToolPolicy(approve=_fail)},
+        "retriever": {"retriever": Failing()},
+        "router": {"router": Failing()},
+        "history": {"history_processors": [_fail]},
+    }
+    store = _FailingStore() if broken == "store" else MemoryStore()
+    agent = Agent(FunctionModel(answer), tools=[wipe], store=store, **options.get(broken, {}))
+    app = create_app(agent, deps_factory=_fail if broken == "deps" else None)
+    with caplog.at_level("DEBUG"):
+        async with talk(app, None) as client:
+            answer = await client.post(URL, json=body("Hi", stream=stream))
+    shown = caplog.text + answer.text
+    assert "s3cr3tpw" not in shown
+    assert "hunter2horse" not in shown
+    if broken not in {"history", "store"}:
+        assert "RuntimeError" in caplog.text

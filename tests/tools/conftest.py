@@ -1,4 +1,4 @@
-"""Where the large public corpora are, when they are."""
+"""Fixtures of the tests of tools."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from agentkit.tools import Rule, Specification, ToolDefinition
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +28,45 @@ def corpus_rows(project_root: Path) -> Callable[[str], list[dict[str, Any]]]:
             return [json.loads(line) for line in lines]
 
     return rows
+
+
+LOAN = ToolDefinition.from_schema(
+    "quote_loan",
+    "Quote a loan.",
+    {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "number", "description": "How much."},
+            "periods": {"type": "integer", "description": "How long."},
+            "currency": {"type": "string"},
+            "start": {"type": "string"},
+            "end": {"type": "string"},
+            "customer_id": {"type": "string"},
+            "address": {
+                "type": "object",
+                "properties": {"country": {"type": "string", "description": "Where."}},
+            },
+            "items": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"sku": {"type": "string"}}},
+            },
+        },
+        "required": ["amount"],
+    },
+)
+
+
+@pytest.fixture
+def loan() -> ToolDefinition:
+    """A definition that does not say which terms the tool knows."""
+    return LOAN
+
+
+@pytest.fixture
+def loan_with() -> Callable[..., ToolDefinition]:
+    """Makes the same definition with rules."""
+
+    def with_rules(*rules: Rule) -> ToolDefinition:
+        return replace(LOAN, specification=Specification(rules=rules))
+
+    return with_rules

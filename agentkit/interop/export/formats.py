@@ -13,8 +13,7 @@ from agentkit.library.library import Library
 from agentkit.models.chat_completions import encode_tool
 from agentkit.models.wire import LONGEST_NAME, WireNames
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.mcp_record import tool_record
-from agentkit.tools.sources.json_records import record_faults
+from agentkit.tools.sources.json_records import record_faults, tool_record
 from agentkit.tools.tool import Tool
 
 Tools: TypeAlias = "Library | list[Tool | ToolDefinition] | tuple[Tool | ToolDefinition, ...]"

@@ -17,7 +17,7 @@ from agentkit.evolution.checker import text_faults
 from agentkit.evolution.repository import LibraryStore
 from agentkit.interop.export.artifact import Artifact
 from agentkit.interop.export.file import read_artifact
-from agentkit.library.changes import check_filter, no_such_version
+from agentkit.library.changes import check_filter, no_such_version, revisions_of
 from agentkit.library.copying import copy_library
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -83,8 +83,7 @@ class ArtifactStore:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
         self._check_open()
-        found = (_revision(tool_name, change) for change in self.artifact.changes)
-        return tuple(revision for revision in found if revision is not None)
+        return revisions_of(self.artifact.changes, tool_name)
 
     def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
         """The changes that made the versions behind ``after``, ascending."""
@@ -150,22 +149,6 @@ def open_artifact(url: str) -> ArtifactStore:
         raise StoreLookupError(f"there is no artifact {path}: no such file") from error
     except OSError as error:
         raise StoreError(f"the artifact {path} cannot be read: {error.strerror}") from error
-
-
-def _revision(tool_name: str, applied: AppliedChange) -> ToolRevision | None:
-    change = applied.change
-    upserted = next((one for one in change.upserts if one.name == tool_name), None)
-    if upserted is None and tool_name not in change.removals:
-        return None
-    return ToolRevision(
-        version=applied.version,
-        definition=upserted,
-        proposal_id=change.proposal_id,
-        author=change.author,
-        reason=change.reason,
-        evidence=change.evidence,
-        created_at=change.created_at,
-    )
 
 
 def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.errors import McpConnectionError
 from agentkit.interop.mcp.elicitation import ElicitationHandler
 from agentkit.interop.mcp.listing import McpLimits, RawListing, read_listing
@@ -144,11 +145,12 @@ class Connection:
     def _run(self) -> None:
         try:
             asyncio.run(self._serve())
-        except BaseException as error:  # raised where the connection is awaited
+        except BaseException as error:  # noqa: BLE001 - raised where the connection is awaited
             if not self._first.done():
                 self._first.set_exception(error)
             else:
-                _logger.exception("the connection to the MCP server %r ended", self.name)
+                message = "the connection to the MCP server %r ended"
+                episodes.log_failure(_logger, error, message, self.name)
         finally:
             self.state = "closed"
 
@@ -205,7 +207,7 @@ class Connection:
             raise
         except BaseException as error:  # noqa: BLE001 - becomes the callers' error
             self.problem = self.problem or describe(error)
-            _logger.info("MCP server %r: %s", self.name, self.problem)
+            _logger.info("MCP server %r: %s", self.name, episodes.log_text(self.problem))
         finally:
             self._client = None
         if self.connects == before:
@@ -266,7 +268,8 @@ class Connection:
         try:
             self.listed(await read_listing(client, self.limits))
         except (ValidationError, MCPError, TimeoutError) as error:
-            _logger.warning("MCP server %r: its new listing is not valid: %s", self.name, error)
+            line = episodes.error_line(error)
+            _logger.warning("MCP server %r: its new listing is not valid: %s", self.name, line)
 
     async def _heard(self, message: Any) -> None:
         """A notification of a server of the time before ``subscriptions/listen``."""
@@ -286,9 +289,10 @@ class Connection:
                     async for _ in changes:
                         self._relist.set()
             except SubscriptionLost as error:
-                _logger.debug("MCP server %r: %s", self.name, error)
+                _logger.debug("MCP server %r: %s", self.name, episodes.error_line(error))
             except (ListenNotSupportedError, MCPError, TimeoutError) as error:
-                _logger.debug("MCP server %r announces no changes: %s", self.name, error)
+                line = episodes.error_line(error)
+                _logger.debug("MCP server %r announces no changes: %s", self.name, line)
                 return
             await asyncio.sleep(_LISTEN_SECONDS)
             self._relist.set()  # for what was said while nobody listened

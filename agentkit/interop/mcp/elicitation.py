@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.types import Approval, Decision
 from agentkit.errors import UsageError
 from agentkit.interop.mcp.listing import McpLimits, json_length
@@ -76,9 +77,9 @@ class ElicitationHandler:
         )
         try:
             return ElicitResult.model_validate(await self._result(asked))
-        except Exception as error:
-            message = "MCP server %r: its question could not be answered (%s)"
-            _logger.exception(message, self.server, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - logged
+            message = "MCP server %r: its question could not be answered"
+            episodes.log_failure(_logger, error, message, self.server)
             return ElicitResult(action="cancel")
 
     async def _result(self, asked: Elicitation) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit._version import __version__
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution
@@ -31,7 +32,7 @@ from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import SelfRefreshing, Store
 from agentkit.messages import check_sent
-from agentkit.tools.invocation import DepsFactory, made_deps
+from agentkit.tools.invocation import DepsFactory, is_tool_error, made_deps
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -221,7 +222,10 @@ class LibraryServer:
             try:
                 await (self._show(self._libraries.current) if looks_itself else self.refresh())
             except (AgentKitError, OSError) as error:
-                _logger.warning("the store could not be asked for a newer library: %s", error)
+                _logger.warning(
+                    "the store could not be asked for a newer library: %s",
+                    episodes.error_line(error),
+                )
 
     async def _greeted(
         self, context: ServerRequestContext[Any, Any], params: object | None
@@ -247,7 +251,7 @@ class LibraryServer:
         try:
             self._libraries.for_run()
         except StoreUnavailableError as error:
-            _logger.warning("a call of %s is refused: %s", name, error)
+            _logger.warning("a call of %s is refused: %s", name, episodes.error_line(error))
             return text_record("The tools may be out of date, and their store is away; try later.")
         exposure = self._exposure
         tool = exposure.runnable.get(name)
@@ -311,7 +315,9 @@ class _Listeners:
             try:
                 await session.send_tool_list_changed()
             except Exception as error:  # noqa: BLE001 - whatever a closed connection raises
-                _logger.info("a client is gone and hears of no more changes: %r", error)
+                _logger.info(
+                    "a client is gone and hears of no more changes: %s", episodes.error_line(error)
+                )
                 self._sessions.pop(key, None)
 
 
@@ -363,9 +369,11 @@ def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[
             return await handler(context, params)
         except MCPError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if not is_tool_error(error):
+                raise
             incident = new_episode_id()
-            _logger.exception("incident %s (%s)", incident, type(error).__name__)
+            episodes.log_failure(_logger, error, "incident %s", incident)
             message = f"something unexpected went wrong; incident {incident} in the server's log"
             raise MCPError(INTERNAL_ERROR, message) from None
 

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import Execution, Executor
 from agentkit.agent.selection import SelectedTools
@@ -33,7 +34,7 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invocation import RunFacts
-from agentkit.tools.mcp_record import RESULT_FIELD, describes_object, tool_record
+from agentkit.tools.sources.json_records import RESULT_FIELD, describes_object, tool_record
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def for_client(result: ToolResult) -> ToolResult:
     failure = result.failure
     if failure is None or failure.kind not in {"tool_error", "unserialisable_result"}:
         return result
-    _logger.warning("incident %s: %s: %s", result.call_id, result.name, failure.rule)
+    rule = episodes.log_text(failure.rule)
+    _logger.warning("incident %s: %s: %s", result.call_id, result.name, rule)
     what = f"{failure.cause}; incident" if failure.cause else "Incident"
     hidden = replace(failure, rule=f"{what} {result.call_id} in the server's log")
     return replace(result, text=describe_failure(result.name, hidden), failure=hidden)
@@ -212,6 +214,17 @@ def call_record(result: ToolResult, definition: ToolDefinition) -> dict[str, Any
     if is_ok and schema is not None:
         value = result.value
         record["structuredContent"] = value if describes_object(schema) else {RESULT_FIELD: value}
+    return _whole(record)
+
+
+def _whole(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without halves of surrogate pairs, which no transport can write."""
+    text = json.dumps(record, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        whole: dict[str, Any] = json.loads(text.encode(errors="replace"))
+        return whole
     return record
 
 

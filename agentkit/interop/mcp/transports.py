@@ -22,6 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 import anyio
 import anyio.lowlevel
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.interop.mcp.listing import OVERSIZED, McpLimits, json_length
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class StdioPlace:
 
     def _heard(self, line: str) -> None:
         self._words.append(line[:500])
-        _logger.info("%s: %s", self.command, line)
+        _logger.info("%s: %s", self.command, episodes.log_text(line))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,13 +16,7 @@ from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.interop.openapi.documents import Node, ReferenceSpace, Unmappable
-from agentkit.tools.schema import (
-    SCHEMA_KEYWORDS,
-    SCHEMA_LIST_KEYWORDS,
-    SCHEMA_MAP_KEYWORDS,
-    check_bounds,
-    references,
-)
+from agentkit.tools.schema import check_bounds, references, with_parts
 from agentkit.tools.sources.dialects import normalise_schema
 
 _MAX_DEPTH = 48
@@ -123,28 +117,22 @@ class SchemaPool:
         return self.measured(schema)
 
     def _schema(self, raw: object, depth: int) -> Any:
-        """A schema in 2020-12, or several; what it refers to stays a reference."""
-        if isinstance(raw, list):
-            return [self._schema(part, depth + 1) for part in raw]
+        """A schema in 2020-12; what it refers to stays a reference."""
         if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
         if depth > _MAX_DEPTH:
             return {}
+        own = {k: v for k, v in raw.items() if k not in _DROPPED and not k.startswith("x-")}
+        if isinstance(properties := own.get("properties"), dict):
+            shown = {name: one for name, one in properties.items() if self._is_shown(one)}
+            own["properties"] = shown
+            if isinstance(own.get("required"), list):
+                gone = properties.keys() - shown.keys()
+                own["required"] = [
+                    one for one in own["required"] if isinstance(one, str) and one not in gone
+                ]
         kept = self._referred(raw["$ref"], depth) if isinstance(raw.get("$ref"), str) else {}
-        for key, rule in raw.items():
-            if key in _DROPPED or key.startswith("x-"):
-                continue
-            if key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
-                shown = {k: v for k, v in rule.items() if key != "properties" or self._is_shown(v)}
-                kept[key] = {name: self._schema(part, depth + 1) for name, part in shown.items()}
-            elif key in SCHEMA_KEYWORDS or key in SCHEMA_LIST_KEYWORDS:
-                kept[key] = self._schema(rule, depth + 1)
-            else:
-                kept[key] = rule
-        if isinstance(raw.get("properties"), dict) and isinstance(raw.get("required"), list):
-            gone = raw["properties"].keys() - kept["properties"].keys()
-            names = [name for name in raw["required"] if isinstance(name, str)]
-            kept["required"] = [name for name in names if name not in gone]
+        kept |= with_parts(own, lambda part: self._schema(part, depth + 1))
         if "example" in raw and len(json.dumps(raw["example"])) <= _LONGEST_EXAMPLE:
             kept["examples"] = [raw["example"]]
         return kept

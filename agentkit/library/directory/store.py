@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, UsageError
 from agentkit.library.changes import check_change
@@ -200,7 +201,7 @@ class DirectoryStore(ForwardingStore):
                 "%s: the files of tools are behind the log (%s); the next commit brings them "
                 "up to date",
                 self.path,
-                error,
+                episodes.error_line(error),
             )
 
     def _finish(self) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakValueDictionary
 
+from agentkit import episodes  # a door: redaction loads when an error is logged
 from agentkit.episodes.replacing import make_private
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 
@@ -251,7 +252,9 @@ class SQLiteConnection:
                 beside.execute("PRAGMA wal_autocheckpoint = 0")
                 beside.execute(CHECKPOINT).fetchall()
         except sqlite3.Error as error:  # as SQLite itself does, which does not even tell
-            logger.info("the log of %s stays long for now: %s", self.path, error)
+            logger.info(
+                "the log of %s stays long for now: %s", self.path, episodes.error_line(error)
+            )
 
     def give_up_inherited(self, path: Path) -> None:
         """Close this connection if it is one to ``path`` that the process inherited.

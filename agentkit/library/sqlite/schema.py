@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from typing import TypeAlias
 
 from agentkit._version import __version__
 from agentkit.errors import StoreFormatError
@@ -32,7 +35,7 @@ TRIGGERS = {
             """
     for statement in ("UPDATE", "DELETE")
 }
-"""The only triggers on our tables, as ``m0004_event_table`` makes them. Never edit it either."""
+"""Made by ``m0004_event_table``. Never edit it either."""
 
 STEPS: Mapping[str, Sequence[str]] = {
     "m0001_tool_tables": (
@@ -146,11 +149,13 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         StoreError: The file is locked or cannot be written.
     """
     tables = _table_names(connection)
-    if LEDGER in tables and (found := traps(connection)):
+    if LEDGER not in tables:
+        _check_not_foreign(connection, tables)
+    if found := foreign_parts(connection):
         raise StoreFormatError(
-            f"{connection.path} holds what agentkit did not make, and what SQLite would run while "
-            f"it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, or "
-            "drop them with the sqlite3 program if you know where they came from"
+            f"{connection.path} holds what agentkit did not make, and what SQLite would follow "
+            f"when it reads or writes: {', '.join(found)}. Nothing was changed; restore a backup, "
+            "or undo the change with the sqlite3 program if you know where it came from"
         )
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
@@ -194,42 +199,80 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
     return frozenset(str(name) for (name,) in connection.execute(ours, (_MIGRATION_SET,)))
 
 
-_COMPUTED = {
-    "table": "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden",
-    "index": "SELECT 1 FROM pragma_index_xinfo(?) WHERE cid = -2",
+Part: TypeAlias = tuple[str, str]
+"""A table, index or trigger, and its name."""
+
+_NAMED = re.compile(r"\s*CREATE (TABLE|INDEX|TRIGGER)(?: IF NOT EXISTS)? (\w+)")
+_COMMENT = re.compile(r"--[^\n]*")
+_TOKENS = re.compile(r"\w+|[^\s\w]", re.ASCII)
+_QUOTES = frozenset('[]"')
+
+
+def _tokens(kind: str, sql: str) -> list[str]:
+    """The words and signs of a statement.
+
+    Comments of tables and indexes do not count. Ours hold no quotes otherwise, so a text that
+    begins no comment where it says so is none of ours. A trigger of ours has quotes, and none.
+    """
+    return _TOKENS.findall(sql if kind == "trigger" else _COMMENT.sub(" ", sql))
+
+
+@cache
+def our_parts() -> Mapping[Part, list[str]]:
+    """What the steps make, each with its statement in tokens."""
+    parts: dict[Part, list[str]] = {}
+    for statement in chain.from_iterable(STEPS.values()):
+        found = _NAMED.match(statement)
+        assert found is not None
+        kind = found[1].lower()
+        parts[kind, found[2]] = _tokens(kind, statement)
+    return parts
+
+
+_LEDGER_PARTS = {
+    ("table", LEDGER): _tokens("table", _LEDGER_TABLE.replace("IF NOT EXISTS ", "")),
+    ("index", f"idx_{LEDGER}_migration_set_name"): _tokens(
+        "index",
+        f"CREATE UNIQUE INDEX idx_{LEDGER}_migration_set_name ON {LEDGER} (migration_set, name)",
+    ),
 }
-"""Queries for generated columns of a table, and for expressions in an index."""
-
-_TESTS = {
-    "table": re.compile(r"\bCHECK\b|\bDEFAULT\s*\(", re.IGNORECASE),
-    "index": re.compile(r"\bWHERE\b", re.IGNORECASE),
-}
-"""Conditions and expressions in the text of a table, and of an index. Ours have none."""
+"""The ledger of ``sqlite-utils`` too, which quotes names."""
 
 
-def traps(connection: SQLiteConnection) -> list[str]:
-    """Foreign schema objects under our names: code that the file's author would have us run.
+def foreign_parts(connection: SQLiteConnection) -> list[str]:
+    """What is on our tables, or under their names, and is not as agentkit makes it.
 
-    A view in the place of a table need never end. Tables, views and triggers of other names are
-    other people's, and no statement of ours touches them.
+    A file may come from anybody, and its schema decides what is run and kept: a view in the place
+    of a table need never end, a trigger deletes, and one more ``UNIQUE`` has rows refused or left
+    out. Tables, views and triggers of other names are other people's, as long as no row of theirs
+    hangs on one of ours.
     """
     rows = connection.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master")
-    owned = [row for row in rows if _is_ours(row[1]) or _is_ours(row[2])]
     found = [
-        f"the {'virtual table' if kind == 'table' else kind} {name}"
-        for kind, name, _, page, sql in owned
-        if (kind == "table" and not page)
-        or kind not in {"table", "index", "trigger"}
-        or (kind == "trigger" and str(sql).split() != TRIGGERS.get(name, "").split())
+        f"the {'virtual table' if kind == 'table' and not page else kind} {name}"
+        for kind, name, table, page, sql in rows
+        if (_is_ours(name) or _is_ours(table)) and not _is_as_made(kind, name, sql)
     ]
-    if found:  # SQLite is not asked about the columns of those
+    if found:  # SQLite is asked no more about a schema that is not to be trusted
         return found
+    others = [name for kind, name, _, page, _ in rows if kind == "table" and page]
     return [
-        f"the {kind} {name}, which computes values"
-        for kind, name, _, _, sql in owned
-        if kind in _COMPUTED
-        and (_TESTS[kind].search(str(sql)) or connection.execute(_COMPUTED[kind], (name,)))
+        f"the table {name}, whose rows hang on {of}"
+        for name in others
+        if not _is_ours(name)
+        for (of,) in connection.execute('SELECT "table" FROM pragma_foreign_key_list(?)', (name,))
+        if _is_ours(of)
     ]
+
+
+def _is_as_made(kind: str, name: str, sql: str | None) -> bool:
+    """Whether a part of our tables is what a step makes; SQLite itself adds indexes without SQL."""
+    if sql is None:
+        return kind == "index"
+    given = _tokens(kind, sql)
+    if (kind, name) in _LEDGER_PARTS:
+        return [token for token in given if token not in _QUOTES] == _LEDGER_PARTS[kind, name]
+    return given == our_parts().get((kind, name))
 
 
 def _is_ours(name: object) -> bool:

@@ -28,7 +28,7 @@ from agentkit.library.events import storable
 from agentkit.library.library import nearest_names
 from agentkit.library.sql_store import SQLStore
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
-from agentkit.library.sqlite.schema import TRIGGERS, bring_up_to_date, traps
+from agentkit.library.sqlite.schema import bring_up_to_date, foreign_parts, our_parts
 from agentkit.library.store import EpisodeFilter, EpisodeVolume, LibraryChange, StoreFault
 from agentkit.tools.definition import ToolDefinition
 
@@ -77,7 +77,12 @@ SELECT sequence, body FROM library_events WHERE sequence BETWEEN ? AND ? ORDER B
 """
 
 _INSERT_EPISODE = """
-INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
+INSERT INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
+ON CONFLICT (episode_id) DO NOTHING
+"""
+
+_INSERT_EXTENT = """
+INSERT INTO episode_extents VALUES (?,?,?) ON CONFLICT (sequence) DO NOTHING
 """
 
 _HAS_LABEL = """
@@ -209,7 +214,7 @@ class SQLiteStore(SQLStore):
         noted = (json.dumps(change.evidence), change.created_at or now())
         self._rows("INSERT INTO versions VALUES (?,?,?,?,?,?)", (version, *words, *noted))
         self._connection.execute_many(
-            "INSERT OR IGNORE INTO definitions VALUES (?,?,?)",
+            "INSERT INTO definitions VALUES (?,?,?) ON CONFLICT (digest) DO NOTHING",
             [(tool.digest, tool.name, body) for tool, body, _ in tools],
         )
         self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
@@ -241,7 +246,7 @@ class SQLiteStore(SQLStore):
                 (place, _microseconds(begun_at(by_key[key], kept=kept)), len(bodies[key]))
                 for place, key in added
             ]
-            connection.execute_many("INSERT OR IGNORE INTO episode_extents VALUES (?,?,?)", extents)
+            connection.execute_many(_INSERT_EXTENT, extents)
 
     def check(self) -> Iterator[StoreFault]:
         """Look at the file, its tables and every row of them; see ``Checkable.check``."""
@@ -343,8 +348,10 @@ _SAVE = "restore a backup, or save what can be read with `sqlite3 FILE .recover`
 
 
 def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
-    """SQLite's own findings, and triggers that are not ours; see ``Checkable.check``."""
-    if found := traps(connection):  # put there since it was opened; reading on may never end
+    """SQLite's own findings, and a schema that is not ours; see ``Checkable.check``."""
+    if found := foreign_parts(
+        connection
+    ):  # put there since it was opened; reading on may never end
         message = f"it holds what agentkit did not make: {', '.join(found)}; {_SAVE}"
         yield StoreFault(place="file", message=message)
         return
@@ -356,7 +363,7 @@ def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
         which = "a row" if row is None else f"row {row}"
         message = f"{which} names what the table {parent} does not hold; {_SAVE}"
         yield StoreFault(place=str(table), message=message)
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    for name in TRIGGERS.keys() - {name for (name,) in rows}:
-        message = f"the trigger {name}, which keeps events from being changed, was taken away"
-        yield StoreFault(place="library_events", message=message)
+    rows = connection.execute("SELECT type, name FROM sqlite_master")
+    for kind, name in sorted(our_parts().keys() - set(rows)):
+        message = f"the {kind} {name} was taken away; a copy ('agentkit store copy') has it again"
+        yield StoreFault(place="library_events" if kind == "trigger" else name, message=message)

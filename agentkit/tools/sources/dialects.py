@@ -247,7 +247,8 @@ class _Repair:
             for keyword, change in _TRANSLATIONS:
                 change(draft, self.noting(_below(place, keyword), is_fault=True))
             _nullable(draft, self.noting(place))
-            if _as_boolean(draft.get("optional")) is not None or draft.get("optional") == []:
+            optional = draft.get("optional")  # what is not in ``required`` is it without a word
+            if isinstance(optional, list) or _as_boolean(optional) is not None:
                 self.note(place, "optional dropped")
                 del draft["optional"]
             return self._object(draft, place, depth + 1)

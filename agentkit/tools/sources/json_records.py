@@ -1,4 +1,4 @@
-"""Definitions from JSON records: OpenAI, Anthropic, MCP, Gemini, Bedrock, benchmark files, our own.
+"""Definitions from JSON records of every provider, of files and of our own; and as MCP lists them.
 
 A record names its parts differently in each place. Here every known spelling is read, the
 parameters go through ``normalise_parameters``, and what was received is kept in
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from agentkit.errors import DefinitionError, ReadingLimitError
 from agentkit.messages import JsonObject
 from agentkit.reading import read_json
 from agentkit.tools.canonical import is_json
-from agentkit.tools.definition import Effects, Origin, ToolDefinition
+from agentkit.tools.definition import EffectName, Effects, Origin, ToolDefinition
 from agentkit.tools.error_messages import problems_of, value_text
-from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
+from agentkit.tools.schema import with_references
 from agentkit.tools.schema_validator import schema_errors
 from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema, schema_fault
 
@@ -45,6 +45,10 @@ _RESULTS = (
 _WRAPPERS = ("function", "toolSpec")
 _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations", "definitions")
 _JSON_LINES_HINT = "write one JSON object, a list of them, or one object a line"
+
+
+MCP_PREFIX = "mcp:"
+"""Before a server's name, in the reference of a tool that a person approved."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,6 +125,7 @@ def definition_from_json(
             if "signature" in record
             else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
         )
+        definition = unapproved(definition)
         _check_json(definition)
     except RecursionError as error:
         name = str(record.get("name", ""))[:80]
@@ -128,6 +133,20 @@ def definition_from_json(
             f"definition {name!r} is nested too deeply to be read", tool_name=name
         ) from error
     return definition
+
+
+def unapproved(definition: ToolDefinition) -> ToolDefinition:
+    """A definition of somebody else's without an origin that would pass for an approval.
+
+    A person who approves a tool of an MCP server has its fingerprint kept in its origin. What a
+    file says of where its tools come from approves nothing.
+    """
+    origin = definition.origin
+    if not origin.reference.startswith(MCP_PREFIX):
+        return definition
+    claimed = origin.reference.removeprefix(MCP_PREFIX).partition("#")[0]
+    unproven = replace(origin, kind="json_schema", reference=f"claims to be of {claimed[:200]}")
+    return replace(definition, origin=unproven)
 
 
 def _check_json(definition: ToolDefinition) -> None:
@@ -378,3 +397,136 @@ def _ours(record: Mapping[str, Any], tags: Iterable[str]) -> ToolDefinition:
     described = definition.description
     unique = tuple(dict.fromkeys((*described.tags, *tags)))
     return replace(definition, description=replace(described, tags=unique))
+
+
+# --- as MCP lists it ------------------------------------------------------------------------------
+
+# The protocol says less than a definition does: what a tool writes but does not destroy has no
+# hint, and clients of older versions take only objects for results. So what would be lost goes into
+# ``_meta`` under names of ours, which other clients leave alone.
+
+EFFECTS_KEY = "agentkit.dev/effects"
+"""Key in a tool's ``_meta``: the effects as we declare them."""
+
+WRAPPED_KEY = "agentkit.dev/wrapped"
+"""Key in a tool's ``_meta``: its result is the field ``result`` of the object sent."""
+
+RESULT_FIELD = "result"
+"""Under which a value that is not an object is sent, as the official server library does it."""
+
+_SHARED: tuple[str, ...] = ("$defs", "definitions")
+_INNER = f"#/properties/{RESULT_FIELD}"
+
+
+def tool_record(definition: ToolDefinition, *, name: str | None = None) -> dict[str, Any]:
+    """A definition as an entry of ``tools/list``.
+
+    Args:
+        definition: What the library says.
+        name: What to list it as; None takes the definition's own.
+
+    Example:
+        >>> record = tool_record(
+        ...     ToolDefinition.from_schema("now", "The time.", {"type": "object", "properties": {}})
+        ... )
+        >>> record["name"], record["inputSchema"]
+        ('now', {'type': 'object', 'properties': {}})
+    """
+    signature = definition.signature
+    record: dict[str, Any] = {
+        "name": name or definition.name,
+        "description": definition.text,
+        "inputSchema": definition.parameters_schema,
+    }
+    meta: dict[str, Any] = {}
+    if signature.result is not None:
+        wrapped = not describes_object(signature.result)
+        record["outputSchema"] = wrapped_schema(signature.result) if wrapped else signature.result
+        meta |= {WRAPPED_KEY: True} if wrapped else {}
+    if hints := hints_of(signature.effects):
+        record["annotations"] = hints
+    if effects := signature.effects.to_json():
+        meta[EFFECTS_KEY] = effects
+    return record | ({"_meta": meta} if meta else {})
+
+
+def hints_of(effects: Effects) -> dict[str, bool]:
+    """Declared effects in the words of the protocol; what is not declared is left out."""
+    hints = {
+        "readOnlyHint": None if effects.writes is None else effects.is_read_only,
+        "destructiveHint": effects.destructive,
+        "idempotentHint": effects.idempotent,
+        "openWorldHint": effects.open_world,
+    }
+    return {name: hint for name, hint in hints.items() if hint is not None}
+
+
+def describes_object(schema: JsonObject) -> bool:
+    """Whether every value of a schema is an object, as all versions of the protocol take it."""
+    return schema.get("type") == "object"
+
+
+def wrapped_schema(schema: JsonObject) -> dict[str, Any]:
+    """The schema of an object that holds a value in the field ``result``.
+
+    Definitions that the schema refers to move to the new root, where references look for them;
+    references to the old root, as recursive schemas have them, follow it to its new place.
+    """
+    inner = with_references(schema, _down)
+    shared = {key: inner.pop(key) for key in _SHARED if key in inner}
+    return {
+        "type": "object",
+        "properties": {RESULT_FIELD: inner},
+        "required": [RESULT_FIELD],
+        **shared,
+    }
+
+
+def unwrapped_schema(schema: JsonObject) -> dict[str, Any]:
+    """The inverse of ``wrapped_schema``."""
+    inner = schema["properties"][RESULT_FIELD]
+    shared = {key: schema[key] for key in _SHARED if key in schema}
+    moved: dict[str, Any] = with_references({**inner, **shared}, _up)
+    return moved
+
+
+def _down(reference: str) -> str:
+    """A reference to what is about to become the field of an object."""
+    if reference != "#" and not reference.startswith("#/"):
+        return reference
+    is_shared = reference.removeprefix("#/").partition("/")[0] in _SHARED
+    return reference if is_shared else f"{_INNER}{reference[1:]}"
+
+
+def _up(reference: str) -> str:
+    """The inverse of ``_down``."""
+    is_inner = reference == _INNER or reference.startswith(f"{_INNER}/")
+    return f"#{reference.removeprefix(_INNER)}" if is_inner else reference
+
+
+def is_wrapped(record: Mapping[str, Any]) -> bool:
+    """Whether the result of a listed tool is sent inside an object, as ``tool_record`` says."""
+    meta, schema = record.get("_meta"), record.get("outputSchema")
+    if not isinstance(meta, Mapping) or meta.get(WRAPPED_KEY) is not True:
+        return False
+    fields = schema.get("properties") if isinstance(schema, Mapping) else None
+    return isinstance(fields, Mapping) and isinstance(fields.get(RESULT_FIELD), Mapping)
+
+
+_EFFECTS = frozenset(get_args(EffectName))
+
+
+def exact_effects(record: JsonObject) -> Effects | None:
+    """The effects that an entry written by us declares; None where it declares none, or wrongly.
+
+    Example:
+        >>> exact_effects({"_meta": {EFFECTS_KEY: {"reads": True, "writes": True}}})
+        Effects(reads=True, writes=True, destructive=None, idempotent=None, open_world=None)
+    """
+    meta = record.get("_meta")
+    effects = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(effects, Mapping) or not effects.keys() <= _EFFECTS:
+        return None
+    return (
+        Effects(**effects) if all(isinstance(value, bool) for value in effects.values()) else None
+    )

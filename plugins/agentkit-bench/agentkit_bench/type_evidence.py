@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -210,17 +211,30 @@ def _among(words: frozenset[str]) -> Callable[[str], bool]:
     return lambda text: text.casefold() in words
 
 
+_DURATION = re.compile(
+    r"[+-]?P(?=.)(\d+W|(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?)", re.ASCII
+)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
 _FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
     ("date", 0.98, FORMATS["date"]),
     ("datetime", 0.98, FORMATS["date-time"]),
     ("date", 0.97, _is(_DATE_IN_WORDS)),
     ("date", 0.96, _is(_SLASHED_DATE)),
     ("time", 0.95, _is(_CLOCK)),
-    ("duration", 0.95, lambda text: len(text) > 2 and FORMATS["duration"](text)),
+    ("duration", 0.95, lambda text: len(text) > 2 and _DURATION.fullmatch(text) is not None),
     ("email", 0.99, _is(_EMAIL)),
     ("url", 0.99, _is(_URL)),
     ("uuid", 0.99, FORMATS["uuid"]),
-    ("ip", 0.98, lambda text: FORMATS["ipv4"](text) or (":" in text and FORMATS["ipv6"](text))),
+    ("ip", 0.98, _is_address),
     ("phone", 0.95, _is(_PHONE)),
     ("colour", 0.9, _is(_HEX_COLOUR)),
     ("file_path", 0.9, _is(_PATH)),

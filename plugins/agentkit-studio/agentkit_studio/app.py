@@ -3,217 +3,28 @@
 from __future__ import annotations
 
 import inspect
-import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from agentkit.agent.agent import Agent
-from agentkit.errors import AgentKitError, UsageError
-from agentkit.evaluation.results.texts import shown, visible
-from agentkit.evolution.decide import LifecyclePolicy
-from agentkit.evolution.manager import ToolManager
+from agentkit.errors import AgentKitError
 from agentkit.library.store import Store
-from agentkit.retrieval.cascade import default_retriever
-from agentkit.retrieval.retriever import Retriever
 from agentkit.server.limits import ServerLimits
 from agentkit.server.runs import Runs
-from agentkit_studio.access import (
-    Access,
-    ForbiddenError,
-    Headers,
-    Prefix,
-    Role,
-    User,
-    check_form,
-    csrf_token,
-)
+from agentkit_studio import calls, episodes, health, inbox, playground, tools
+from agentkit_studio.access import Access, ForbiddenError, Headers, Prefix, User, check_form
+from agentkit_studio.pages import HERE, Agents, Answer, Asked, Goto, Managed, Page, Place, Studio
 
-_HERE = Path(__file__).parent
 _MOST_FORM_FIELDS = 200
-
-
-Managed: TypeAlias = Callable[[LifecyclePolicy | None], ToolManager]
-"""Makes a Tool Manager; None stands for the project's own policy."""
-
-Agents: TypeAlias = Callable[[int | None, str], Agent[Any, Any]]
-"""Makes an agent: pinned to a library version, or None for the newest; and with a model, by name,
-or an empty text for the project's."""
-
-_MOST_AGENTS = 8
-"""Agents that are kept for the playground."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Page:
-    """A page that is ready to be written.
-
-    Attributes:
-        template: Its file.
-        section: Name of the place in the navigation that it belongs to.
-        values: What it shows.
-        status: The HTTP status.
-    """
-
-    template: str
-    section: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    status: int = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class Goto:
-    """Another page to go to.
-
-    Attributes:
-        route: Name of its route.
-        values: Parts of its path.
-        notice: What has happened, shown once there.
-    """
-
-    route: str
-    values: Mapping[str, str] = field(default_factory=dict)
-    notice: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """A request to a page, with what the pages share.
-
-    Attributes:
-        studio: The library, the store and the agent.
-        user: Who asks.
-        path: Parts of the path.
-        query: What stands behind the question mark.
-        form: The fields of the form; empty for a page that is only read.
-    """
-
-    studio: Studio
-    user: User
-    path: Mapping[str, str]
-    query: Mapping[str, str]
-    form: Mapping[str, str] = field(default_factory=dict)
-
-
-Answer: TypeAlias = Page | Goto | Response
-View: TypeAlias = Callable[[Asked], Answer | Awaitable[Answer]]
-"""A page or an act: plain code that reads the store and runs in a thread, or async code."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """One address of the studio.
-
-    Attributes:
-        path: Its path, as Starlette writes it.
-        name: Of the route, for links.
-        view: What answers.
-        role: Who may ask.
-        acts: Whether it changes something: then it takes forms, and nothing else.
-        title: What the navigation calls it; empty for what is not there.
-    """
-
-    path: str
-    name: str
-    view: View
-    role: Role = "viewer"
-    acts: bool = False
-    title: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Studio:
-    """What the pages work with.
-
-    Attributes:
-        manager: Of the library; every act goes through it, as at the command line.
-        managed: Makes a manager of the same library with another policy.
-        store: Where library and episodes are.
-        agents: For the playground, and to go on with runs that wait; None for none.
-        access: Who may do what.
-        title: Name of the project.
-        places: All addresses.
-    """
-
-    manager: ToolManager
-    managed: Managed
-    store: Store
-    access: Access
-    agents: Agents | None = None
-    title: str = "agentkit"
-    places: Sequence[Place] = ()
-    _made: dict[tuple[int | None, str], Agent[Any, Any]] = field(default_factory=dict)
-    _making: threading.Lock = field(default_factory=threading.Lock)
-
-    def agent_at(self, version: int | None = None, model: str = "") -> Agent[Any, Any]:
-        """The agent of a library version and a model, made when it is first asked for.
-
-        Raises:
-            UsageError: The studio was started without tools, so there is none.
-        """
-        if self.agents is None:
-            raise UsageError(
-                "the studio has no agent: start it with the agent's tools, "
-                "agentkit studio --tools FILE.py"
-            )
-        key = version, model
-        with self._making:
-            if key not in self._made:
-                while len(self._made) >= _MOST_AGENTS:
-                    self._made.pop(next(iter(self._made)))
-                self._made[key] = self.agents(version, model)
-            return self._made[key]
-
-    @cached_property
-    def retriever(self) -> Retriever:
-        """Ranks tools as an agent's retriever does."""
-        return default_retriever()
-
-    @cached_property
-    def templates(self) -> Environment:
-        """The templates; whatever they show is text, never markup."""
-        made = Environment(
-            loader=FileSystemLoader(_HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        made.filters |= {"shown": shown, "visible": visible, "when": _when}
-        return made
-
-    def written(self, request: Request, user: User, page: Page) -> Response:
-        """A page as HTML."""
-        template = self.templates.get_template(page.template)
-        html = template.render(
-            user=user,
-            studio=self,
-            csrf=csrf_token(request),
-            notice=request.session.pop("notice", ""),
-            pages=[(place.name, place.title) for place in self.places if place.title],
-            section=page.section,
-            url=lambda route, /, **parts: request.url_for(route, **parts).path,
-            **page.values,
-        )
-        return HTMLResponse(html, status_code=page.status)
-
-
-def _when(at: str) -> str:
-    """A time as people read it."""
-    return at[:16].replace("T", " ")
 
 
 def create_studio(
@@ -238,10 +49,10 @@ def create_studio(
         https: Whether cookies are sent over TLS alone.
         prefix: The path at which a proxy mounts it, whether or not the proxy takes it off.
     """
-    from agentkit_studio import calls, episodes, inbox, playground, tools
-
     places = tuple(
-        place for pages in (inbox, tools, episodes, playground, calls) for place in pages.PLACES
+        place
+        for pages in (inbox, tools, episodes, playground, health, calls)
+        for place in pages.PLACES
     )
     studio = Studio(
         manager=managed(None),
@@ -254,7 +65,7 @@ def create_studio(
     )
     routes: list[Any] = [
         Route("/login", _login(studio), name="login", methods=["GET", "POST"]),
-        Mount("/static", StaticFiles(directory=_HERE / "static"), name="static"),
+        Mount("/static", StaticFiles(directory=HERE / "static"), name="static"),
         *(
             Route(
                 place.path,

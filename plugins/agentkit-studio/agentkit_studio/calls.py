@@ -8,7 +8,7 @@ from agentkit.agent.session import pending_approvals
 from agentkit.agent.types import Approval, deferred_calls
 from agentkit.cli.episodes import call_line
 from agentkit.errors import UsageError
-from agentkit_studio.app import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
 

@@ -19,7 +19,7 @@ from agentkit.evaluation.results.texts import label_name
 from agentkit.evolution.learning import feedback_on
 from agentkit.evolution.observers import judged
 from agentkit.library.store import EpisodeFilter
-from agentkit_studio.app import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
 _SECONDS = 0.3

@@ -15,7 +15,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposal import ProposalRecord
 from agentkit.evolution.review import STATE_WORDS, review_of
 from agentkit.library.events import Author
-from agentkit_studio.app import Asked, Goto, Page, Place
+from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
 

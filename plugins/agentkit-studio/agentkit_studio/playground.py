@@ -28,7 +28,7 @@ from agentkit.cli.episodes import call_line
 from agentkit.errors import AgentKitError, UsageError
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.models.base import ReasoningDelta, TextDelta
-from agentkit_studio.app import Asked, Page, Place
+from agentkit_studio.pages import Asked, Page, Place
 
 _MOST_VERSIONS = 30
 _LONGEST = 20_000

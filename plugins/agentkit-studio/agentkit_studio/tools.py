@@ -14,8 +14,8 @@ from agentkit.library.library import Library
 from agentkit.library.store import ToolRevision
 from agentkit.retrieval.cards import card, estimate_tokens, schema_text
 from agentkit.tools.definition import ToolDefinition
-from agentkit_studio.app import Asked, Goto, Page, Place
 from agentkit_studio.inbox import author, shown_changes, typed_reason
+from agentkit_studio.pages import Asked, Goto, Page, Place
 
 _PAGE = 50
 _MOST_REVISIONS = 100

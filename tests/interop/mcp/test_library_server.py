@@ -28,7 +28,7 @@ from agentkit.interop.mcp.screening import ImportPolicy, Memory, import_listing
 from agentkit.library import Author, LibraryChange, open_store
 from agentkit.server import Keys
 from agentkit.tools.definition import Effects, ToolDefinition
-from agentkit.tools.mcp_record import tool_record
+from agentkit.tools.sources.json_records import tool_record
 from agentkit.tools.tool import Tool
 
 ERAS = ["auto", "legacy"]
@@ -298,6 +298,28 @@ async def test_a_key_opens_and_nothing_else(guarded):
         with pytest.raises(McpConnectionError, match="cannot be reached"):
             async with McpServer.http(guarded, headers=wrong, limits=limits, new_tools="screen"):
                 pass
+
+
+async def test_no_call_ends_the_server(listening):
+    """Whatever a tool raises or returns, its client gets an answer, and others go on."""
+
+    @tool(effects=["reads"])
+    async def odd(kind: str) -> str:
+        """Do something odd."""
+        errors = {"panic": BaseException("x"), "cancel": asyncio.CancelledError("x")}
+        errors["end"] = GeneratorExit("x")
+        if kind in errors:
+            raise errors[kind]
+        return "half \ud800"
+
+    url, _ = listening(LibraryServer(Library([add, odd])).http_app())
+    async with Client(url) as client:
+        for kind in ("panic", "cancel", "end"):
+            answer = await client.call_tool("odd", {"kind": kind})
+            assert answer.is_error
+            assert "incident" in answer.content[0].text
+        assert (await client.call_tool("odd", {"kind": "text"})).content[0].text == "half ?"
+        assert (await client.call_tool("add", {"a": 1, "b": 2})).content[0].text == "3"
 
 
 @pytest.mark.parametrize("mode", ERAS)

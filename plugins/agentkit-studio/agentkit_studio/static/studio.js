@@ -11,6 +11,8 @@
     if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
   };
 
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && typing(event.target)) { event.target.blur(); return; }

@@ -1,0 +1,135 @@
+"""The numbers of the health page: by version, by day, by arm, and when verdicts come late."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from hypothesis import given, strategies as st
+from starlette.testclient import TestClient
+
+from agentkit import open_store
+from agentkit.cli.stores import manager_of
+from agentkit.episodes import Episode, Verdict
+from agentkit.episodes.labels import as_imported
+from agentkit.evolution.observers import judged
+from agentkit.library.memory import MemoryStore
+from agentkit_studio import Access, create_studio
+from agentkit_studio.health_fold import HealthFold
+
+
+def made(number, version=1, passed=None, **fields):
+    """An episode that ends in that verdict."""
+    verdict = None if passed is None else Verdict(passed=passed)
+    at = f"2026-11-{1 + number % 28:02}T10:00:00.000+00:00"
+    return Episode(
+        episode_id=f"{number:016x}",
+        request="x",
+        library_version=version,
+        verdict=verdict,
+        started_at=at,
+        **fields,
+    )
+
+
+def folded(store):
+    """The numbers of all that is there."""
+    fold = HealthFold(store)
+    fold.update(wait=20)
+    assert not fold.is_working
+    return fold
+
+
+def numbers(fold):
+    """Accuracy and counts by version."""
+    return {v: (g.runs, g.judged, g.passed) for v, g in fold.versions.items()}
+
+
+def test_versions_and_days_are_counted():
+    """Runs, verdicts and the interval; what was imported is left out."""
+    store = MemoryStore()
+    for number in range(10):
+        store.append(made(number, version=1 + number % 2, passed=number < 6))
+    foreign = made(99, version=7)
+    store.append(as_imported(foreign, "elsewhere"))
+    fold = folded(store)
+    assert numbers(fold) == {1: (5, 5, 3), 2: (5, 5, 3)}
+    record = fold.to_json()
+    assert record["counted"] == 10
+    assert record["versions"][0]["accuracy"] == 0.6
+    assert record["versions"][0]["accuracy_low"] < 0.6 < record["versions"][0]["accuracy_high"]
+    assert [one["day"] for one in record["days"]][:2] == ["2026-11-01", "2026-11-02"]
+
+
+def test_arms_of_a_canary_stand_beside_each_other():
+    """By the labels that the router writes."""
+    store = MemoryStore()
+    for number in range(8):
+        arm = "candidate" if number % 4 == 0 else "control"
+        labels = {"experiment": "p1", "arm": arm}
+        store.append(made(number, passed=number != 4, metadata=labels))
+    arms = {one["arm"]: one["accuracy"] for one in folded(store).to_json()["arms"]}
+    assert arms == {"candidate": 0.5, "control": 1.0}
+
+
+verdicts = st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=20)
+
+
+@given(
+    first=st.lists(st.booleans() | st.none(), min_size=1, max_size=10),
+    late=verdicts,
+    cut=st.integers(0, 20),
+)
+def test_going_on_gives_what_starting_again_gives(first, late, cut):
+    """However late verdicts fall before and after a look, the numbers are those of one fold."""
+    store = MemoryStore()
+    for number, passed in enumerate(first):
+        store.append(made(number, version=1 + number % 3, passed=passed))
+    records = []
+    for at, (number, passed) in enumerate(late):
+        one = store.get(f"{number % len(first):016x}")
+        record = judged(one, Verdict(passed=passed))
+        records.append(replace(record, episode_id=f"ff{at:014x}"))
+    fold = HealthFold(store)
+    for at, record in enumerate(records):
+        if at == cut:
+            fold.update(wait=20)
+        store.append(record)
+    fold.update(wait=20)
+    assert numbers(fold) == numbers(folded(store))
+
+
+def test_the_page_has_the_numbers_of_its_charts(studio, act, proposal_id):
+    """As a table, as JSON and as CSV."""
+    client = studio()
+    act(client, "approve")
+    page = client.get("/health").text
+    assert "24 runs" in page
+    assert "retry requested" in page
+    record = client.get("/health.json").json()
+    assert record["versions"][0]["failed_calls"] == 12
+    rows = client.get("/health.csv").text.splitlines()
+    assert rows[0].startswith("day,runs,judged,accuracy")
+    assert len(rows) == 2
+
+
+def test_an_empty_store_says_what_to_type(tmp_path):
+    """Nothing is drawn of nothing."""
+    with closing(open_store(f"sqlite:///{tmp_path / 'empty.db'}")) as store:
+        access = Access(user_header="x-user")
+        app = create_studio(
+            lambda policy: manager_of(store, lifecycle=policy), store, access=access
+        )
+        page = TestClient(app).get("/health", headers={"x-user": "ann"}).text
+    assert "No run was recorded yet." in page
+
+
+def test_run_times_are_an_even_sample():
+    """Their number stays bounded, and the median is that of all."""
+    count = 600
+    store = MemoryStore()
+    for number in range(count):
+        store.append(made(number, seconds=float(number)))
+    group = folded(store).versions[1]
+    assert len(group.seconds) == 500
+    assert abs(group.to_json()["median_seconds"] - count / 2) < count / 8
