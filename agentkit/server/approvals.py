@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import parse_qs
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from agentkit.agent.session import awaits_person, continuation_id, waiting_runs
 from agentkit.agent.types import Approval, deferred_calls
@@ -20,7 +20,7 @@ from agentkit.errors import AgentKitError
 from agentkit.library.store import EpisodeStore, holds_episode
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.chat_answer import answer_text
-from agentkit.server.chat_request import refused
+from agentkit.server.chat_request import validated
 from agentkit.server.middleware import (
     Exchange,
     RequestError,
@@ -85,11 +85,8 @@ class ApprovalsEndpoint:
 
     async def decide(self, exchange: Exchange, scope: Scope) -> None:
         """Carry out a decision."""
-        try:
-            body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
-            decision = DecisionBody.model_validate_json(body)
-        except ValidationError as error:
-            raise refused(error) from error
+        body = await self.chat.bodies.of(exchange, most=MAX_BODY_BYTES)
+        decision = validated(DecisionBody, body)
         work = await self._read(self._planned, scope["path_params"]["episode_id"], exchange.key)
         assert work.waiting is not None  # planned so
         scope.setdefault("state", {})["waiting"] = work.waiting

@@ -29,6 +29,7 @@ from agentkit.agent import (
     ToolPolicy,
 )
 from agentkit.agent.code_mode import read_program
+from agentkit.diagnosis import diagnose
 from agentkit.episodes import Episode
 from agentkit.errors import CompositeError, ModelRetry, ToolFailed
 from agentkit.messages import AssistantMessage, ToolCall, Usage
@@ -170,10 +171,25 @@ def test_a_call_that_failed_for_good_ends_it_for_good(tools):
     model = agent(tools, program(same), program(same, "2"), program("return book(id=2)", "3"))
     result = model.run_sync("go")
     shown = [turn.results[0].text for turn in result.episode.turns[:3]]
+    assert shown[0].startswith("run_program failed. it ended at a call that failed: book failed.")
     assert "the hotel has closed" in shown[0]
-    assert "Do not repeat this call" in shown[0]
     assert "failed for good before" in shown[1]
     assert shown[2] == "booked 2"
+    made = [[one.call.call_id for one in turn.program_calls] for turn in result.episode.turns]
+    assert made == [["1.1"], [], ["3.1"], []]
+
+
+def test_a_failed_call_of_a_program_is_diagnosed(tools):
+    """Diagnosis names the tool that was called wrongly, as for a single call."""
+    asked = agent(tools, program("x = find(city='Rome')\nreturn book(id=x[0]['name'])"))
+    result = asked.run_sync("go")
+    assert "KeyError" in texts(result)[0]
+    wrong = program("x = find(city='Rome')\nreturn [book(id=r) for r in x]")
+    episode = agent(tools, wrong).run_sync("go").episode
+    blamed = [
+        one for turn in diagnose(episode, Library(tools), None).turns for one in turn.attributions
+    ]
+    assert ("book", "id") in {(one.tool, one.parameter) for one in blamed}
 
 
 def test_limits_hold_in_the_middle(tools, log):

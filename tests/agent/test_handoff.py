@@ -7,8 +7,11 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, Rewrite, RunContext, guardrail, open_store, tool
-from agentkit.agent import HandedOver, Limits, RunFinished, RunStarted
+from agentkit.agent import HandedOver, Limits, RunFinished, RunStarted, ToolPolicy
+from agentkit.diagnosis import FailureProfile, diagnose
 from agentkit.errors import ModelConnectionError, UsageError
+from agentkit.evolution.learning import uses_of
+from agentkit.evolution.trajectories import is_success, trajectories_of
 from agentkit.library import EpisodeFilter
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models import ModelResponse, TextDelta
@@ -59,6 +62,29 @@ def test_it_sees_the_conversation_and_answers():
     assert (taken.metadata["user"], taken.history_length) == ("ada", 2)
     handed = result.episode.turns[1].results[0]
     assert handed.value == {"agent": "billing", "run": taken.episode_id}
+
+
+def test_with_one_store_evolution_and_diagnosis_see_both():
+    """Each agent is offered its own tools, and what was called counts for one conversation."""
+    store = open_store("memory:")
+    hides = ToolPolicy(unbound="hide")
+    billing = billing_of(
+        call("look_up", order="A17"), "Paid.", tools=[look_up], store=store, tool_policy=hides
+    )
+    desk, model = desk_of(billing, TRANSFER, store=store, tool_policy=hides)
+    result = desk.run_sync("Is A17 paid?")
+    assert [tool.name for tool in model.requests[0].tools] == ["transfer_to_billing"]
+    assert [tool.name for tool in billing.model.requests[0].tools] == ["look_up"]
+    calls = [
+        [step.tool for step in one.steps] for one in trajectories_of(store.select()).trajectories
+    ]
+    assert sorted(calls) == [["look_up"], ["transfer_to_billing"]]
+    profile = FailureProfile()
+    assert all(profile.observe(one, diagnose(one, desk.library, None)) for one in store.select())
+    uses = uses_of(store.select(), passed=is_success)
+    assert {(one.tool, one.query) for one in uses} >= {("look_up", "Is A17 paid?")}
+    (taken,) = (one for one in store.select() if one.episode_id != result.episode.episode_id)
+    assert taken.metadata["conversation"] == result.episode.episode_id
 
 
 def test_a_session_goes_on_with_the_first_agent():

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from agentkit.composites import language as ir
-from agentkit.composites.codec import program_of
+from agentkit.composites.codec import called_in, program_of
 from agentkit.evolution.validation.report import (
     OriginKind,
     ProposedChange,
@@ -405,7 +405,8 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
 
     What its rules demand and its program calls runs for whoever uses it. So it waits for a person
     unless all of these are declared to only read and reach nothing outside; and so does a program
-    with texts of its own, which its author chose.
+    with texts of its own, which its author chose. A program that calls other tools than its
+    signature pins, or that nobody can read, waits too: its pins say nothing of what it does.
 
     Args:
         definition: The tool.
@@ -414,11 +415,19 @@ def acts_through_others(definition: ToolDefinition, tools: ToolsByName) -> bool:
     others = demanded(definition, tools).values()
     if not all(one is not None and _only_looks(one) for one in others):
         return True
+    if any(map(_hides_calls, filter(None, (definition, *others)))):
+        return True
     contracts = [(one.signature.parameters, one.signature.result) for one in filter(None, others)]
     said = [*contracts, list(definition.signature.properties)]
     known = {folded(text) for text in _every_text(said)}
     texts = _every_text(list(_literals(definition)))
     return any(_is_worded(text) and folded(text) not in known for text in texts)
+
+
+def _hides_calls(definition: ToolDefinition) -> bool:
+    """Whether the program of a composite calls other tools than its signature says."""
+    pinned = frozenset(child.name for child in definition.signature.children)
+    return definition.body is not None and called_in(definition.body) != pinned
 
 
 def _only_looks(definition: ToolDefinition) -> bool:
