@@ -16,6 +16,7 @@ from agentkit.errors import (
     UnknownSchemeError,
     UsageError,
 )
+from agentkit.evaluation.results.texts import visible
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -39,8 +40,12 @@ EXIT_RULE = (
 class Failure(click.ClickException):
     """An error of ours as its sentence on stderr, or as the list that it is; exit status 1."""
 
+    def format_message(self) -> str:
+        """The message, which may quote a name or a text that would steer the terminal."""
+        return visible(self.message)
 
-class Misuse(click.ClickException):
+
+class Misuse(Failure):
     """A command that could not have worked as it was given; exit status 2."""
 
     exit_code = 2
