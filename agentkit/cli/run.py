@@ -50,6 +50,7 @@ from agentkit.cli.output import is_interactive, one_line, print_json, print_json
 from agentkit.cli.stores import opened, read_source, retriever_of
 from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
+from agentkit.evaluation.results.texts import visible
 from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
@@ -227,7 +228,7 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
     try:
         async for event in agent.stream(request, session_id=session_id, deps=deps):
             if isinstance(event, TextDelta):
-                click.echo(event.text, nl=False)
+                click.echo(visible(event.text), nl=False)
                 writing = writing or bool(event.text)
                 continue
             if writing:
