@@ -438,7 +438,7 @@ def _put(memory: OrderedDict[str, T], episode_id: str, value: T) -> None:
 def _as_asked(episode: Episode) -> bytes:
     """A digest of a run, without what was judged of it since."""
     record = replace(episode, verdict=None, diagnosis=None).to_json()
-    record.pop(MEDIA_DATA, None)  # the record has their digests as well
+    record.pop(MEDIA_DATA, None)  # the digests are in the record
     return hashlib.sha256(canonical_json(record)).digest()
 
 

@@ -117,9 +117,9 @@ def create_app(
         deps_factory: Creates the ``deps`` of each run from Starlette's ``Request``, for instance a
             database handle and who the user is; sync or async. An ``HTTPException`` of it
             refuses the request.
-        media_urls: Whether clients may give https URLs of images. We never fetch them: they are
-            handed to the model's provider, so do not allow them where that is a server of your own
-            in a network that clients should not reach.
+        media_urls: Whether clients may send https URLs of images. They are passed on to the
+            model's provider and never fetched here; leave it off where the provider is a server
+            of your own that can reach what clients must not.
 
     Raises:
         UsageError: An approver is not among the keys.

@@ -90,19 +90,22 @@ def test_the_type_is_found_by_the_bytes(cls, data, media_type):
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: Image(data=bytes(50_000_000)), "has 50,000,000 bytes, and at most 20,000,000"),
-        (lambda: Image(data=png(), max_bytes=10), "at most 10"),
-        (lambda: Image(data=png(), media_type="image/jpeg"), "its bytes are image/png"),
-        (lambda: Image(data=b"<svg/>", media_type="image/png"), "its bytes are something else"),
-        (lambda: Image(data=b"<svg/>", media_type="image/svg+xml"), "of no known type"),
-        (lambda: Image(data=b"%PDF-1.4"), "the bytes of the image are application/pdf"),
-        (lambda: Audio(data=png()), "it may be audio"),
+        (lambda: Image(data=bytes(50_000_000)), "has 50,000,000 bytes; the limit is 20,000,000"),
+        (lambda: Image(data=png(), max_bytes=10), "the limit is 10"),
+        (lambda: Image(data=png(), media_type="image/jpeg"), "the bytes are image/png"),
+        (lambda: Image(data=b"<svg/>", media_type="image/png"), "the bytes are of another type"),
+        (
+            lambda: Image(data=b"<svg/>", media_type="image/svg+xml"),
+            "of an unknown type; supported are image/png",
+        ),
+        (lambda: Image(data=b"%PDF-1.4"), "the image is application/pdf; supported"),
+        (lambda: Audio(data=png()), "supported are audio"),
         (lambda: File(data=png()), "use Image"),
-        (lambda: File(data=b"MZ\0\x90", media_type="application/pdf"), "something else"),
-        (lambda: File(data=b"MZ\0\x90"), "tell it with media_type="),
+        (lambda: File(data=b"MZ\0\x90", media_type="application/pdf"), "of another type"),
+        (lambda: File(data=b"MZ\0\x90"), "pass media_type="),
         (lambda: Image(data=b""), "is empty"),
-        (lambda: Image(data="text"), "not of type str"),
-        (Image, "one of data=, path= and url=, and got 0"),
+        (lambda: Image(data="text"), "must be bytes, not str"),
+        (Image, "exactly one of data=, path= and url=; got 0"),
         (lambda: Image(data=png(), url="https://x.example/a.png"), "got 2"),
         (lambda: Image(path="/nowhere/a.png"), "cannot be read"),
         (lambda: Image(url="http://x.example/a.png"), "not an https URL"),
@@ -134,7 +137,7 @@ def test_a_stored_medium_must_have_its_digest():
     """Bytes that were changed are not those of the record."""
     record = RED.to_json()
     assert media_from_json(record) == RED
-    with pytest.raises(ValueError, match="do not have the digest"):
+    with pytest.raises(ValueError, match="do not match the digest"):
         media_from_json({**record, "data": base64.b64encode(png(b"\0\0\xff")).decode()})
 
 
@@ -320,10 +323,10 @@ def test_a_model_that_cannot_take_it_says_so_before_the_request(medium):
     """One error that names the model, the medium and a way out; the run leaves its episode."""
     model = deaf("never")
     with closing(open_store("memory:")) as store:
-        with pytest.raises(UsageError, match="the model 'scripted' cannot take") as caught:
+        with pytest.raises(UsageError, match="the model 'scripted' does not accept") as caught:
             Agent(model, store=store).run_sync(["What is this?", medium])
         assert medium.label in str(caught.value)
-        assert "text alone" in str(caught.value)
+        assert "text only" in str(caught.value)
         (episode,) = store.select()
     assert model.requests == []
     assert (episode.stop_reason, episode.media) == ("error", (medium,))
@@ -348,7 +351,7 @@ def test_a_model_without_eyes_reads_what_a_tool_returned():
     shown = model.requests[1].messages[-1]
     assert shown.media == ()
     assert shown.text.startswith(
-        "Sales of May:\n[image red.png: image/png, 69 bytes]\n(What stands"
+        "Sales of May:\n[image red.png: image/png, 69 bytes]\n(The tool returned"
     )
     assert result.episode.results[0].media == (RED,)
 
@@ -538,11 +541,37 @@ def test_a_record_of_format_5_stays_readable():
     assert (episode.media, episode.results[0].media) == ((RED,), (RED,))
 
 
-def test_a_record_with_broken_media_is_no_episode():
-    """What somebody else wrote is checked as it is read."""
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"size": "many"},
+        {"size": True},
+        {"name": 3},
+        {"kind": "video"},
+        {"kind": []},
+        {"url": "http://x.example/"},
+        {"sha256": ""},
+        {"path": "/etc/passwd"},
+        {"data": "R0lGODlh"},
+        {"data": "no base64"},
+        {"more": "x"},
+    ],
+)
+def test_a_record_with_broken_media_is_no_episode(change):
+    """What somebody else wrote is checked as it is read; bytes are those of the digest."""
     record = Episode(episode_id="e1", request="Hi", media=(RED,)).to_json()
-    record["media_data"] = {RED.sha256: base64.b64encode(b"GIF89a").decode()}
-    with pytest.raises(EpisodeFormatError, match="image/png"):
+    record["media"][0] |= change
+    with pytest.raises(EpisodeFormatError):
+        Episode.from_json(record)
+
+
+def test_a_record_cannot_name_a_file_to_read(tmp_path):
+    """Not even one whose digest the writer of the record knows."""
+    (tmp_path / "secret.txt").write_text("secret")
+    known = File(path=tmp_path / "secret.txt").reference()
+    record = Episode(episode_id="e1", request="Hi").to_json()
+    record["media"] = [{**known, "path": str(tmp_path / "secret.txt")}]
+    with pytest.raises(EpisodeFormatError, match="not a field of a medium's record: 'path'"):
         Episode.from_json(record)
 
 

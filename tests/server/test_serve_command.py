@@ -375,7 +375,7 @@ def test_a_photo_of_damage_is_uploaded(bot, shop, tmp_path):
         return {"type": "image_url", "image_url": image}
 
     assert "ask the customer for a photo" in ada("A17 is broken")[0]
-    with pytest.raises(openai.BadRequestError, match="its bytes are image/png"):
+    with pytest.raises(openai.BadRequestError, match="the bytes are image/png"):
         ada("A17 is broken", photo("image/jpeg"))
     said, _ = ada("A17 is broken", photo("image/png"))
     assert said == "the damage of A17 is reported, with a photo of 69 bytes"
