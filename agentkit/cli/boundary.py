@@ -39,8 +39,17 @@ EXIT_RULE = (
 class Failure(click.ClickException):
     """An error of ours as its sentence on stderr, or as the list that it is; exit status 1."""
 
+    def format_message(self) -> str:
+        """The message; what it quotes cannot steer the terminal."""
+        signs = (one if one.isprintable() or one in "\n\t" else _code(one) for one in self.message)
+        return "".join(signs)
 
-class Misuse(click.ClickException):
+
+def _code(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+class Misuse(Failure):
     """A command that could not have worked as it was given; exit status 2."""
 
     exit_code = 2

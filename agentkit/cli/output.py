@@ -126,7 +126,7 @@ def listing(
 
 def say(message: str) -> None:
     """A message for people, on stderr."""
-    click.echo(message, err=True)
+    click.echo(visible(message), err=True)
 
 
 def say_some(messages: Iterable[str], *, rest: str = "") -> None:
@@ -141,7 +141,7 @@ def say_some(messages: Iterable[str], *, rest: str = "") -> None:
 def print_text(text: str, *, indent: str = "") -> None:
     """A sentence on stdout, on as many lines as it takes; further ones are indented."""
     lines = wrap(
-        text,
+        visible(text),
         width=stdout().width,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
@@ -281,6 +281,7 @@ class LineProgress:
 
     def _print(self, line: str, *, is_last: bool = False) -> None:
         if self._is_replaced:
-            click.echo(f"\x1b[2K{line}\r", nl=is_last, err=True)  # the next line takes its place
+            # The next line takes its place.
+            click.echo(f"\x1b[2K{visible(line)}\r", nl=is_last, err=True)
         else:
             say(line)

@@ -50,6 +50,7 @@ from agentkit.cli.output import is_interactive, one_line, print_json, print_json
 from agentkit.cli.stores import opened, read_source, retriever_of
 from agentkit.episodes import Episode
 from agentkit.errors import LibraryWarning, RunError, UsageError
+from agentkit.evaluation.results.texts import visible
 from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
@@ -176,7 +177,9 @@ class AskAtTerminal:
         async with self._turn:
             try:
                 approved = await run_in_daemon_thread(
-                    lambda: click.confirm(f"Run {call_line(call)}?", default=False, err=True)
+                    lambda: click.confirm(
+                        f"Run {visible(call_line(call))}?", default=False, err=True
+                    )
                 )
             except click.Abort:  # Ctrl-D
                 approved = False
@@ -212,7 +215,7 @@ async def _answer(
 def print_outcome(result: RunResult) -> None:
     """Print the calls that are left, and on stderr how a run ended."""
     for call in result.deferred:
-        click.echo(call_line(call))
+        click.echo(visible(call_line(call)))
     episode = result.episode
     say(
         f"[{result.stop_reason.replace('_', ' ')}, {plural(len(episode.turns), 'turn')}, "
@@ -227,7 +230,7 @@ async def _shown(agent: Agent, request: str, session_id: str | None, deps: Any) 
     try:
         async for event in agent.stream(request, session_id=session_id, deps=deps):
             if isinstance(event, TextDelta):
-                click.echo(event.text, nl=False)
+                click.echo(visible(event.text), nl=False)
                 writing = writing or bool(event.text)
                 continue
             if writing:

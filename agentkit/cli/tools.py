@@ -34,6 +34,7 @@ from agentkit.errors import CompositeError, LibraryError
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.checks import Checkup, examine
 from agentkit.evaluation.doctor.findings import KINDS, listed
+from agentkit.evaluation.results.texts import visible
 from agentkit.evolution.proposers.composites import source_of
 from agentkit.library import Library
 from agentkit.library.dag import rounded
@@ -138,9 +139,9 @@ def _print_tool(library: Library, definition: ToolDefinition) -> None:
     print_facts([*_facts(definition), *_composition(library, definition)])
     if definition.is_composite:
         try:
-            click.echo(f"\n{source_of(definition)}", nl=False)
+            click.echo(f"\n{visible(source_of(definition))}", nl=False)
         except CompositeError as error:
-            click.echo(f"\nThe program is broken: {error}")
+            click.echo(f"\nThe program is broken: {visible(str(error))}")
 
 
 def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
